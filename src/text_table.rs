@@ -1,12 +1,11 @@
-//! Tables of text for people: columns without lines between them, two blanks apart, no line with
-//! blanks at its end.
+//! Text tables for people: columns two spaces apart, without rules or trailing spaces.
 //!
-//! Widths follow from the cells alone, never from a terminal: the same figures are the same text
+//! Widths follow from the cells alone, never from a terminal: the same values give the same text
 //! everywhere.
 
 use comfy_table::{CellAlignment, ColumnConstraint, Row, Table, Width, presets};
 
-/// Blanks between two columns.
+/// Spaces between two columns.
 const GAP: u16 = 2;
 
 fn plain() -> Table {
@@ -19,12 +18,11 @@ fn plain() -> Table {
 #[derive(Debug)]
 pub struct TextTable {
     table: Table,
-    /// The columns of figures, which end below each other.
+    /// The columns of numbers, which are right-aligned.
     figures: core::ops::Range<usize>,
 }
 
 impl TextTable {
-    /// A table with this head and no rows.
     pub fn new(head: &[&str]) -> Self {
         let mut table = plain();
         table.set_header(Row::from(head.to_vec()));
@@ -34,7 +32,7 @@ impl TextTable {
         }
     }
 
-    /// Lets the cells of these columns end below each other, as figures do.
+    /// Right-aligns these columns, as for numbers.
     #[must_use]
     pub fn figures(self, columns: core::ops::Range<usize>) -> Self {
         Self {
@@ -43,12 +41,11 @@ impl TextTable {
         }
     }
 
-    /// Adds a row.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.table.add_row(cells.into_iter().collect::<Vec<_>>());
     }
 
-    /// The table as text, ending in a line break.
+    /// The table as text, ending in a newline.
     pub fn render(mut self) -> String {
         for (index, column) in self.table.column_iter_mut().enumerate() {
             column.set_padding((0, GAP));
@@ -60,21 +57,19 @@ impl TextTable {
     }
 }
 
-/// Columns of stated widths, for tables whose rows are printed as their figures come: a name on the
-/// left, and figures.
+/// Columns of fixed widths, for tables printed row by row: a name on the left, then numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct TextColumns<'a> {
-    /// Title and width of each; a cell that is wider pushes the others of its line to the right.
+    /// Title and width of each; a wider cell pushes the rest of its line to the right.
     pub columns: &'a [(&'a str, u16)],
 }
 
 impl TextColumns<'_> {
-    /// The line of titles.
     pub fn head(&self) -> String {
         self.line(self.columns.iter().map(|&(title, _)| title.to_owned()))
     }
 
-    /// A line of cells, without a line break.
+    /// A line of cells, without a newline.
     pub fn line(&self, cells: impl IntoIterator<Item = String>) -> String {
         let mut table = plain();
         table.add_row(cells.into_iter().collect::<Vec<_>>());

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// Crates by the folder of their sources.
+/// Crates by their source folders.
 const CRATES: [&str; 5] = [
     "src",
     "framing/src",
@@ -20,7 +20,7 @@ const CRATES: [&str; 5] = [
 /// The modules that each module imports.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
-/// Product code: without comments and without the module of tests at the end of a file.
+/// Product code: without comments and the test module at the end of a file.
 fn product(text: &str) -> String {
     let lines = text.lines().collect::<Vec<_>>();
     let is_test = |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].ends_with('{');
@@ -74,7 +74,7 @@ fn is_test_file(path: &Path) -> bool {
     path.iter().filter_map(|part| part.to_str()).any(is_test)
 }
 
-/// Adds what the sources below `path` import to those of `module`.
+/// Adds the imports of the sources below `path` to those of `module`.
 fn read(path: &Path, module: &str, imports: &mut Imports) {
     if is_test_file(path) {
         return;
@@ -94,7 +94,7 @@ fn read(path: &Path, module: &str, imports: &mut Imports) {
     }
 }
 
-/// What the modules of a crate import of each other. The crate's root is not one of them.
+/// The imports between the modules of a crate, excluding its root.
 fn imports_of(folder: &str) -> Imports {
     let mut imports = Imports::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
@@ -113,8 +113,8 @@ fn imports_of(folder: &str) -> Imports {
     imports
 }
 
-/// Modules that import each other in a cycle: what is left when those that import none of the rest
-/// are taken away again and again.
+/// Modules that import each other in a cycle: what is left after repeatedly removing those that
+/// import none of the rest.
 fn cycle(mut imports: Imports) -> BTreeSet<String> {
     loop {
         let left: BTreeSet<String> = imports.keys().cloned().collect();
@@ -139,7 +139,7 @@ fn modules_import_each_other_without_a_cycle() {
     }
 }
 
-/// The canary.
+/// Canary.
 #[test]
 fn a_cycle_is_found() {
     let mut imports = imports_of("src");

@@ -1,4 +1,4 @@
-//! What was measured, as drawings: over the size of messages, or over the loss of links.
+//! Plots of measurements, over the size of messages or over the loss of links.
 
 use std::path::{Path, PathBuf};
 
@@ -15,15 +15,15 @@ use crate::suite::point::PointRow;
 /// A file that could not be written.
 #[derive(Debug, Error)]
 pub enum FileError {
-    /// Nothing to draw.
+    /// Nothing to draw, or drawing failed.
     #[error("{0}: {1}")]
     Drawing(PathBuf, String),
-    /// The disk, or the rights.
+    /// The disk is full, or permission is missing.
     #[error("cannot write {0}: {1}")]
     Write(PathBuf, std::io::Error),
 }
 
-/// Checks that a file can be written, before anything is measured for it.
+/// Checks before the measurement that the files can be written.
 ///
 /// # Errors
 /// [`FileError::Write`].
@@ -36,14 +36,14 @@ pub fn check(files: &[&Option<PathBuf>]) -> Result<(), FileError> {
             .open(file);
         opened.map_err(|error| FileError::Write(file.clone(), error))?;
         if !was_there {
-            // Until there is something in it, or in others that are named after it.
+            // Only created to check; content may also go to files named after it.
             let _ = std::fs::remove_file(file);
         }
     }
     Ok(())
 }
 
-/// Writes a drawing.
+/// Writes a chart.
 ///
 /// # Errors
 /// See [`FileError`].
@@ -54,7 +54,8 @@ pub fn write(file: &Path, chart: &Chart) -> Result<(), FileError> {
     whole_file::write(file, drawing).map_err(|error| FileError::Write(file.to_owned(), error))
 }
 
-/// Writes the latencies of rows, in microseconds: of several a file each, with the size in its name.
+/// Writes the latencies of rows in microseconds: for several rows a file each, with the size in its
+/// name.
 ///
 /// # Errors
 /// [`FileError::Write`].
@@ -68,10 +69,10 @@ pub fn write_hgrm<'a>(
     hgrm::write(file, rows, 1e3).map_err(|(file, error)| FileError::Write(file, error))
 }
 
-/// A figure of each row.
+/// A curve: name, colour, stroke, and its value for a row.
 type Figure<T> = (&'static str, Colour, Stroke, fn(&T) -> f64);
 
-/// A panel whose scale goes around all figures, by powers of ten.
+/// A panel whose logarithmic scale covers all figures.
 fn panel<T>(name: &str, share: u32, rows: &[T], x: fn(&T) -> f64, figures: &[Figure<T>]) -> Panel {
     let curve = |&(name, colour, stroke, of): &Figure<T>| Curve {
         name: name.to_owned(),
@@ -128,8 +129,7 @@ fn megabytes(outcome: &RateResult) -> f64 {
     outcome.payload_bytes_per_second / 1e6
 }
 
-/// The rows of a benchmark over the size of messages: latencies, and what was moved where that was
-/// asked.
+/// Plots a benchmark over the size of messages: latencies, and throughput if that was measured.
 pub fn by_size(lab: &str, who: &str, rows: &[PointRow]) -> Chart {
     let name = rows.first().map_or("", |row| row.benchmark);
     let p50: Figure<PointRow> = ("median", P50, Stroke::Solid, |row| {
@@ -162,7 +162,7 @@ pub fn by_size(lab: &str, who: &str, rows: &[PointRow]) -> Chart {
     )
 }
 
-/// Message rates over the size of messages.
+/// Plots message rates over the size of messages.
 pub fn rates(lab: &str, who: &str, rows: &[RateResult]) -> Chart {
     let size: fn(&RateResult) -> f64 = |row| f64::from(row.size);
     let rate: Figure<RateResult> = ("messages", RATE, Stroke::Solid, |row| {
@@ -187,7 +187,7 @@ pub fn rates(lab: &str, who: &str, rows: &[RateResult]) -> Chart {
     )
 }
 
-/// Goodput over the loss of links: a curve for each size.
+/// Plots goodput over the loss of links: a curve for each size.
 pub fn by_loss(lab: &str, who: &str, rows: &[(f64, PointRow)]) -> Chart {
     let mut sizes: Vec<u32> = rows.iter().map(|(_, row)| row.outcome.size).collect();
     sizes.sort_unstable();

@@ -1,5 +1,5 @@
-//! All programs draw tickets from one counter, in the memory of the first, by atomic operations
-//! that fetch. No ticket may be drawn twice, and none left out.
+//! All programs draw tickets from one counter, in the memory of the first, by fetching atomic
+//! operations. No ticket may be drawn twice or skipped.
 //!
 //!     cargo run --example counter -- --door PATH PATH...
 
@@ -10,14 +10,14 @@ use phitwire_client::door::{AtomicOp, Local};
 use std::sync::atomic::Ordering::Acquire;
 
 const TICKETS: u64 = 1_000;
-/// Commands under way at a time.
+/// Most commands in flight.
 const WINDOW: usize = 32;
 const COUNTER: u64 = 0;
 const TALK: u64 = 1 << 12;
 /// Bytes of data that each program needs.
 pub const DATA_BYTES: u64 = 1 << 16;
 
-/// What each program does.
+/// The program of each rank.
 pub fn program(this: &mut Program) -> Outcome {
     let mut handle = 0;
     if this.rank == 0 {
@@ -54,7 +54,7 @@ pub fn program(this: &mut Program) -> Outcome {
     if tickets.iter().any(|&ticket| ticket >= all) || !tickets.is_sorted_by(|a, b| a < b) {
         return Err("a ticket was drawn twice, or is none".into());
     }
-    // Distinct numbers below `all`, `all` of them, have one sum of squares only.
+    // Only `all` distinct numbers below `all` have this sum of squares.
     let square = |n: &u64| n.wrapping_mul(*n);
     let sum = tickets.iter().map(square).fold(0, u64::wrapping_add);
     let sums = this.tell_all(TALK, sum)?;

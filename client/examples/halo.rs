@@ -1,6 +1,6 @@
-//! A computation on a grid in two dimensions, a tile for each program: before each step, each puts
-//! the edges of its tile into the memory of its four neighbours, which are told so. The result has
-//! to be that of one program that has the whole grid.
+//! A computation on a two-dimensional grid, one tile per program: before each step, each program
+//! puts the edges of its tile into the memory of its four neighbours, with an event. The result
+//! must equal that of one program with the whole grid.
 //!
 //!     cargo run --example halo -- --door PATH PATH...
 
@@ -13,8 +13,8 @@ use phitwire_client::door::{Completion, Local};
 const SIDE: usize = 32;
 const STEPS: u64 = 50;
 const EDGE_BYTES: u64 = SIDE as u64 * 8;
-/// Edges that come in, of even steps and of odd ones: a neighbour is at most one step ahead, as it
-/// needs what this program has yet to put. Then edges that go out, then messages.
+/// Incoming edges of even and of odd steps: a neighbour is at most one step ahead, as it needs what
+/// this program has yet to put. Then outgoing edges, then messages.
 const IN: u64 = 0;
 const OUT: u64 = 8 * EDGE_BYTES;
 const TALK: u64 = 1 << 15;
@@ -24,7 +24,7 @@ pub const DATA_BYTES: u64 = 1 << 16;
 /// Above, below, left and right.
 const SIDES: [(isize, isize); 4] = [(0, -1), (0, 1), (-1, 0), (1, 0)];
 
-/// A grid whose edges meet.
+/// A grid that wraps around at its edges.
 struct Grid {
     width: usize,
     points: Vec<u64>,
@@ -46,7 +46,7 @@ fn start(x: usize, y: usize) -> u64 {
     (x * 1_000 + y) as u64
 }
 
-/// What a point becomes of itself and those above, below, left and right of it.
+/// The next value of a point, from its own and those above, below, left and right of it.
 fn next(point: u64, around: [u64; 4]) -> u64 {
     let parts = around.iter().zip([3, 5, 7, 11]);
     parts.fold(point, |sum, (n, factor)| {
@@ -54,7 +54,7 @@ fn next(point: u64, around: [u64; 4]) -> u64 {
     })
 }
 
-/// The whole grid after all steps, by one program.
+/// The whole grid after all steps, computed by one program.
 fn whole(width: usize, height: usize) -> Grid {
     let mut grid = Grid::new(width, height, start);
     for _ in 0..STEPS {
@@ -107,7 +107,7 @@ fn step(tile: &Grid, halo: &[Vec<u64>; 4]) -> Grid {
 }
 
 impl Program {
-    /// Puts the edges of a step, and takes in those of the neighbours.
+    /// Puts the edges of a step, and receives those of the neighbours.
     fn exchange(
         &mut self,
         tile: &Grid,
@@ -122,7 +122,7 @@ impl Program {
                 .into_iter()
                 .flat_map(u64::to_le_bytes)
                 .collect();
-            // What is this one's upper edge is what its neighbour has below it.
+            // Our upper edge is what the neighbour above sees below it.
             let theirs = side ^ 1;
             if rank == self.rank {
                 self.nic.write(IN + place(theirs), &bytes)?;
@@ -161,7 +161,7 @@ impl Program {
     }
 }
 
-/// What each program does.
+/// The program of each rank.
 pub fn program(this: &mut Program) -> Outcome {
     let handle = this.register(Local {
         offset: IN,

@@ -1,5 +1,5 @@
-//! Each program puts bytes into the memory of the next, is told of what the one before has put,
-//! and gets its own back: one packet, and a block.
+//! Each program puts bytes into the memory of the next, gets an event for those of the previous
+//! one, and reads its own back: one packet, and a block.
 //!
 //!     cargo run --example put_get -- --door PATH PATH...
 
@@ -9,7 +9,7 @@ use common::{Outcome, Program};
 use phitwire_client::door::{Completion, Local};
 
 const BLOCK: u64 = 48 << 10;
-/// Where others put; where gets go; what is put as a block; messages.
+/// Data of others; destination of gets; source of the block; messages.
 const IN: u64 = 0;
 const BACK: u64 = 1 << 16;
 const OUT: u64 = 2 << 16;
@@ -33,7 +33,7 @@ impl Program {
     }
 }
 
-/// What each program does.
+/// The program of each rank.
 pub fn program(this: &mut Program) -> Outcome {
     let part = Local {
         offset: IN,
@@ -71,7 +71,7 @@ pub fn program(this: &mut Program) -> Outcome {
     this.end(name)?;
     this.holds(BACK, rank, short)?;
 
-    // Nobody puts its block before all have looked at what was put.
+    // Nobody may put its block before all have checked the packets.
     this.tell_all(TALK, 0)?;
     this.nic.write(OUT, &pattern(rank, BLOCK as usize))?;
     let name = this.name();

@@ -1,4 +1,4 @@
-//! A message goes round all programs, some laps; each adds to it.
+//! A message circulates through all programs for some laps; each adds to it.
 //!
 //!     cargo run --example ring -- --door PATH PATH...
 
@@ -16,7 +16,7 @@ const MESSAGE: Local = Local {
 /// Bytes of data that each program needs.
 pub const DATA_BYTES: u64 = 1 << 16;
 
-/// What the message says after so many steps.
+/// The message after `steps` steps.
 fn expected(steps: u64) -> Vec<u8> {
     let words = (0..WORDS).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(steps));
     words.flat_map(u64::to_le_bytes).collect()
@@ -41,7 +41,7 @@ impl Program {
     }
 }
 
-/// What each program does.
+/// The program of each rank.
 pub fn program(this: &mut Program) -> Outcome {
     let all = this.all.len() as u64;
     for lap in 0..LAPS {

@@ -1,6 +1,6 @@
-//! Loads and stores, which the network interfaces of all machines have: each program stores a line
-//! into the memory of every other, then a flag behind it, on which the other waits; it loads its
-//! line back, and adds to a common word where there are atomic operations.
+//! Loads and stores, which the NICs of all machines support: each program stores a line into the
+//! memory of every other, then a flag after it, on which the other waits; it loads its line back,
+//! and adds to a common word if there are atomic operations.
 //!
 //!     cargo run --example stores -- --door PATH PATH...
 
@@ -11,12 +11,12 @@ use phitwire_client::door::{AtomicOp, Local};
 use std::sync::atomic::Ordering::Acquire;
 use std::time::{Duration, Instant};
 
-/// Bytes of a line, which every put can carry; its flag stands in the line behind it.
+/// Length of a line in bytes, which fits every put; its flag follows at `FLAG`.
 const LINE: u64 = 32;
-/// How far apart the places of programs are.
+/// Distance between the slots of programs.
 const PLACE: u64 = 128;
 const FLAG: u64 = 64;
-/// Where the common word of the first program is, and where loads go.
+/// The common word at the first program, and the destination of loads.
 const SUM: u64 = 64 << 10;
 const BACK: u64 = 80 << 10;
 /// Bytes of data that each program needs.
@@ -28,7 +28,7 @@ fn line(from: usize, to: usize) -> [u8; LINE as usize] {
     std::array::from_fn(|n| (n * 7 + from * 31 + to * 3 + 1) as u8)
 }
 
-/// What each program does.
+/// The program of each rank.
 pub fn program(this: &mut Program) -> Outcome {
     let part = Local {
         offset: 0,
@@ -44,7 +44,7 @@ pub fn program(this: &mut Program) -> Outcome {
         let (data, flag) = (there(0), there(FLAG));
         let name = this.name();
         this.nic.put(name, data, &line(rank, to), false)?;
-        // Once it has ended, it is there.
+        // A completed put is in the target's memory.
         this.end(name)?;
         let name = this.name();
         this.nic.put(name, flag, &1_u64.to_le_bytes(), false)?;

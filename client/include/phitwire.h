@@ -9,92 +9,92 @@
 #include <stdint.h>
 
 /**
- * It was done.
+ * Success.
  */
 #define PHW_OK 0
 
 /**
- * There is no completion (yet).
+ * No completion (yet).
  */
 #define PHW_NOTHING 1
 
 /**
- * As many commands are under way as can be: take completions first.
+ * Too many commands are in flight: take completions first.
  */
 #define PHW_FULL -1
 
 /**
- * There is no such command: a put has 1 to 64 bytes.
+ * No such command: a put has 1 to 64 bytes.
  */
 #define PHW_NO_COMMAND -2
 
 /**
- * Some of the bytes are not in the program's data.
+ * Some of the bytes are outside of the program's data.
  */
 #define PHW_OUT_OF_RANGE -3
 
 /**
- * The network interface is gone: attach anew once it runs again.
+ * The NIC is gone: attach again once it runs again.
  */
 #define PHW_GONE -4
 
 /**
- * The network interface has done what it must not: leave it.
+ * The NIC has violated the protocol: leave it.
  */
 #define PHW_BROKEN -5
 
 /**
- * The system does not let the program wait.
+ * The system call for waiting failed.
  */
 #define PHW_WAIT -6
 
 /**
- * The program was not let in.
+ * The program was refused.
  */
 #define PHW_REFUSED -7
 
 /**
- * A pointer is null, or a code is none.
+ * A required pointer is null, or a code is invalid.
  */
 #define PHW_ARGUMENT -8
 
 /**
- * A mistake in this library.
+ * A bug in this library.
  */
 #define PHW_PANIC -9
 
 /**
- * The network interface has atomic operations. What it has is or-ed.
+ * The NIC supports atomic operations. Abilities are or-ed.
  */
 #define PHW_HAS_ATOMICS 1
 
 /**
- * It has puts that tell the program there.
+ * It supports puts with an event for the target program.
  */
 #define PHW_HAS_EVENTS 2
 
 /**
- * It has block transfers.
+ * It supports block transfers.
  */
 #define PHW_HAS_BLOCKS 4
 
 /**
- * It has sends and receives.
+ * It supports sends and receives.
  */
 #define PHW_HAS_MESSAGES 8
 
 /**
- * It has collective operations.
+ * It supports collective operations.
  */
 #define PHW_HAS_COLLECTIVES 16
 
 /**
- * The member that stands for "whichever is free".
+ * Stands for any free member number.
  */
 #define PHW_ANY_MEMBER 255
 
 /**
- * Others may put. Rights of registered memory are or-ed.
+ * Others may put. Rights on registered memory are or-ed.
  */
 #define PHW_MAY_PUT 1
 
@@ -104,12 +104,12 @@
 #define PHW_MAY_GET 2
 
 /**
- * Others may do atomic operations.
+ * Others may use atomic operations.
  */
 #define PHW_MAY_ATOMIC 4
 
 /**
- * What a completion is of.
+ * Kinds of completions.
  */
 enum PhwKind
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -117,19 +117,19 @@ enum PhwKind
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
   /**
-   * A command has ended: name, status, word, bytes.
+   * A command has ended. Fields: name, status, word, bytes.
    */
   PHW_KIND_END,
   /**
-   * A receive has its message, or will have none: name, status, processor, bytes.
+   * A receive has its message, or will have none. Fields: name, status, processor, bytes.
    */
   PHW_KIND_RECEIVED,
   /**
-   * A put that asked for an event is here: processor, handle, offset, bytes.
+   * A put with an event has arrived. Fields: processor, handle, offset, bytes.
    */
   PHW_KIND_LANDED,
   /**
-   * A block that asked for an event is here: processor, handle, word.
+   * A block with an event has arrived. Fields: processor, handle, word.
    */
   PHW_KIND_TOLD,
 };
@@ -212,7 +212,7 @@ typedef uint8_t PhwAtomic;
 #endif // __cplusplus
 
 /**
- * How the words of all become one.
+ * How a collective operation combines the words of all.
  */
 enum PhwReduction
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -248,24 +248,24 @@ typedef uint8_t PhwReduction;
 #endif // __cplusplus
 
 /**
- * A network interface that the program is attached to. One thread at a time may use it.
+ * A network interface (NIC) that the program is attached to. One thread at a time may use it.
  */
 typedef struct PhwNic PhwNic;
 
 /**
- * An address in the memory of another network interface's programs, of the same job.
+ * An address in the registered memory of a program of the same job at another NIC.
  */
 typedef struct PhwRemote {
   /**
-   * Byte in what was registered.
+   * Byte offset in the registered part.
    */
   uint64_t offset;
   /**
-   * The number of the network interface.
+   * Processor number of the NIC.
    */
   uint16_t processor;
   /**
-   * What the completion of phw_register told there.
+   * The handle from the completion of phw_register there.
    */
   uint16_t handle;
 } PhwRemote;
@@ -279,39 +279,39 @@ typedef struct PhwLocal {
    */
   uint64_t offset;
   /**
-   * Bytes.
+   * Length in bytes.
    */
   uint64_t bytes;
 } PhwLocal;
 
 /**
- * A completion; what its kind does not have is zero.
+ * A completion; fields that its kind lacks are zero.
  */
 typedef struct PhwCompletion {
   /**
-   * The command's or the receive's.
+   * Name of the command or the receive.
    */
   uint64_t name;
   /**
-   * The word that an atomic operation found, the handle of registered memory, whether a receive
-   * was taken back (1), the result of a collective operation or the processor for whose sake
-   * there is none; what an event says.
+   * The old value of an atomic operation, the handle of registered memory, whether a receive was
+   * taken back (1), the result of a collective operation or the processor that prevented one;
+   * the word of an event.
    */
   uint64_t word;
   /**
-   * Bytes that have arrived; of collective minima and maxima: the location.
+   * Bytes that have arrived; for collective minima and maxima: the location.
    */
   uint64_t bytes;
   /**
-   * Byte in what was registered.
+   * Byte offset in the registered part.
    */
   uint64_t offset;
   /**
-   * Who it comes from.
+   * Processor number of the origin.
    */
   uint16_t processor;
   /**
-   * Where it went.
+   * Handle of the registered part.
    */
   uint16_t handle;
   /**
@@ -329,14 +329,13 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Attaches to the network interface whose door is the socket at `door`, for a program of `job`:
- * member 0 to 254 of those there, or PHW_ANY_MEMBER, with `data_bytes` of memory for its data.
- * If it is not let in, `why` (which may be null) gets up to `why_bytes` bytes of text, with a zero
- * behind.
+ * Attaches to the NIC whose door is the socket at `door`, for a program of `job`: member 0 to 254
+ * of those there, or PHW_ANY_MEMBER, with `data_bytes` bytes of data memory. On failure `why`
+ * (which may be null) gets up to `why_bytes` bytes of text, zero-terminated.
  *
  * # Safety
- * The pointers are null or right: `door` ends with a zero, `nic` takes a pointer, `why` has
- * `why_bytes` bytes.
+ * Each pointer is null or valid: `door` is zero-terminated, `nic` has room for a pointer, `why`
+ * has `why_bytes` bytes.
  */
 int phw_attach(const char *door,
                uint64_t job,
@@ -347,38 +346,38 @@ int phw_attach(const char *door,
                uintptr_t why_bytes);
 
 /**
- * Leaves a network interface: what the program has registered, and what is under way, ends.
+ * Detaches from a NIC: the program's registrations end, and so do its commands in flight.
  *
  * # Safety
- * `nic` is null or one of `phw_attach`, and is not used again.
+ * `nic` is null or a NIC of `phw_attach`, and is not used again.
  */
 void phw_leave(struct PhwNic *nic);
 
 /**
- * The number of the network interface.
+ * The NIC's processor number.
  *
  * # Safety
- * `nic` is null or one of `phw_attach`; here and below.
+ * `nic` is null or a NIC of `phw_attach`; here and below.
  */
 int phw_processor(struct PhwNic *nic);
 
 /**
- * Which of the job's programs at this network interface this one is.
+ * The program's member number in the job on this NIC.
  */
 int phw_member(struct PhwNic *nic);
 
 /**
- * Most bytes of a put or a get.
+ * Longest put or get, in bytes.
  */
 int phw_longest_put(struct PhwNic *nic);
 
 /**
- * What the network interface has beside puts and gets: `PHW_HAS_ATOMICS` and so on, or-ed.
+ * What the NIC supports beside puts and gets: `PHW_HAS_ATOMICS` and so on, or-ed.
  */
 int phw_operations(struct PhwNic *nic);
 
 /**
- * Copies `bytes` of the program's data from byte `offset` on.
+ * Copies `bytes` bytes of the program's data, from byte `offset`, to `out`.
  *
  * # Safety
  * `out` has `bytes` bytes.
@@ -386,7 +385,7 @@ int phw_operations(struct PhwNic *nic);
 int phw_read(struct PhwNic *nic, uint64_t offset, uint8_t *out, uintptr_t bytes);
 
 /**
- * Changes `bytes` of the program's data from byte `offset` on.
+ * Copies `bytes` bytes of `data` to byte `offset` of the program's data.
  *
  * # Safety
  * `data` has `bytes` bytes.
@@ -394,13 +393,13 @@ int phw_read(struct PhwNic *nic, uint64_t offset, uint8_t *out, uintptr_t bytes)
 int phw_write(struct PhwNic *nic, uint64_t offset, const uint8_t *data, uintptr_t bytes);
 
 /**
- * The word of the program's data at byte `offset`, a multiple of eight: a flag that others put,
- * say. To be read and written by __atomic functions only; null if it is not there.
+ * The word of the program's data at byte `offset`, a multiple of eight: for example a flag that
+ * others put. Access it only with __atomic functions; null if there is no such word.
  */
 uint64_t *phw_word(struct PhwNic *nic, uint64_t offset);
 
 /**
- * Writes 1 to 64 bytes there. With `event`, the program there is told (PHW_KIND_LANDED).
+ * Writes 1 to 64 bytes to `to`. With `event`, the target program gets PHW_KIND_LANDED.
  *
  * # Safety
  * `data` has `bytes` bytes.
@@ -413,13 +412,13 @@ int phw_put(struct PhwNic *nic,
             bool event);
 
 /**
- * Reads up to 64 bytes there into one's own data.
+ * Reads up to 64 remote bytes into the program's data.
  */
 int phw_get(struct PhwNic *nic, uint64_t name, struct PhwRemote from, struct PhwLocal into);
 
 /**
- * Changes a word of 64 bits there, by one of PhwAtomic; with `fetch`, the completion tells it as
- * it was.
+ * Changes a 64-bit word at `at`, by one of PhwAtomic; with `fetch`, the completion returns its old
+ * value.
  */
 int phw_atomic(struct PhwNic *nic,
                uint64_t name,
@@ -430,8 +429,8 @@ int phw_atomic(struct PhwNic *nic,
                bool fetch);
 
 /**
- * Writes bytes of one's own data there. Unless it is null, the program there is told what `event`
- * points to when all of them are in its memory (PHW_KIND_TOLD).
+ * Writes data of the program to `to`. Unless `event` is null, the target program gets the word it
+ * points to (PHW_KIND_TOLD) when all bytes are in its memory.
  *
  * # Safety
  * `event` is null or points to a word.
@@ -443,12 +442,12 @@ int phw_block_put(struct PhwNic *nic,
                   const uint64_t *event);
 
 /**
- * Reads bytes there into one's own data.
+ * Reads remote bytes into the program's data.
  */
 int phw_block_get(struct PhwNic *nic, uint64_t name, struct PhwRemote from, struct PhwLocal into);
 
 /**
- * Sends bytes of one's own data to a receive of a program of the job.
+ * Sends data of the program to a receive of another program of the job.
  */
 int phw_send(struct PhwNic *nic,
              uint64_t name,
@@ -457,72 +456,72 @@ int phw_send(struct PhwNic *nic,
              struct PhwLocal from);
 
 /**
- * Posts a place for a message (PHW_KIND_RECEIVED).
+ * Posts a buffer for a message (PHW_KIND_RECEIVED).
  */
 int phw_receive(struct PhwNic *nic, uint64_t name, struct PhwLocal into);
 
 /**
- * Takes the receive of that name back, if it has no message yet: the word is 1 if so.
+ * Takes back the receive of that name if it has no message yet: the word is then 1.
  */
 int phw_take_back(struct PhwNic *nic, uint64_t name);
 
 /**
- * Lets the programs of the job reach a part of the data, at a multiple of 64, by or-ed rights
- * (PHW_MAY_PUT ...); the word of the completion is its handle.
+ * Lets the programs of the job access a part of the data, at a multiple of 64, with or-ed rights
+ * (PHW_MAY_PUT ...); the completion's word is its handle.
  */
 int phw_register(struct PhwNic *nic, uint64_t name, struct PhwLocal part, uint8_t rights);
 
 /**
- * Ends that.
+ * Ends a registration.
  */
 int phw_deregister(struct PhwNic *nic, uint64_t name, uint16_t handle);
 
 /**
- * Shows the network interface what was asked for; phw_wait and an empty phw_poll do too.
+ * Makes posted commands visible to the NIC; phw_wait and an empty phw_poll do too.
  */
 int phw_flush(struct PhwNic *nic);
 
 /**
- * The oldest completion; PHW_NOTHING if there is none now.
+ * The oldest completion; PHW_NOTHING if there is none.
  *
  * # Safety
- * `out` is null or a place for a completion.
+ * `out` is null or has room for a completion.
  */
 int phw_poll(struct PhwNic *nic, struct PhwCompletion *out);
 
 /**
- * The oldest completion; if there is none, sleeps until there is. PHW_NOTHING after `timeout_ms`
- * milliseconds (below zero: never), and when there is room again for a command that was refused
- * with PHW_FULL.
+ * The oldest completion; sleeps until there is one. PHW_NOTHING after `timeout_ms` milliseconds
+ * (negative: never), and when there is room again for a command refused with PHW_FULL.
  *
  * # Safety
- * `out` is null or a place for a completion.
+ * `out` is null or has room for a completion.
  */
 int phw_wait(struct PhwNic *nic, int64_t timeout_ms, struct PhwCompletion *out);
 
 /**
- * For programs that sleep in an event loop of their own: asks to be woken. 1: one may sleep until
- * phw_fd or phw_socket can be read; 0: there is something to poll. Call phw_disarm either way then.
+ * For programs with their own event loop: requests a wake. 1: the program may sleep until phw_fd
+ * or phw_socket is readable; 0: there is something to poll. In both cases call phw_disarm
+ * afterwards.
  */
 int phw_arm(struct PhwNic *nic);
 
 /**
- * Says that the program is awake.
+ * Ends the request of phw_arm: the program is awake.
  */
 int phw_disarm(struct PhwNic *nic);
 
 /**
- * A descriptor that can be read when the network interface has woken the program.
+ * A descriptor that is readable when the NIC has woken the program.
  */
 int phw_fd(struct PhwNic *nic);
 
 /**
- * A descriptor that can be read when the network interface is gone.
+ * A descriptor that is readable when the NIC is gone.
  */
 int phw_socket(struct PhwNic *nic);
 
 /**
- * Copies the name of one of PhwStatus, with a zero behind, up to `bytes` bytes.
+ * Copies the name of one of PhwStatus, zero-terminated, up to `bytes` bytes.
  *
  * # Safety
  * `out` has `bytes` bytes.
@@ -530,10 +529,9 @@ int phw_socket(struct PhwNic *nic);
 int phw_status_name(uint8_t status, char *out, uintptr_t bytes);
 
 /**
- * Makes the network interface a node of a tree over those whose numbers are in the data, two bytes
- * each, as number `rank` of them: engine 0 to 3, up to `branching` children (1 to 32), an `epoch`
- * that no earlier tree of the engine had, and how long others are waited for. All but `rank` is
- * the same for all.
+ * Makes the NIC node number `rank` of a tree over the NICs whose numbers are in the data, two
+ * bytes each: engine 0 to 3, up to `branching` children (1 to 32), an `epoch` that no earlier tree
+ * of the engine had, and how long to wait for others. All but `rank` is the same for all.
  */
 int phw_collective_set_up(struct PhwNic *nic,
                           uint64_t name,
@@ -545,8 +543,8 @@ int phw_collective_set_up(struct PhwNic *nic,
                           struct PhwLocal processors);
 
 /**
- * Joins the next operation of the engine: one of PhwReduction, the same for all. The word of the
- * completion is the result.
+ * Joins the engine's next operation: one of PhwReduction, the same for all. The completion's word
+ * is the result.
  */
 int phw_collective_join(struct PhwNic *nic,
                         uint64_t name,
@@ -556,7 +554,7 @@ int phw_collective_join(struct PhwNic *nic,
                         uint64_t location);
 
 /**
- * Gives the engine back, when nothing is under way there.
+ * Releases the engine when nothing is in flight there.
  */
 int phw_collective_leave(struct PhwNic *nic, uint64_t name, uint8_t engine);
 

@@ -1,4 +1,4 @@
-//! How a program gets in.
+//! How a program attaches to a NIC.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -18,34 +18,33 @@ use crate::patience::{Patience, overload};
 use crate::ring::ClientEnd;
 use crate::{Mapping, Nic};
 
-/// Time limit for each step of an attachment, in time in which the program itself runs. The network
-/// interface's process must be scheduled for each step, which takes long on an overloaded machine.
+/// Time limit for each step of an attachment, counted only while the program runs. The NIC's
+/// process must be scheduled for each step, which takes long on an overloaded machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Length of one blocking call: the remaining time is checked after each.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// What a program wants of its network interface.
+/// What a program requests from its NIC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Its job: a number that the programs of the job share, and nobody else knows.
+    /// The job: a number that its programs share and nobody else knows.
     pub job: u64,
-    /// Which of the job's programs on this network interface it is, 0 to 254; `None`: whichever is
-    /// free.
+    /// The program's member number in the job on this NIC, 0 to 254; `None`: any free one.
     pub member: Option<u8>,
-    /// Bytes of memory for its data, which others can reach once it is registered.
+    /// Bytes of data memory; others can access the parts that are registered.
     pub data_bytes: u64,
 }
 
-/// Why a program was not let in.
+/// Why a program could not attach.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
     /// The options are invalid.
     #[error("{place}: {what}")]
     Options {
-        /// The door.
+        /// Path of the door.
         place: PathBuf,
-        /// What is wrong, and what can be.
+        /// What is wrong, and what is allowed.
         what: String,
     },
     /// Nobody listens there.
@@ -54,9 +53,9 @@ pub enum AttachError {
          running one has in the directory of its lab: start the lab, or name another door"
     )]
     Connect {
-        /// The door.
+        /// Path of the door.
         place: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// No answer came in time.
@@ -66,9 +65,9 @@ pub enum AttachError {
         .patience.as_secs()
     )]
     Silent {
-        /// The door.
+        /// Path of the door.
         place: PathBuf,
-        /// The limit, in time in which the program ran.
+        /// The time limit, counted only while the program ran.
         patience: Duration,
         /// A note on an overloaded machine; may be empty.
         overload: String,
@@ -79,44 +78,44 @@ pub enum AttachError {
          descriptors: see whether the network interface still runs, and what it last said"
     )]
     Broke {
-        /// The door.
+        /// Path of the door.
         place: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The network interface refuses the program.
+    /// The NIC refuses the program.
     #[error("{place}: {}", refusal(*.entry))]
     Refused {
-        /// The door.
+        /// Path of the door.
         place: PathBuf,
-        /// Why.
+        /// The reason.
         entry: Entry,
     },
-    /// The answer is no valid welcome.
+    /// The answer is not a valid welcome.
     #[error(
         "{place}: the answer is no welcome ({error}); expected is a network interface of this \
          client's version: build both from the same source"
     )]
     NotUnderstood {
-        /// The door.
+        /// Path of the door.
         place: PathBuf,
-        /// What is wrong with it.
+        /// The parse error.
         error: EntryError,
     },
-    /// What came with the welcome is not what it has to be.
+    /// The memory or descriptors that came with the welcome are unusable.
     #[error(
         "{place}: {what}; a network interface of this client's version does not do so: build both \
          from the same source"
     )]
     Unfit {
-        /// The door.
+        /// Path of the door.
         place: PathBuf,
-        /// What it is.
+        /// What is wrong with them.
         what: String,
     },
 }
 
-/// What a refusal means, and what helps.
+/// What a refusal means, and the remedy.
 const fn refusal(entry: Entry) -> &'static str {
     match entry {
         Entry::Welcome => "a welcome that is none",
@@ -144,11 +143,11 @@ const fn refusal(entry: Entry) -> &'static str {
 }
 
 impl Nic {
-    /// Attaches to the network interface whose door is the socket at `path`. It waits up to
-    /// [`PATIENCE`] for each step.
+    /// Attaches to the NIC whose door is the socket at `path`. Waits up to [`PATIENCE`] for each
+    /// step.
     ///
     /// # Errors
-    /// See [`AttachError`]; its text says where, what was expected, and what helps.
+    /// See [`AttachError`]; its text names the door, what was expected, and the remedy.
     pub fn attach(path: impl AsRef<Path>, options: &Options) -> Result<Self, AttachError> {
         Self::attach_within(path, options, PATIENCE)
     }
@@ -208,7 +207,7 @@ fn silent(place: &Path, patience: Duration) -> AttachError {
     }
 }
 
-/// Repeats a call that blocks for up to [`SLICE`] until it succeeds or the limit has passed.
+/// Repeats a call that blocks for up to [`SLICE`] until it ends otherwise or the limit has passed.
 fn patiently<T>(mut patience: Patience, mut act: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match act() {
@@ -231,12 +230,12 @@ fn connected(place: &Path, patience: Patience) -> io::Result<OwnedFd> {
     setsockopt(&socket, SendTimeout, &slice)?;
     setsockopt(&socket, ReceiveTimeout, &slice)?;
     let address = UnixAddr::new(place)?;
-    // The listen queue may be full of programs that a busy network interface has not accepted yet.
+    // The listen queue may be full of programs that a busy NIC has not accepted yet.
     patiently(patience, || Ok(connect(socket.as_raw_fd(), &address)?))?;
     Ok(socket)
 }
 
-/// Says hello, and takes in what comes back.
+/// Sends the hello, and builds the NIC from the answer.
 fn greet(
     place: &Path,
     socket: OwnedFd,
@@ -253,7 +252,7 @@ fn greet(
     let send = || descriptors::send(&socket, hello, &[]);
     patiently(Patience::new(patience), send).map_err(failed)?;
     let mut answer = [0; HELLO_BYTES];
-    // The answer is sent in one piece: it arrives whole or not at all.
+    // The answer is sent in one piece: it arrives whole or not.
     let receive = || descriptors::receive(&socket, &mut answer);
     let descriptors = patiently(Patience::new(patience), receive).map_err(failed)?;
     let welcome = Welcome::parse(&answer).map_err(|error| AttachError::NotUnderstood {

@@ -1,4 +1,4 @@
-//! Descriptors over a socket, and the events that wake.
+//! Passing descriptors over a socket, and the events that wake.
 #![expect(
     unsafe_code,
     reason = "descriptors that the kernel hands out become owned ones"
@@ -14,7 +14,7 @@ use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, UnixAddr, 
 use nix::unistd::{read, write};
 use phitwire_framing::door::hello::DESCRIPTORS;
 
-/// Most descriptors of one message, Linux's `SCM_MAX_FD`: with room for them, none is lost unowned.
+/// Most descriptors of one message, Linux's `SCM_MAX_FD`: with room for all of them, none leaks.
 const MOST_DESCRIPTORS: usize = 253;
 
 /// Sends all of `bytes` and, with the first of them, `descriptors`.
@@ -37,7 +37,7 @@ pub fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> 
 /// Receives all of `out`, and the descriptors that come with it, at most [`DESCRIPTORS`].
 ///
 /// # Errors
-/// Those of the socket; `UnexpectedEof` if it ends before; `InvalidData` if more descriptors come.
+/// Those of the socket; `UnexpectedEof` if it ends early; `InvalidData` if more descriptors come.
 pub fn receive(socket: impl AsFd, out: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
     let mut descriptors = Vec::new();
     let mut room = nix::cmsg_space!([RawFd; MOST_DESCRIPTORS]);
@@ -52,8 +52,8 @@ pub fn receive(socket: impl AsFd, out: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
         };
         for message in received.cmsgs()? {
             if let ControlMessageOwned::ScmRights(raw) = message {
-                // SAFETY: the kernel has just made these descriptors for us, and nobody else knows
-                // of them.
+                // SAFETY: the kernel has just made these descriptors for us, and nobody else owns
+                // them.
                 descriptors.extend(
                     raw.into_iter()
                         .map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }),
@@ -71,16 +71,16 @@ pub fn receive(socket: impl AsFd, out: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
     Ok(descriptors)
 }
 
-/// What wakes a process that sleeps in `poll`: readable from [`wake`](Self::wake) to
+/// Wakes a process that sleeps in `poll`: readable from [`wake`](Self::wake) to
 /// [`clear`](Self::clear), however often it was woken. An eventfd, or one end of a socket.
 #[derive(Debug)]
 pub struct Event(OwnedFd);
 
 impl Event {
-    /// A new one.
+    /// A new event.
     ///
     /// # Errors
-    /// The process or the system has no more descriptors.
+    /// The process or the system has no descriptors left.
     pub fn new() -> io::Result<Self> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let event = EventFd::from_value_and_flags(0, flags)?;
@@ -90,22 +90,22 @@ impl Event {
     /// An event of another process.
     ///
     /// # Errors
-    /// It cannot be made one that never blocks.
+    /// The descriptor cannot be made non-blocking.
     pub fn of_another(descriptor: OwnedFd) -> io::Result<Self> {
         let flags = OFlag::from_bits_retain(fcntl(&descriptor, FcntlArg::F_GETFL)?);
         fcntl(&descriptor, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
         Ok(Self(descriptor))
     }
 
-    /// Wakes who waits for it.
+    /// Wakes the process that waits for it.
     pub fn wake(&self) {
-        // It fails only when it has counted to its end, and then it is readable as well.
+        // Fails only when the counter is full, and then it is readable as well.
         let _ = write(&self.0, &1_u64.to_ne_bytes());
     }
 
-    /// Makes it unreadable again.
+    /// Makes the event unreadable again.
     pub fn clear(&self) {
-        // It fails when nothing is left.
+        // Fails when nothing is left.
         while read(&self.0, &mut [0; 64]).is_ok_and(|bytes| bytes == 64) {}
     }
 }

@@ -1,33 +1,33 @@
-//! A program's way into a network interface of phitwire: puts, gets, atomic operations, block
-//! transfers, messages.
+//! A program's interface to a phitwire network interface (NIC): puts, gets, atomic operations,
+//! block transfers, messages.
 //!
-//! - [`Nic`]: a network interface that the program is attached to. Commands are posted and flushed,
-//!   completions polled or waited for.
-//! - [`attach`]: how a program gets in by the door, a Unix socket, and why it may not.
+//! - [`Nic`]: a NIC that the program is attached to. Commands are posted and flushed, completions
+//!   polled or waited for.
+//! - [`attach`]: how a program attaches through the door, a Unix socket, and why it may be refused.
 //! - [`ring`]: both ends of the rings of commands and completions: who may write what when, how
-//!   room is kept, and how sleepers are woken.
+//!   room is reserved, and how sleepers are woken.
 //! - [`mapping`]: the shared memory, which the other side may change at any time.
-//! - [`descriptors`]: what comes over the socket, and the events that wake.
+//! - [`descriptors`]: passing descriptors over the socket, and the events that wake.
 //! - [`patience`]: time limits that leave out standstills of the program itself.
-//! - [`ffi`]: the interface for C, `include/phitwire.h`.
+//! - [`ffi`]: the C interface, `include/phitwire.h`.
 //! - [`door`]: the formats of commands and completions.
 //!
-//! `docs/guide/src/door.md` in the guide says what a program can do, and who may do what.
+//! `docs/guide/src/door.md` in the guide describes what a program can do and its rights.
 //!
 //! # Order and visibility
-//! Commands are carried out in any order, unless they ask for order. A put is in the memory of its
-//! target when its completion is there; a program that is told so by an event
-//! ([`door::Completion::Landed`], [`door::Completion::Told`]), or that sees a flag by
-//! [`Nic::word`] with `Acquire`, sees what the network interface wrote to its memory before. The
-//! bytes of a put or get are copied word by word: who looks while they come may see some.
+//! Commands execute in any order, unless they request order. When a put completes, its data are in
+//! the target's memory. A program that gets an event ([`door::Completion::Landed`],
+//! [`door::Completion::Told`]), or that sees a flag by [`Nic::word`] with `Acquire`, sees
+//! everything that the NIC wrote to its memory before. The bytes of a put or get are copied word by
+//! word: a concurrent reader may see some of them.
 //!
 //! # Trust
-//! The memory cannot shrink under anyone's feet, entries are copied out before they are looked at,
-//! and indices are checked: nothing that one side writes there makes the other panic or reach
-//! outside of it. A program on the other hand can always keep the events that wake it and its
-//! network interface busy, as both have them.
+//! The memory cannot shrink while it is mapped, entries are copied before they are parsed, and
+//! indices are checked: nothing that one side writes makes the other panic or access memory outside
+//! of the segment. But a program can always trigger the events that wake it and its NIC, since both
+//! hold them.
 //!
-//! The whole in an example, from the README:
+//! A complete example, from the README:
 #![doc = include_str!("../README.md")]
 #![deny(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,4 +1,4 @@
-//! The memory that a program and its network interface share.
+//! The memory that a program and its NIC share.
 #![expect(unsafe_code, reason = "it is a mapping that two processes change")]
 
 use std::io;
@@ -14,37 +14,36 @@ use nix::sys::stat::fstat;
 use nix::unistd::ftruncate;
 use phitwire_framing::door::segment::{COMMANDS_AT, DATA_AT, MOST_DATA};
 
-// The segment's words are little endian and are used as they are.
+// The segment's words are little-endian and used without conversion.
 const _: () = assert!(cfg!(target_endian = "little") && usize::BITS == 64);
 const WORD: usize = size_of::<u64>();
-/// Data come in multiples of this, which is a multiple of the page of every processor we know.
+/// The data size is a multiple of this, which is a multiple of every known processor's page size.
 const DATA_UNIT: u64 = 1 << 16;
 const _: () = assert!((DATA_AT as u64).is_multiple_of(DATA_UNIT));
 
-/// Bytes that are not all in the segment.
+/// The range is not entirely in the segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{bytes} bytes from byte {offset} on are not all in the {size} bytes there are")]
 pub struct OutOfRange {
-    /// The first byte asked for.
+    /// First byte of the range.
     pub offset: u64,
-    /// Bytes asked for.
+    /// Length of the range in bytes.
     pub bytes: u64,
-    /// Bytes there are.
+    /// Bytes available.
     pub size: u64,
 }
 
-/// A shared mapping of a segment, as `phitwire_framing::door::segment` draws it.
+/// A shared mapping of a segment, as `phitwire_framing::door::segment` lays it out.
 ///
 /// The other process may change any byte at any time. So nothing here makes a reference to shared
-/// bytes: they are copied by relaxed atomic loads and stores, whole aligned words where the range
-/// has them and single bytes at its ends. Such copies are defined whatever anyone else writes
-/// meanwhile (they may then hold some old and some new words, but a word at a multiple of eight is
-/// never torn), and compile to plain moves, one for each word: fast enough for rings and packets, and
-/// within a factor of two of what the processor can copy at all for blocks. Ordering is the business
-/// of the [rings](crate::ring).
+/// bytes: relaxed atomic loads and stores copy them, whole aligned words where the range has them
+/// and single bytes at its ends. Such copies are defined whatever others write concurrently (they
+/// may then mix old and new words, but a word at a multiple of eight is never torn), and compile to
+/// plain moves, one for each word: fast enough for rings and packets, and for blocks within a
+/// factor of two of the processor's fastest copy. The [rings](crate::ring) take care of ordering.
 ///
-/// That both sizes of access may meet at one address (a byte of the end of one copy, a word of
-/// another) is outside of what Rust defines for atomics of one process, and harmless on every
+/// Accesses of both sizes may meet at one address (a byte at the end of one copy, a word of
+/// another). Rust does not define that for atomics of one process, but it is harmless on every
 /// processor that Linux runs on: each access is one machine instruction.
 #[derive(Debug)]
 pub struct Mapping {
@@ -59,10 +58,10 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// A new segment with room for at least `data_bytes` bytes of data, all zero, and the
-    /// descriptor by which another process can map it. Nobody can change its size.
+    /// descriptor with which another process can map it. Its size is sealed.
     ///
     /// # Errors
-    /// More than [`MOST_DATA`] is asked for (`InvalidInput`), or the system refuses the memory.
+    /// `data_bytes` exceeds [`MOST_DATA`] (`InvalidInput`), or the system refuses the memory.
     pub fn create(data_bytes: u64) -> io::Result<(Self, OwnedFd)> {
         if data_bytes > MOST_DATA {
             return Err(io::Error::new(
@@ -79,11 +78,11 @@ impl Mapping {
         Ok((Self::map(&memory, size)?, memory))
     }
 
-    /// The segment of another process, which has `data_bytes` bytes of data.
+    /// Maps the segment of another process, which has `data_bytes` bytes of data.
     ///
     /// # Errors
     /// The memory has another size, or its size could change, which would let the other process
-    /// end this one (`InvalidData`); or the system refuses to map it.
+    /// crash this one (`InvalidData`); or the system refuses to map it.
     pub fn open(memory: OwnedFd, data_bytes: u64) -> io::Result<Self> {
         let wrong = |text: String| Err(io::Error::new(io::ErrorKind::InvalidData, text));
         let size = fstat(&memory)?.st_size.cast_unsigned();
@@ -108,14 +107,14 @@ impl Mapping {
         let size = usize::try_from(size).ok().and_then(NonZeroUsize::new);
         let size = size.ok_or(io::ErrorKind::InvalidInput)?;
         let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        // SAFETY: a mapping that is placed by the kernel, so over nothing that is in use. All of it
-        // has memory behind it, for good: the file is as long, and is sealed against shrinking.
+        // SAFETY: the kernel chooses the address, so the mapping covers nothing that is in use. All
+        // of it stays backed by memory: the file is as long, and is sealed against shrinking.
         let base = unsafe { mmap(None, size, access, MapFlags::MAP_SHARED, memory, 0)? };
         let base = base.cast();
         Ok(Self { base, size })
     }
 
-    /// Bytes of the program's data.
+    /// Size of the program's data in bytes.
     pub const fn data_bytes(&self) -> u64 {
         (self.size.get() - DATA_AT) as u64
     }
@@ -123,31 +122,31 @@ impl Mapping {
     /// The index or flag at `at`, one of the constants of `phitwire_framing::door::segment`.
     ///
     /// # Panics
-    /// If there is none: `at` never comes from outside.
+    /// If `at` is not such an offset: it never comes from outside.
     pub fn word(&self, at: usize) -> &AtomicU64 {
         assert!(at.is_multiple_of(WORD) && at < COMMANDS_AT, "word at {at}");
         self.word_at(at)
     }
 
-    /// The word at byte `offset` of the data; `None` if it is not a multiple of eight, or not all
-    /// there.
+    /// The word at byte `offset` of the data; `None` if `offset` is not a multiple of eight, or the
+    /// word is not entirely in the data.
     pub fn data_word(&self, offset: u64) -> Option<&AtomicU64> {
         let at = self.data_at(offset, WORD).ok()?;
         at.is_multiple_of(WORD).then(|| self.word_at(at))
     }
 
-    /// The word at `at`, an aligned place inside.
+    /// The word at `at`, which is aligned and inside.
     fn word_at(&self, at: usize) -> &AtomicU64 {
         debug_assert!(at.is_multiple_of(WORD) && at + WORD <= self.size.get());
-        // SAFETY: inside of the mapping and aligned, as its base is a page's; it stays mapped as
-        // long as `self`, and nothing but atomic accesses are made to it.
+        // SAFETY: inside the mapping and aligned, as its base is page-aligned; it stays mapped as
+        // long as `self`, and only atomic accesses are made to it.
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(at).cast()) }
     }
 
-    /// The byte at `at`, a place inside.
+    /// The byte at `at`, which is inside.
     fn byte_at(&self, at: usize) -> &AtomicU8 {
         debug_assert!(at < self.size.get());
-        // SAFETY: as for `word_at`, of which a byte differs by its size.
+        // SAFETY: as for `word_at`; a byte needs no alignment.
         unsafe { AtomicU8::from_ptr(self.base.as_ptr().add(at)) }
     }
 
@@ -163,7 +162,7 @@ impl Mapping {
         }
     }
 
-    /// Copies what is at `at` of the segment.
+    /// Copies the bytes at `at` of the segment into `out`.
     ///
     /// # Errors
     /// See [`OutOfRange`].
@@ -186,7 +185,7 @@ impl Mapping {
         Ok(())
     }
 
-    /// Changes what is at `at` of the segment.
+    /// Copies `data` to `at` of the segment.
     ///
     /// # Errors
     /// See [`OutOfRange`].
@@ -210,7 +209,7 @@ impl Mapping {
         Ok(())
     }
 
-    /// Where byte `offset` of the data is, if `bytes` are there.
+    /// Position in the segment of byte `offset` of the data, if `bytes` bytes follow.
     fn data_at(&self, offset: u64, bytes: usize) -> Result<usize, OutOfRange> {
         let size = self.data_bytes();
         let end = offset.checked_add(bytes as u64);
@@ -224,7 +223,7 @@ impl Mapping {
         }
     }
 
-    /// Copies data from byte `offset` on.
+    /// Copies data at byte `offset` into `out`.
     ///
     /// # Errors
     /// See [`OutOfRange`].
@@ -232,7 +231,7 @@ impl Mapping {
         self.read(self.data_at(offset, out.len())?, out)
     }
 
-    /// Changes data from byte `offset` on.
+    /// Copies `data` to byte `offset` of the program's data.
     ///
     /// # Errors
     /// See [`OutOfRange`].
@@ -243,13 +242,14 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped in `map` with this length; references to it have ended with `self`.
+        // SAFETY: mapped in `map` with this length; all references to it borrow `self`.
         let gone = unsafe { munmap(self.base.cast(), self.size.get()) };
         debug_assert!(gone.is_ok(), "a mapping of our own: {gone:?}");
     }
 }
 
-/// What keeps the other process from shrinking the memory under our feet, or growing it.
+/// The seals that keep the other process from shrinking the memory while it is mapped, or growing
+/// it.
 fn needed_seals() -> SealFlag {
     SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW
 }

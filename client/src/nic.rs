@@ -1,4 +1,4 @@
-//! A network interface, as a program has it.
+//! A NIC as seen by an attached program.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicU64;
@@ -21,31 +21,30 @@ use crate::ring::{Broken, ClientEnd, PostError};
 /// Polls without a pause before a wait yields the processor, and yields before it sleeps.
 const SPINS: u32 = 50;
 const YIELDS: u32 = 20;
-/// Empty polls after which it is looked whether the network interface is still there.
+/// Empty polls after which to check whether the NIC still exists.
 const LOOK_EVERY: u32 = 4096;
-/// Completions after which their places are given back without being asked to.
+/// Completions after which [`Nic::poll`] returns their slots even if it is never empty.
 const GIVE_BACK_EVERY: u64 = 256;
 
-/// What went wrong between a program and its network interface. What becomes of commands is told
-/// by completions.
+/// A failure between a program and its NIC. Completions report the outcome of commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// As many commands are under way as can be: take completions, then post again.
+    /// Too many commands are in flight: take completions, then post again.
     #[error("as many commands are under way as can be: take completions first")]
     Full,
-    /// The command cannot be written: a put has 1 to 64 bytes.
+    /// The command cannot be encoded: a put has 1 to 64 bytes.
     #[error("no such command: {0}")]
     Entry(EntryError),
-    /// Some of the bytes are not in the program's data.
+    /// Some of the bytes are outside of the program's data.
     #[error("{0}")]
     OutOfRange(#[from] OutOfRange),
-    /// The network interface's process has ended, or has thrown the program out.
+    /// The NIC's process has ended, or has disconnected the program.
     #[error("the network interface is gone: attach anew once it runs again")]
     Gone,
-    /// The network interface has done what it must not.
+    /// The NIC has violated the protocol.
     #[error("the network interface cannot be relied on: {0}; leave it")]
     Broken(#[from] Broken),
-    /// The system does not let the program wait.
+    /// The system call for waiting failed.
     #[error("waiting failed: {0}")]
     Wait(Errno),
 }
@@ -60,13 +59,12 @@ impl From<PostError> for Error {
     }
 }
 
-/// A network interface that the program is attached to. Dropping it is how a program leaves: what
-/// it has registered, and what is under way, ends.
+/// A NIC that the program is attached to. Dropping it detaches: the program's registrations end,
+/// and so do its commands in flight.
 ///
-/// Every command has a name, which its completion repeats: of 48 bits, and best not that of
-/// another one under way (a [`take_back`](Self::take_back) has that of its receive). Commands wait
-/// until [`flush`](Self::flush), which [`wait`](Self::wait) and an empty [`poll`](Self::poll) do
-/// too.
+/// Every command has a name of 48 bits, which its completion repeats. It should differ from those
+/// in flight (but a [`take_back`](Self::take_back) has that of its receive). Commands wait until
+/// [`flush`](Self::flush), which [`wait`](Self::wait) and an empty [`poll`](Self::poll) call too.
 #[derive(Debug)]
 pub struct Nic {
     end: ClientEnd,
@@ -94,33 +92,33 @@ impl Nic {
         }
     }
 
-    /// The number of the network interface.
+    /// The NIC's processor number.
     pub const fn processor(&self) -> u16 {
         self.welcome.processor
     }
 
-    /// Which of the job's programs at this network interface this one is.
+    /// The program's member number in the job on this NIC.
     pub const fn member(&self) -> u8 {
         self.welcome.member
     }
 
-    /// Most bytes of a put or a get.
+    /// Longest put or get, in bytes.
     pub fn longest_put(&self) -> usize {
         usize::from(self.welcome.longest_put)
     }
 
-    /// What the network interface can do beside puts and gets; what it cannot ends as
+    /// What the NIC supports beside puts and gets; other commands end as
     /// [`Unsupported`](phitwire_framing::door::Status::Unsupported).
     pub const fn operations(&self) -> Operations {
         self.welcome.operations
     }
 
-    /// Bytes of the program's data: what was asked for, rounded up.
+    /// Size of the program's data in bytes: as requested, rounded up.
     pub fn data_bytes(&self) -> u64 {
         self.end.mapping().data_bytes()
     }
 
-    /// Copies data from byte `offset` on.
+    /// Copies data at byte `offset` into `out`.
     ///
     /// # Errors
     /// [`OutOfRange`].
@@ -128,7 +126,7 @@ impl Nic {
         self.end.mapping().read_data(offset, out)
     }
 
-    /// Changes data from byte `offset` on.
+    /// Copies `data` to byte `offset` of the program's data.
     ///
     /// # Errors
     /// [`OutOfRange`].
@@ -136,8 +134,9 @@ impl Nic {
         self.end.mapping().write_data(offset, data)
     }
 
-    /// The word of the data at byte `offset`, a multiple of eight: a flag that others put, say. Who
-    /// sees by `Acquire` what a put has brought sees all that the network interface wrote before.
+    /// The word of the data at byte `offset`, a multiple of eight: for example a flag that others
+    /// put. A load with `Acquire` that sees a put's data also makes visible everything that the NIC
+    /// wrote before.
     ///
     /// # Errors
     /// [`OutOfRange`], also if `offset` is not a multiple of eight.
@@ -150,15 +149,15 @@ impl Nic {
         })
     }
 
-    /// Commands and posted receives whose ends were not taken yet.
+    /// Commands and posted receives whose completions have not been taken yet.
     pub const fn under_way(&self) -> u64 {
         self.end.under_way()
     }
 
-    /// Writes a command, which waits until [`flush`](Self::flush).
+    /// Posts a command, which waits until [`flush`](Self::flush).
     ///
     /// # Errors
-    /// [`Error::Full`], [`Error::Entry`] or [`Error::Broken`]; it is not posted then.
+    /// [`Error::Full`], [`Error::Entry`] or [`Error::Broken`]; the command is not posted then.
     pub fn post(&mut self, command: &Command<'_>) -> Result<(), Error> {
         Ok(self.end.post(command)?)
     }
@@ -167,8 +166,8 @@ impl Nic {
         self.post(&Command { name, request })
     }
 
-    /// Writes up to [`longest_put`](Self::longest_put) bytes there. With `event`, the program there
-    /// is told by a [`Completion::Landed`].
+    /// Writes up to [`longest_put`](Self::longest_put) bytes to `to`. With `event`, the target
+    /// program gets a [`Completion::Landed`].
     ///
     /// # Errors
     /// As for [`post`](Self::post), here and below.
@@ -182,8 +181,8 @@ impl Nic {
         self.ask(name, request)
     }
 
-    /// Reads up to [`longest_put`](Self::longest_put) bytes into one's own data: whole words at a
-    /// word's address, of four or eight bytes as the machine has them.
+    /// Reads up to [`longest_put`](Self::longest_put) bytes into the program's data: whole words at
+    /// a word's address, of four or eight bytes depending on the machine.
     pub fn get(&mut self, name: u64, from: Remote, into: Local) -> Result<(), Error> {
         let request = Request::Get {
             from,
@@ -193,7 +192,7 @@ impl Nic {
         self.ask(name, request)
     }
 
-    /// Changes a word of 64 bits there; with `fetch`, the completion tells it as it was.
+    /// Changes a 64-bit word at `at`; with `fetch`, the completion returns its old value.
     pub fn atomic(
         &mut self,
         name: u64,
@@ -213,7 +212,7 @@ impl Nic {
         self.ask(name, request)
     }
 
-    /// Writes bytes of one's own data there. With an event, the program there is told that by a
+    /// Writes data of the program to `to`. With `event`, the target program gets a
     /// [`Completion::Told`] when all of them are in its memory.
     pub fn block_put(
         &mut self,
@@ -231,7 +230,7 @@ impl Nic {
         self.ask(name, request)
     }
 
-    /// Reads bytes there into one's own data.
+    /// Reads remote bytes into the program's data.
     pub fn block_get(&mut self, name: u64, from: Remote, into: Local) -> Result<(), Error> {
         let request = Request::BlockGet {
             from,
@@ -241,7 +240,7 @@ impl Nic {
         self.ask(name, request)
     }
 
-    /// Sends bytes of one's own data to a receive of a program of the job.
+    /// Sends data of the program to a receive of another program of the job.
     pub fn send(
         &mut self,
         name: u64,
@@ -257,47 +256,47 @@ impl Nic {
         self.ask(name, request)
     }
 
-    /// Posts a place for a message, which is told by a [`Completion::Received`].
+    /// Posts a buffer for a message; a [`Completion::Received`] reports its arrival.
     pub fn receive(&mut self, name: u64, into: Local) -> Result<(), Error> {
         self.ask(name, Request::Receive { into })
     }
 
-    /// Takes the receive of that name back, if it has no message yet; the word of the completion
-    /// is 1 if so.
+    /// Takes back the receive of that name if it has no message yet; the completion's word is then
+    /// 1.
     pub fn take_back(&mut self, name: u64) -> Result<(), Error> {
         self.ask(name, Request::TakeBack)
     }
 
-    /// Lets the programs of the job reach a part of the data, at a multiple of 64; the word of the
-    /// completion is its handle.
+    /// Lets the programs of the job access a part of the data, at a multiple of 64; the
+    /// completion's word is its handle.
     pub fn register(&mut self, name: u64, part: Local, access: Access) -> Result<(), Error> {
         self.ask(name, Request::Register { part, access })
     }
 
-    /// Ends that.
+    /// Ends a registration.
     pub fn deregister(&mut self, name: u64, handle: u16) -> Result<(), Error> {
         self.ask(name, Request::Deregister { handle })
     }
 
-    /// Takes part in what one program at each of several network interfaces do together.
+    /// Takes part in collective operations, with one program at each of several NICs.
     ///
-    /// All set up the same engine with the same list of network interfaces, and then join the same
-    /// operations in the same order, one at a time each: the word of the completion is the result.
+    /// All set up the same engine with the same list of NICs, and then join the same operations in
+    /// the same order, each one at a time: the completion's word is the result.
     pub fn collective(&mut self, name: u64, request: CollectiveRequest) -> Result<(), Error> {
         self.ask(name, Request::Collective(request))
     }
 
-    /// Shows the network interface what was posted and taken, and wakes it if it sleeps.
+    /// Makes posted commands and taken completions visible to the NIC, and wakes it if it sleeps.
     pub fn flush(&mut self) {
         if self.end.publish() {
             self.wakes_nic.wake();
         }
     }
 
-    /// The oldest completion, if there is one now.
+    /// The oldest completion, if any.
     ///
     /// # Errors
-    /// [`Error::Broken`]; [`Error::Gone`] after thousands of calls in vain.
+    /// [`Error::Broken`]; [`Error::Gone`], noticed only after thousands of empty polls.
     pub fn poll(&mut self) -> Result<Option<Completion>, Error> {
         let found = self.end.poll()?;
         if found.is_none() || self.end.unpublished() >= GIVE_BACK_EVERY {
@@ -310,7 +309,7 @@ impl Nic {
         if self.empty_polls == LOOK_EVERY {
             self.empty_polls = 0;
             if self.is_gone() {
-                // It may have said something before it went.
+                // It may have completed something before it ended.
                 return self.end.poll()?.ok_or(Error::Gone).map(Some);
             }
         }
@@ -319,17 +318,17 @@ impl Nic {
 
     fn is_gone(&self) -> bool {
         let mut socket = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
-        // Nothing is ever sent behind the welcome: what can be read is the end.
+        // Nothing is sent after the welcome: readable means closed.
         matches!(poll(&mut socket, PollTimeout::ZERO), Ok(1))
     }
 
-    /// The oldest completion; if there is none, sleeps until there is.
+    /// The oldest completion; sleeps until there is one.
     ///
-    /// `None` after `timeout`; also as soon as there is room again for a command, if the last one
-    /// was refused for want of it.
+    /// `None` after `timeout`; also as soon as there is room for a command again, if the last one
+    /// was refused for lack of room.
     ///
     /// # Errors
-    /// [`Error::Gone`] if the network interface ends, [`Error::Broken`], [`Error::Wait`].
+    /// [`Error::Gone`] if the NIC ends, [`Error::Broken`], [`Error::Wait`].
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, Error> {
         for round in 0..SPINS + YIELDS {
             if let Some(completion) = self.poll()? {
@@ -337,7 +336,7 @@ impl Nic {
             }
             match round < SPINS {
                 true => std::hint::spin_loop(),
-                // Whoever else has something to do here may be the network interface.
+                // The NIC may be waiting for this core.
                 false => sched_yield().map_err(Error::Wait)?,
             }
         }
@@ -359,7 +358,7 @@ impl Nic {
         }
     }
 
-    /// Sleeps until it is woken, at most for `timeout`; whether the other side is gone.
+    /// Sleeps until woken, at most for `timeout`. Returns whether the NIC is gone.
     fn sleep(&self, timeout: Option<Duration>) -> Result<bool, Error> {
         let wanted = [self.fd(), self.socket()];
         let mut wanted = wanted.map(|fd| PollFd::new(fd, PollFlags::POLLIN));
@@ -370,27 +369,27 @@ impl Nic {
         }
     }
 
-    /// For programs that sleep in an event loop of their own: asks to be woken. Only if it answers
-    /// `true` may one sleep, until [`fd`](Self::fd) or [`socket`](Self::socket) is readable; else
-    /// there is something to [`poll`](Self::poll). Either way, [`disarm`](Self::disarm) then.
+    /// For programs with their own event loop: requests a wake. If this returns `true`, the program
+    /// may sleep until [`fd`](Self::fd) or [`socket`](Self::socket) is readable; otherwise there is
+    /// something to [`poll`](Self::poll). In both cases call [`disarm`](Self::disarm) afterwards.
     pub fn arm(&mut self) -> bool {
         self.flush();
         self.end.sleeps(true);
         !self.end.has_completions() && !self.end.has_more_room()
     }
 
-    /// Says that the program is awake: see [`arm`](Self::arm).
+    /// Ends the request of [`arm`](Self::arm): the program is awake.
     pub fn disarm(&mut self) {
         self.end.sleeps(false);
         self.wakes_us.clear();
     }
 
-    /// Readable when the network interface has woken the program: see [`arm`](Self::arm).
+    /// Readable when the NIC has woken the program: see [`arm`](Self::arm).
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.wakes_us.as_fd()
     }
 
-    /// Readable when the network interface is gone.
+    /// Readable when the NIC is gone.
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

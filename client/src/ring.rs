@@ -1,24 +1,23 @@
-//! Both ends of the two rings of a segment: commands one way, completions the other.
+//! Both ends of a segment's two rings: commands in one direction, completions in the other.
 //!
-//! Who fills a ring writes entries, and publishes them with its tail; who empties it copies
-//! entries out, and gives their places back with its head. Each side keeps its own indices in
-//! memory of its own and only ever writes them to the segment; those of the other side are
-//! checked whenever they are read ([`Broken`]).
+//! The producer writes entries and publishes them by advancing the tail; the consumer copies them
+//! out and returns their slots by advancing the head. Each side keeps its indices in private memory
+//! and only writes them to the segment; the other side's are checked at every read ([`Broken`]).
 //!
 //! # Room for completions
-//! What was asked for always finds room for its end. The client has at most [`COMPLETIONS`]
-//! commands and posted receives under way, where one counts until its end was polled; of receives
-//! alone it posts [`COMMANDS`] fewer, so that they never keep it from asking for something else.
-//! The network interface takes a command only when there is room for its completion beside those
-//! of all it has taken, and keeps the place of a posted receive until a message has come. What
-//! comes unasked (`Landed`, `Told`) gets the places that are left.
+//! Every command finds room for its completion. The client has at most [`COMPLETIONS`] commands and
+//! posted receives in flight, each counted until its completion was polled; it posts receives only
+//! up to [`COMMANDS`] fewer, so that they never block other commands. The NIC takes a command only
+//! when there is room for its completion beside those of all that it has taken, and reserves the
+//! slot of a posted receive until a message has arrived. Unsolicited completions (`Landed`, `Told`)
+//! get the remaining slots.
 //!
 //! # Sleep
-//! Who wants to sleep says so in its flag ([`ClientEnd::sleeps`]), *then* looks once more
-//! ([`ClientEnd::has_completions`]), and sleeps only if there is nothing. The other side
-//! publishes, *then* reads the flag. A sequentially consistent fence stands between the two steps
-//! on both sides, so at least one sees what the other wrote, and no wake-up is lost. The flag tells
-//! what for: what is new, or also room, of which a side that has enough of it need not hear.
+//! Before it sleeps, a side sets its flag ([`ClientEnd::sleeps`]), *then* checks once more
+//! ([`ClientEnd::has_completions`]), and sleeps only if there is nothing. The other side publishes,
+//! *then* reads the flag. A sequentially consistent fence separates the two steps on both sides, so
+//! at least one sees what the other wrote, and no wake is lost. The flag selects the reason to
+//! wake: new entries only, or room as well, if the side lacks it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -34,28 +33,28 @@ use phitwire_framing::door::{
 
 use crate::Mapping;
 
-/// Most receives that a client has posted, as long as nothing else is under way.
+/// Most receives that a client posts while nothing else is in flight.
 pub const MOST_RECEIVES: u64 = COMPLETIONS - COMMANDS;
 
-/// What the other side has done that it must not. Nothing that it says can be relied on any more.
+/// How the other side has violated the protocol. Nothing from it can be relied on any longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
-    /// An index of its own is not where it can be.
+    /// One of its indices is out of range.
     #[error("the other side's {what} is {is}, where {least} to {most} are possible")]
     Index {
-        /// Which.
+        /// Name of the index.
         what: &'static str,
-        /// What it is.
+        /// Its value.
         is: u64,
-        /// The least that it can be.
+        /// Smallest valid value.
         least: u64,
-        /// The most that it can be.
+        /// Largest valid value.
         most: u64,
     },
-    /// A completion that is none.
+    /// Not a valid completion.
     #[error("a completion is none: {0}")]
     Entry(EntryError),
-    /// More has ended than was asked for.
+    /// More completions than commands.
     #[error("a command has ended that was not under way")]
     Unasked,
 }
@@ -63,10 +62,10 @@ pub enum Broken {
 /// Why a command was not posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
-    /// There is no room for it, or would be none for its completion: polling makes some.
+    /// No room for the command, or for its completion: polling makes room.
     #[error("as many commands are under way as can be")]
     Full,
-    /// It cannot be written.
+    /// The command cannot be encoded.
     #[error("{0}")]
     Entry(EntryError),
     /// The other side is broken.
@@ -74,7 +73,7 @@ pub enum PostError {
     Broken(#[from] Broken),
 }
 
-/// A flag of sleep: awake, wants to hear what is new, wants to hear of room too.
+/// Values of a sleep flag: awake, wake for new entries, wake for room too.
 const AWAKE: u64 = 0;
 const FOR_NEWS: u64 = 1;
 const FOR_ROOM: u64 = 2;
@@ -105,7 +104,7 @@ const COMPLETION_RING: Ring = Ring {
     head_name: "head of completions",
 };
 
-/// An index of the other side, if it is `least` to `most`.
+/// An index of the other side, which must be in `least..=most`.
 fn checked(what: &'static str, is: u64, least: u64, most: u64) -> Result<u64, Broken> {
     match (least..=most).contains(&is) {
         true => Ok(is),
@@ -118,13 +117,13 @@ fn checked(what: &'static str, is: u64, least: u64, most: u64) -> Result<u64, Br
     }
 }
 
-/// The end that fills a ring. Indices are of 64 bits and never wrap.
+/// The producer's end of a ring. Indices have 64 bits and never wrap.
 #[derive(Debug)]
 struct Filling {
     ring: Ring,
     tail: u64,
     published: u64,
-    /// The other side's head, as it was last seen.
+    /// The other side's head when last read.
     head: u64,
 }
 
@@ -138,20 +137,20 @@ impl Filling {
         }
     }
 
-    /// Entries that fit, as far as is known.
+    /// Free slots, as of the last read.
     const fn known_room(&self) -> u64 {
         self.ring.length - (self.tail - self.head)
     }
 
-    /// Entries that fit now.
+    /// Free slots now.
     fn room(&mut self, mapping: &Mapping) -> Result<u64, Broken> {
-        // The other side has read the places that it gives back before we write them anew.
+        // Acquire: the other side has read the slots that it returns before we overwrite them.
         let head = mapping.word(self.ring.head_at).load(Acquire);
         self.head = checked(self.ring.head_name, head, self.head, self.published)?;
         Ok(self.known_room())
     }
 
-    /// Whether the other side has given places back since [`room`](Self::room) looked.
+    /// Whether the other side has returned slots since the last [`room`](Self::room).
     fn has_more_room(&self, mapping: &Mapping) -> bool {
         mapping.word(self.ring.head_at).load(Relaxed) != self.head
     }
@@ -159,7 +158,7 @@ impl Filling {
     fn publish(&mut self, mapping: &Mapping) -> bool {
         let is_new = self.tail != self.published;
         if is_new {
-            // The entries are there before the tail tells of them.
+            // Release: the entries are visible before the tail.
             mapping.word(self.ring.tail_at).store(self.tail, Release);
             self.published = self.tail;
         }
@@ -167,13 +166,13 @@ impl Filling {
     }
 }
 
-/// The end that empties a ring.
+/// The consumer's end of a ring.
 #[derive(Debug)]
 struct Emptying {
     ring: Ring,
     head: u64,
     published: u64,
-    /// The other side's tail, as it was last seen.
+    /// The other side's tail when last read.
     tail: u64,
 }
 
@@ -190,9 +189,9 @@ impl Emptying {
     /// Whether there is an entry to take.
     fn has_entry(&mut self, mapping: &Mapping) -> Result<bool, Broken> {
         if self.head == self.tail {
-            // The other side has written the entries before it tells of them.
+            // Acquire: the other side has written the entries before the tail.
             let tail = mapping.word(self.ring.tail_at).load(Acquire);
-            // It never gets ahead of what it was given back.
+            // It never passes the slots that were returned to it.
             let most = self.published + self.ring.length;
             self.tail = checked(self.ring.tail_name, tail, self.tail, most)?;
         }
@@ -211,7 +210,7 @@ impl Emptying {
     fn publish(&mut self, mapping: &Mapping) -> bool {
         let is_new = self.head != self.published;
         if is_new {
-            // The entries are copied before their places are given back.
+            // Release: the entries are copied before their slots are returned.
             mapping.word(self.ring.head_at).store(self.head, Release);
             self.published = self.head;
         }
@@ -219,7 +218,7 @@ impl Emptying {
     }
 }
 
-/// Whether the side whose flag is at `flag_at` has to be woken, after something was published.
+/// Whether to wake the side whose flag is at `flag_at`, after publishing entries or room.
 fn has_to_wake(mapping: &Mapping, flag_at: usize, entries: bool, room: bool) -> bool {
     if !entries && !room {
         return false;
@@ -232,11 +231,11 @@ fn has_to_wake(mapping: &Mapping, flag_at: usize, entries: bool, room: bool) -> 
     }
 }
 
-/// The end of the network interface, on a segment that no program has used.
+/// The NIC's end, on a segment that no program has used.
 ///
-/// Take commands by [`command`](Self::command) and [`taken`](Self::taken), complete them by
+/// Take commands with [`command`](Self::command) and [`taken`](Self::taken), complete them with
 /// [`complete`](Self::complete) within [`room`](Self::room), and [`publish`](Self::publish) both
-/// now and then, at the latest before sleep.
+/// regularly, at the latest before sleep.
 #[derive(Debug)]
 pub struct NicEnd {
     mapping: Arc<Mapping>,
@@ -245,7 +244,7 @@ pub struct NicEnd {
 }
 
 impl NicEnd {
-    /// The end on `mapping`.
+    /// The end on an unused `mapping`.
     pub const fn new(mapping: Arc<Mapping>) -> Self {
         Self {
             mapping,
@@ -254,15 +253,15 @@ impl NicEnd {
         }
     }
 
-    /// The memory.
+    /// The shared memory.
     pub fn mapping(&self) -> &Arc<Mapping> {
         &self.mapping
     }
 
     /// Copies the oldest command that was not taken into `room`; `false` if there is none.
     ///
-    /// The next call copies it again, and may find something else there, as the program can still
-    /// write to it: judge and use one and the same copy.
+    /// The next call copies it again, and may find different bytes, as the program can still write
+    /// to it: validate and use the same copy.
     ///
     /// # Errors
     /// See [`Broken`].
@@ -275,7 +274,7 @@ impl NicEnd {
         Ok(true)
     }
 
-    /// Takes the command that [`command`](Self::command) has copied.
+    /// Takes the command that [`command`](Self::command) copied.
     ///
     /// # Panics
     /// If there was none.
@@ -283,7 +282,7 @@ impl NicEnd {
         self.commands.taken();
     }
 
-    /// Completions that fit now.
+    /// Free slots for completions.
     ///
     /// # Errors
     /// See [`Broken`].
@@ -294,7 +293,7 @@ impl NicEnd {
     /// Writes a completion.
     ///
     /// # Panics
-    /// If there is no room for it, as [`room`](Self::room) last told.
+    /// If there was no room for it at the last [`room`](Self::room).
     pub fn complete(&mut self, completion: &Completion) {
         assert!(self.completions.known_room() > 0, "no room for completions");
         let mut entry = [0; COMPLETION_BYTES];
@@ -305,8 +304,8 @@ impl NicEnd {
         self.completions.tail += 1;
     }
 
-    /// Shows the program what was completed and taken since the last call; answers whether it
-    /// sleeps and has to be woken.
+    /// Makes completions and taken commands visible to the program. Returns whether the program
+    /// sleeps and must be woken.
     #[must_use = "a program that is not woken sleeps on"]
     pub fn publish(&mut self) -> bool {
         let entries = self.completions.publish(&self.mapping);
@@ -314,16 +313,15 @@ impl NicEnd {
         has_to_wake(&self.mapping, CLIENT_SLEEPS_AT, entries, room)
     }
 
-    /// Says that the network interface wants to be woken by new commands, or (`false`) no longer.
-    /// Publish first, and sleep only if then [`has_commands`](Self::has_commands) finds none.
+    /// Requests a wake for new commands, or (`false`) ends the request. Publish first, and sleep
+    /// only if then [`has_commands`](Self::has_commands) finds none.
     pub fn sleeps(&self, sleeps: bool) {
         let flag = if sleeps { FOR_NEWS } else { AWAKE };
         self.mapping.word(NIC_SLEEPS_AT).store(flag, Relaxed);
     }
 
-    /// Says that the network interface wants to be woken also by room for completions: it has a
-    /// command that it cannot take for want of it. Sleep only if then
-    /// [`has_more_room`](Self::has_more_room) finds none.
+    /// Requests a wake for room as well: the NIC has a command that it cannot take for lack of it.
+    /// Sleep only if then [`has_more_room`](Self::has_more_room) finds none.
     pub fn sleeps_until_room(&self) {
         self.mapping.word(NIC_SLEEPS_AT).store(FOR_ROOM, Relaxed);
     }
@@ -334,35 +332,35 @@ impl NicEnd {
         self.commands.has_more(&self.mapping)
     }
 
-    /// Whether the program has taken completions since [`room`](Self::room) looked.
+    /// Whether the program has taken completions since the last [`room`](Self::room).
     pub fn has_more_room(&self) -> bool {
         fence(SeqCst);
         self.completions.has_more_room(&self.mapping)
     }
 }
 
-/// The end of the program, on a segment that nobody has used.
+/// The program's end, on a segment that nobody has used.
 ///
-/// Post commands by [`post`](Self::post), take completions by [`poll`](Self::poll), and
-/// [`publish`](Self::publish) both now and then, at the latest before sleep.
+/// Post commands with [`post`](Self::post), take completions with [`poll`](Self::poll), and
+/// [`publish`](Self::publish) both regularly, at the latest before sleep.
 #[derive(Debug)]
 pub struct ClientEnd {
     mapping: Arc<Mapping>,
     commands: Filling,
     completions: Emptying,
-    /// Commands and receives whose ends were not polled.
+    /// Commands and receives whose completions were not polled.
     under_way: u64,
-    /// Names of the receives that are being taken back.
+    /// Names of receives with a take-back in flight.
     taken_back: Vec<u64>,
-    /// Whether a command found no room in its ring.
+    /// Whether the last command found no room in its ring.
     wants_room: bool,
 }
 
-/// The bits of a name that count.
+/// The significant bits of a name.
 const NAME: u64 = (1 << Command::NAME_BITS) - 1;
 
 impl ClientEnd {
-    /// The end on `mapping`.
+    /// The end on an unused `mapping`.
     pub const fn new(mapping: Arc<Mapping>) -> Self {
         Self {
             mapping,
@@ -374,12 +372,12 @@ impl ClientEnd {
         }
     }
 
-    /// The memory.
+    /// The shared memory.
     pub fn mapping(&self) -> &Arc<Mapping> {
         &self.mapping
     }
 
-    /// Commands and posted receives whose ends were not polled.
+    /// Commands and posted receives whose completions were not polled.
     pub const fn under_way(&self) -> u64 {
         self.under_way
     }
@@ -413,7 +411,7 @@ impl ClientEnd {
         Ok(())
     }
 
-    /// Takes the oldest completion, if there is one.
+    /// Takes the oldest completion, if any.
     ///
     /// # Errors
     /// See [`Broken`]; so does every later call.
@@ -432,8 +430,8 @@ impl ClientEnd {
         Ok(Some(completion))
     }
 
-    /// How many commands and receives a completion ends: a take-back that succeeds is the end of
-    /// the receive as well.
+    /// Number of commands and receives that a completion ends: a successful take-back ends its
+    /// receive too.
     fn ended(&mut self, completion: &Completion) -> u64 {
         let (name, was_taken_back) = match *completion {
             Completion::End {
@@ -450,13 +448,13 @@ impl ClientEnd {
         1 + u64::from(was_taken_back)
     }
 
-    /// Completions that were taken and whose places are not given back.
+    /// Completions taken whose slots are not yet returned.
     pub const fn unpublished(&self) -> u64 {
         self.completions.head - self.completions.published
     }
 
-    /// Shows the network interface what was posted and taken since the last call; answers whether
-    /// it sleeps and has to be woken.
+    /// Makes commands and taken completions visible to the NIC. Returns whether the NIC sleeps and
+    /// must be woken.
     #[must_use = "a network interface that is not woken sleeps on"]
     pub fn publish(&mut self) -> bool {
         let entries = self.commands.publish(&self.mapping);
@@ -464,8 +462,8 @@ impl ClientEnd {
         has_to_wake(&self.mapping, NIC_SLEEPS_AT, entries, room)
     }
 
-    /// Says that the program wants to be woken by new completions (and by room, if the last command
-    /// found none in its ring), or (`false`) no longer. Publish first, and sleep only if then
+    /// Requests a wake for new completions (and for room, if the last command found none in its
+    /// ring), or (`false`) ends the request. Publish first, and sleep only if then
     /// [`has_completions`](Self::has_completions) and [`has_more_room`](Self::has_more_room) find
     /// none.
     pub fn sleeps(&self, sleeps: bool) {
@@ -483,7 +481,7 @@ impl ClientEnd {
         self.completions.has_more(&self.mapping)
     }
 
-    /// Whether there is room again after a command found none in its ring.
+    /// Whether there is room again, after a command found none in its ring.
     pub fn has_more_room(&self) -> bool {
         fence(SeqCst);
         self.wants_room && self.commands.has_more_room(&self.mapping)

@@ -1,4 +1,4 @@
-//! The header for C is that of the source, and a program in C works with it.
+//! The committed C header matches the source, and a C program works with it.
 
 mod fake;
 
@@ -31,7 +31,7 @@ fn generated() -> String {
     let bindings = cbindgen::Builder::new()
         .with_config(config)
         .with_src(source("types.rs"))
-        // Includes the modules that it declares.
+        // Includes the modules declared there.
         .with_src(source("mod.rs"))
         .generate()
         .expect("the source is right");
@@ -74,7 +74,7 @@ fn nothing_is_declared_twice_and_the_readme_counts_right() {
 
 #[test]
 fn a_program_in_c_works() {
-    // Cargo builds the library for C beside the tests' programs.
+    // Cargo builds the C library beside the test programs.
     let here = std::env::current_exe().expect("it has a path");
     let library: PathBuf = here.parent().expect("it is in a folder").into();
     let directory = tempfile::tempdir().expect("there is room");

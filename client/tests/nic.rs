@@ -1,4 +1,4 @@
-//! A client against network interfaces without a network, and against sockets that are none.
+//! A client against NICs without a network, and against sockets that misbehave.
 
 mod fake;
 
@@ -29,7 +29,7 @@ fn attach(door: &Path) -> Nic {
     Nic::attach(door, &OPTIONS).expect("it lets us in")
 }
 
-/// How a command ends, whose completion is the next.
+/// How a command ends whose completion is next.
 fn ended(nic: &mut Nic) -> (u64, Status, u64) {
     match nic.wait(LONG).expect("it runs") {
         Some(Completion::End {
@@ -163,7 +163,7 @@ fn more_commands_than_all_rings_hold_are_carried_out() {
                 assert_eq!((name, word), (ends, ends));
                 ends += 1;
             }
-            // There is room again for commands.
+            // There is room for commands again.
             None => assert!(posted < ALL),
             other => panic!("{other:?}"),
         }
@@ -181,7 +181,7 @@ fn waiting_ends_in_time_or_when_the_other_side_is_gone() {
     let took = start.elapsed();
     assert!((50..5_000).contains(&took.as_millis()), "{took:?}");
 
-    // An event loop of one's own: nothing to do, then woken by a completion.
+    // A separate event loop: nothing to do, then woken by a completion.
     assert!(nic.arm());
     nic.disarm();
     nic.take_back(1).expect("there is room");
@@ -213,7 +213,7 @@ fn a_program_that_leaves_takes_its_memory_with_it() {
     a.put(1, there, b"here", false).expect("there is room");
     assert_eq!(ended(&mut a).1, Status::Done);
     drop(b);
-    // It is noticed once the network interface looks.
+    // Noticed at the NIC's next check.
     let is_gone = (0..1_000).any(|_| {
         std::thread::sleep(Duration::from_millis(1));
         a.put(1, there, b"here", false).expect("there is room");
@@ -223,7 +223,7 @@ fn a_program_that_leaves_takes_its_memory_with_it() {
     assert_eq!(attach(&fake.doors[1]).member(), 0);
 }
 
-/// Attaches to a socket where `answer` is all that happens.
+/// Attaches to a socket on which only `answer` happens.
 fn refused(options: &Options, answer: impl FnOnce(UnixStream) + Send + 'static) -> AttachError {
     let directory = tempfile::tempdir().expect("there is room");
     let door = directory.path().join("door");
@@ -285,7 +285,7 @@ fn what_is_no_door_is_refused_with_a_reason() {
 
 #[test]
 fn unfit_descriptors_are_refused() {
-    // Bytes of memory that there are, and that the welcome tells; how many events come.
+    // Actual bytes of memory, bytes according to the welcome, and number of events sent.
     for (are, told, events) in [
         (1 << 16, 1 << 17, 2),
         (1 << 17, 1 << 16, 2),
@@ -301,7 +301,7 @@ fn unfit_descriptors_are_refused() {
         });
         assert!(matches!(found, AttachError::Unfit { .. }), "{found:?}");
     }
-    // An event where memory should be; too many descriptors.
+    // An event in place of memory; too many descriptors.
     for count in [3, 4, 200] {
         let found = refused(&OPTIONS, move |socket| {
             let event = Event::new().expect("there are descriptors");

@@ -1,4 +1,4 @@
-//! Which door is this program's, and which job.
+//! This program's door and job.
 
 use std::collections::hash_map::DefaultHasher;
 use std::env;
@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where launchers say which of a job's programs this one is.
+/// Variables in which launchers pass a program's rank.
 const RANKS: [&str; 6] = [
     "PHITWIRE_RANK",
     "OMPI_COMM_WORLD_RANK",
@@ -15,24 +15,24 @@ const RANKS: [&str; 6] = [
     "SLURM_PROCID",
     "PMI_ID",
 ];
-/// The job of programs that were told none.
+/// The job of programs without `PHITWIRE_JOB`.
 const ANY_JOB: u64 = 0x7068_6974_7769_7265;
 
-/// A program's way in.
+/// Where a program attaches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The socket.
     pub door: PathBuf,
     /// The number that the programs of the job share.
     pub job: u64,
-    /// Whether the network interface may reach this program's own memory.
+    /// Whether the NIC may reach this program's own memory.
     pub reach: bool,
 }
 
 impl Place {
-    /// What the environment says: `PHITWIRE_DOOR`, a socket; else `PHITWIRE_LAB`, a lab, over whose
-    /// network interfaces the programs of the job are dealt by rank. `None` if it says nothing, or
-    /// there is no such door.
+    /// Reads the environment: `PHITWIRE_DOOR`, a socket; otherwise `PHITWIRE_LAB`, a lab over whose
+    /// NICs the job's programs are distributed by rank. `None` if neither is set, or the door does
+    /// not exist.
     pub fn of_environment() -> Option<Self> {
         let door = match env::var_os("PHITWIRE_DOOR") {
             Some(door) => PathBuf::from(door),
@@ -44,7 +44,7 @@ impl Place {
                 dealt(doors(&lab), rank.unwrap_or(0))?
             }
         };
-        // Without it, all data go through the segment.
+        // Without reach, all data go through the segment.
         let reach = env::var_os("PHITWIRE_REACH").is_none_or(|reach| reach != "0");
         door.exists().then(|| Self {
             door,
@@ -53,7 +53,7 @@ impl Place {
         })
     }
 
-    /// The name of the network interface.
+    /// The name of the NIC.
     pub fn name(&self) -> String {
         let stem = self.door.file_stem().unwrap_or_default();
         stem.to_string_lossy().into_owned()
@@ -76,7 +76,7 @@ fn run_dir() -> PathBuf {
     }
 }
 
-/// The doors of a lab, in the order of their numbers.
+/// The doors of a lab, in numerical order.
 pub fn doors(lab: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(lab).into_iter().flatten().flatten();
     let mut doors: Vec<_> = entries
@@ -103,7 +103,7 @@ fn dealt(mut doors: Vec<PathBuf>, rank: usize) -> Option<PathBuf> {
     }
 }
 
-/// How long other ends may leave questions unanswered, of `PHITWIRE_PATIENCE`: seconds, 0 for ever.
+/// How long peers may leave probes unanswered, from `PHITWIRE_PATIENCE`: seconds, 0 for ever.
 pub fn patience() -> Option<Duration> {
     let seconds = env::var("PHITWIRE_PATIENCE").ok()?;
     match seconds.parse::<u32>() {
@@ -117,7 +117,7 @@ pub fn patience() -> Option<Duration> {
     }
 }
 
-/// A number, or any text, of `PHITWIRE_JOB`.
+/// `PHITWIRE_JOB`: a number, or any text, which is hashed.
 fn job() -> u64 {
     match env::var("PHITWIRE_JOB") {
         Ok(text) => text.parse().unwrap_or_else(|_| {

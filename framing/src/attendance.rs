@@ -1,21 +1,21 @@
-//! A clock for time-outs that counts only time in which the process ran.
+//! A clock for timeouts that counts only time in which the process ran.
 //!
 //! A host that stands still (a suspended machine, a frozen control group, a stopped process) or has
 //! no processor to spare is not a broken network. The awaited input may have arrived long ago and
-//! lie unread, so time in which the process could not look at its inputs must not count towards a
-//! time-out.
+//! be unread, so time in which the process could not check its inputs must not count towards a
+//! timeout.
 
-/// Longest gap in milliseconds between two looks at the inputs, intended sleep aside, that is not a
-/// standstill. A fraction of every time-out (the shortest is the 2 s of `give_up_ms`), and
-/// several time slices of a busy host.
+/// Longest gap in milliseconds between two checks of the inputs, intended sleep aside, that is not
+/// a standstill. A fraction of every timeout (the shortest is the 2 s of `give_up_ms`), and several
+/// time slices of a busy host.
 pub const LONGEST_GAP_MS: u64 = 50;
 
 /// Attended time of one process, in any unit, derived from a clock that never stops.
 ///
-/// Call [`look`](Self::look) at each look at the inputs, and wherever the time is needed between
-/// two looks. Time since the previous call counts up to the longest gap plus the time that the
-/// process slept on purpose, since it would have woken from that. So time-outs take longer on a
-/// starved host, but they still end.
+/// Call [`look`](Self::look) at each check of the inputs, and wherever the time is needed in
+/// between. Time since the previous call counts up to the longest gap plus the intended sleep, from
+/// which the process would have woken. So timeouts take longer on a starved host, but they still
+/// end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AttendedClock {
     longest_gap: u64,
@@ -25,7 +25,7 @@ pub struct AttendedClock {
 }
 
 impl AttendedClock {
-    /// A clock that begins at `now`. A longer gap than `longest_gap` is a standstill.
+    /// A clock that starts at `now`. A gap above `longest_gap` is a standstill.
     pub const fn new(longest_gap: u64, now: u64) -> Self {
         Self {
             longest_gap,
@@ -35,7 +35,7 @@ impl AttendedClock {
         }
     }
 
-    /// The process runs at `now`, after sleeping on purpose for up to `asleep` since the last call.
+    /// The process runs at `now`, after an intended sleep of up to `asleep` since the last call.
     /// Returns the attended time.
     #[inline]
     pub const fn look(&mut self, now: u64, asleep: u64) -> u64 {

@@ -1,24 +1,24 @@
-//! Bit layouts of phitwire's networks: link frames, and phits, flits, packets and checks of each
-//! machine.
+//! Bit layouts of phitwire's networks: link frames, and each machine's phits, flits, packets and
+//! checks.
 //!
-//! The crate is `no_std` (but for the feature `processor-crc`, by which the processor's own instructions
-//! compute the checks of frames, sets and flits' packets), allocates nothing and has no state of its own: every function turns
-//! bits into values or values into bits. Bytes from outside never make it panic; what is wrong with them
-//! is named by an error. `docs/guide/src/wire-format.md` draws every layout and says which parts are the
-//! papers' ("The BlackWidow High-Radix Clos Network", ISCA 2006; the Cray XC white paper, 2012) and
-//! which are this project's.
+//! The crate is `no_std` (except with the feature `processor-crc`, which computes the checks of
+//! frames, sets and flit packets with processor instructions), allocates nothing and has no state:
+//! every function turns bits into values or values into bits. Bytes from outside never make it
+//! panic; an error names what is wrong with them. `docs/guide/src/wire-format.md` shows every
+//! layout and says which parts are from the papers ("The BlackWidow High-Radix Clos Network", ISCA
+//! 2006; the Cray XC white paper, 2012) and which are ours.
 //!
-//! [`carrier`] is what the links of every machine use, and imports no machine:
+//! [`carrier`] is common to the links of all machines, and imports none of them:
 //!
-//! - [`carrier::frame`]: the link frame on Ethernet or UDP that stands for the line code.
+//! - [`carrier::frame`]: the link frame on Ethernet or UDP, which replaces the line code.
 //! - [`carrier::training`]: the frames of channel initialisation.
 //! - [`carrier::lanes`]: which bits travel on which lane; swapped lanes and polarity.
 //! - [`carrier::number`]: the 48-bit number of a packet on a link.
 //!
-//! [`door`] is what local programs and a network interface share, whatever the machine.
-//! [`attendance`] is the clock of their time-outs.
+//! [`door`] is what local programs and a network interface (NIC) share, on any machine.
+//! [`attendance`] is the clock of their timeouts.
 //!
-//! The machines import the carrier and not each other. From the inside out, [`yarc`] (BlackWidow):
+//! The machines import the carrier, but not each other. From the inside out, [`yarc`] (BlackWidow):
 //!
 //! - [`yarc::phit`]: the 24-bit phit, unit of flow control.
 //! - [`yarc::packet`]: head, hash and end-of-packet phits; [`yarc::packet::PacketBuf`].
@@ -30,11 +30,10 @@
 //!
 //! And [`aries`]:
 //!
-//! - [`aries::flit`]: the 48-bit flit and the head of a packet: what a router looks at.
-//! - [`aries::packet`]: requests and responses of the network interfaces, with their check from end
-//!   to end.
+//! - [`aries::flit`]: the 48-bit flit and the head of a packet, which routers read.
+//! - [`aries::packet`]: requests and responses of the NICs, with their end-to-end check.
 //! - [`aries::set`]: sets of ten flits, data and link control; [`aries::crc20`]: their check;
-//!   [`aries::pattern`]: what a link lays over them.
+//!   [`aries::pattern`]: their scrambling.
 //! - [`aries::frame`]: frames of whole sets.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -43,7 +42,7 @@
 #[cfg(feature = "processor-crc")]
 extern crate std;
 
-/// The example of the README, kept true by the documentation tests.
+/// The example of the README, tested as a doctest.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub struct Readme;
@@ -58,9 +57,9 @@ use carrier::frame::{FrameHeader, PLAIN_AT};
 use carrier::training::{self as channel, Training};
 use core::ops::Range;
 
-/// Where what the lanes carry lies in a frame, for those that change it (noise, a cable's swaps):
-/// phits, sets, the training pattern; in a frame of a kind that is not of this crate, everything
-/// behind header and check. Judges nothing but lengths; `None` when `bytes` cannot be a frame.
+/// Range of the bytes in a frame that the lanes carry (phits, sets, the training pattern), for code
+/// that changes them (noise, a cable's swaps). In a frame of unknown kind, everything after header
+/// and check. Checks only lengths; `None` when `bytes` cannot be a frame.
 pub fn lane_area(bytes: &[u8]) -> Option<Range<usize>> {
     let header = FrameHeader::parse(bytes).ok()?;
     let units = usize::from(header.units);

@@ -1,9 +1,9 @@
-//! The machines that come with phitwire. A program that knows another one hands its own list to
+//! The machines that come with phitwire. A program with another machine passes its own list to
 //! `phitwire_tools::cli::main`.
 
 use phitwire::catalogue::{Catalogue, Machine};
 
-/// BlackWidow comes first: it is meant where a description names no machine.
+/// BlackWidow comes first: it is the default where a description names no machine.
 pub static MACHINES: &[&Machine] = &[
     &phitwire_blackwidow::MACHINE,
     &phitwire_aries::MACHINE,

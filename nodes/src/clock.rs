@@ -1,25 +1,23 @@
-//! The clock of a process.
-
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::time::{ClockId, clock_gettime};
 use phitwire::time::Time;
 
-/// Monotonic time since the process began, as the core counts it.
+/// Monotonic time since the process started, in the core's units.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     start: Instant,
 }
 
 impl Clock {
-    /// A clock that begins now.
+    /// A clock that starts now.
     pub fn new() -> Self {
         Self {
             start: Instant::now(),
         }
     }
 
-    /// The time now: a real nanosecond is a nanosecond.
+    /// The current time; one nanosecond is one real nanosecond.
     pub fn now(&self) -> Time {
         Time::from_ns(u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX))
     }
@@ -31,20 +29,20 @@ impl Default for Clock {
     }
 }
 
-/// How long from `now` until `at`; zero if that is past. Rounded up, so that a sleep of that
-/// length never ends before `at`.
+/// Time from `now` until `at`, zero if that is past. Rounded up, so that a sleep of that length
+/// never ends before `at`.
 pub fn until(now: Time, at: Time) -> Duration {
     Duration::from_nanos(at.as_ps().saturating_sub(now.as_ps()).div_ceil(1000))
 }
 
-/// A number that names this incarnation of a process among its earlier ones, never zero: peers
-/// notice by it that a process was restarted.
+/// A number that identifies this incarnation of a process, never zero: a new number tells peers
+/// that the process was restarted.
 pub fn incarnation() -> u32 {
     let since_1970 = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    // In steps of 1/1024 s the lower 32 bits come again after seven weeks. A process that is
-    // killed and started again within a step gets another number by its process id.
+    // In steps of 1/1024 s the lower 32 bits repeat after seven weeks. The process id distinguishes
+    // a process restarted within a step.
     let steps = (since_1970.as_millis() as u64 * 1024 / 1000) as u32;
     steps
         .wrapping_mul(31)
@@ -52,8 +50,8 @@ pub fn incarnation() -> u32 {
         .max(1)
 }
 
-/// Nanoseconds since the machine was started, time asleep included: a clock that all processes
-/// share, and that never goes back. Zero where the kernel has none.
+/// Nanoseconds since the machine was started, including suspend: a clock that all processes share
+/// and that never goes back. Zero where the kernel has none.
 pub fn since_boot_ns() -> u64 {
     let since = clock_gettime(ClockId::CLOCK_BOOTTIME).map(Duration::from);
     since.map_or(0, |since| {

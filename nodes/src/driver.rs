@@ -13,10 +13,10 @@ use crate::clock::{self, Clock};
 use crate::io::{Backend, FrameSink};
 use crate::live_device::LiveDevice;
 
-/// Frames sent on one port in one turn, so that a flooded port cannot keep the others waiting.
+/// Most frames sent on one port per turn, so that a flooded port cannot delay the others.
 const FRAMES_PER_PORT: usize = 32;
 
-/// How long a link may accept nothing before its port sends to any peer that is there.
+/// How long a link may accept nothing before its port broadcasts to find its peer again.
 const FORGET: Duration = Duration::from_millis(250);
 
 /// Longest pause of the node's time after a standstill, in which the sockets are read.
@@ -25,9 +25,9 @@ const CATCH_UP: Duration = Duration::from_millis(100);
 /// Shortest standstill that is logged.
 const TOLD: Duration = Duration::from_secs(1);
 
-/// A node that says what its links have accepted.
+/// A node that reports what its links have accepted.
 pub trait Driven: Node {
-    /// Frames of data that the link of `port` has accepted so far.
+    /// Data frames that the link of `port` has accepted so far.
     fn accepted(&self, port: PortId) -> u64;
 }
 
@@ -38,7 +38,7 @@ impl Driven for LiveDevice {
     }
 }
 
-/// Received frames on their way to the node.
+/// Passes received frames to the node.
 struct Intake<'a, N> {
     node: &'a mut N,
     now: Time,
@@ -58,23 +58,23 @@ counters! {
     /// Turns, sleeps and spins since the start.
     #[derive(Copy)]
     pub struct LoopCounters {
-        /// Times through the loop.
+        /// Turns of the loop.
         turns,
-        /// Times the process went to sleep until a frame or a deadline came.
+        /// Times the process slept until a frame or a deadline.
         sleeps,
-        /// Times it looked again instead of going to sleep, with no deadline overdue.
+        /// Times the process polled instead of sleeping, with no deadline overdue.
         spins,
-        /// Times a deadline of the node's pipeline had come already when the turn ended.
+        /// Times a deadline of the node's pipeline had already passed at the end of a turn.
         overdue_pipeline,
         /// The same for a link timer.
         overdue_link,
         /// The same for a forward-progress timer.
         overdue_forward_progress,
-        /// The same for a request's time-out or a workload's next message.
+        /// The same for a request's timeout or a workload's next message.
         overdue_request,
-        /// Times that the process did not run for longer than a busy host explains.
+        /// Times the process did not run for longer than a busy host explains.
         standstills,
-        /// Their total length in ms. Time-outs leave it out.
+        /// Their total length in ms. Timeouts do not count it.
         stood_still_ms,
     }
 }
@@ -90,23 +90,21 @@ impl LoopCounters {
     }
 }
 
-/// What the last turn left to be done.
+/// What the last turn left to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// More to do at once.
     Busy,
-    /// Nothing, before the deadline.
+    /// Nothing before the deadline.
     IdleUntil(Option<Wakeup>),
 }
 
 /// A node, its ports and its clock.
 ///
-/// Call [`turn`](Self::turn) for ever. Each turn sleeps if the one before left nothing to do, takes
-/// in a batch of frames, lets the node work, and sends what it has to send.
+/// Call [`turn`](Self::turn) in a loop. Each turn sleeps if the previous one left nothing to do,
+/// receives a batch of frames, advances the node, and sends its frames.
 pub struct Driver<N: Driven> {
-    /// The node. Commands may be given to it between turns.
+    /// The node. It may be given commands between turns.
     pub node: N,
-    /// Its ports.
     pub backend: Box<dyn Backend>,
     clock: Clock,
     /// The node's attended time, which leaves out standstills of the process.
@@ -120,14 +118,14 @@ pub struct Driver<N: Driven> {
     /// Whether the last turn sent anything.
     sent: bool,
     spin: Spin,
-    /// When silent links were last looked for.
+    /// When silent links were last checked.
     looked: Time,
     counters: LoopCounters,
 }
 
 impl<N: Driven> Driver<N> {
-    /// Drives `node` over `backend` by `clock`. Before sleeping, the driver may look for frames
-    /// for up to `spin_limit` (zero: never).
+    /// Drives `node` over `backend` by `clock`. Before sleeping, the driver may poll for frames for
+    /// up to `spin_limit` (zero: never).
     pub fn new(node: N, backend: Box<dyn Backend>, clock: Clock, spin_limit: Duration) -> Self {
         let spin = Spin::new(spin_limit);
         let counters = LoopCounters::default();
@@ -184,27 +182,26 @@ impl<N: Driven> Driver<N> {
         self.node.stood_still(now, span);
     }
 
-    /// When the last turn began, without reading the clock: earlier than now by the turn's work and
+    /// When the last turn began, without reading the clock. Earlier than now by the turn's work and
     /// any preemption. Deadlines computed from it come early, never late.
     pub fn turned(&self) -> Time {
         self.turned
     }
 
-    /// Turns, sleeps and spins.
     pub fn counters(&self) -> LoopCounters {
         self.counters
     }
 
-    /// The node was given something to do from outside: do not sleep over it.
+    /// The node has work from outside: do not sleep before the next turn.
     pub fn wake(&mut self) {
         self.next = Next::Busy;
     }
 
-    /// Sleeps if there is nothing to do, at most `longest`; then one round of receiving, working
-    /// and sending. Whether the backend's side descriptor is readable.
+    /// Sleeps at most `longest` if there is nothing to do, then receives, advances the node and
+    /// sends. Returns whether the backend's side descriptor is readable.
     ///
     /// # Errors
-    /// When the backend cannot wait any more.
+    /// When the backend can no longer wait.
     pub fn turn(
         &mut self,
         longest: Option<Duration>,
@@ -234,8 +231,8 @@ impl<N: Driven> Driver<N> {
         if received > 0 || more_to_send {
             self.spin.found_work();
         }
-        // Who does not look before sleeping need not look again after work either: a wait ends at
-        // once when something is there, and sends what is to be sent on the way.
+        // Without spinning there is no need to poll again after work: a wait returns at once when a
+        // frame is there, and sends what is queued.
         self.next = if more_to_send || received > 0 && self.spin.is_on() {
             Next::Busy
         } else {
@@ -249,8 +246,8 @@ impl<N: Driven> Driver<N> {
         self.next != Next::Busy
     }
 
-    /// Sleeps if there is nothing to do. Returns whether the side descriptor is readable, and the time
-    /// after the wait.
+    /// Sleeps if there is nothing to do. Returns whether the side descriptor is readable, and the
+    /// time after the wait.
     fn rest(&mut self, longest: Option<Duration>) -> io::Result<(bool, Time)> {
         let Next::IdleUntil(deadline) = self.next else {
             return self.glance();
@@ -273,9 +270,9 @@ impl<N: Driven> Driver<N> {
         if self.spin.keeps_on(now) {
             self.counters.spins += 1;
             if !self.sent {
-                // Another process on this core may have the frame that is waited for. What the
-                // last turn sent goes out first: a backend may keep it until the wait. The call
-                // cannot fail on Linux.
+                // Another process on this core may be about to send the frame that we wait for.
+                // What the last turn sent goes out first: a backend may keep it until the wait. The
+                // call cannot fail on Linux.
                 let _ = nix::sched::sched_yield();
             }
             self.sent = false;
@@ -289,14 +286,13 @@ impl<N: Driven> Driver<N> {
         Ok((side, woken))
     }
 
-    /// The same without sleeping.
+    /// Polls without sleeping.
     fn glance(&mut self) -> io::Result<(bool, Time)> {
         let side = self.backend.wait(Some(Duration::ZERO))?;
         Ok((side, self.now()))
     }
 
-    /// Moves the frames that the node has into the backend and sends them; whether there may be
-    /// more.
+    /// Moves the node's frames into the backend and sends them. Returns whether there may be more.
     fn send(&mut self, now: Time) -> bool {
         let Self { node, backend, .. } = self;
         let mut ready = node.ready_ports();
@@ -320,13 +316,13 @@ impl<N: Driven> Driver<N> {
     }
 }
 
-/// Looking again instead of sleeping, as long as that has been paying.
+/// Polls instead of sleeping while that pays.
 ///
-/// A sleep and the wake-up from it cost some microseconds of latency; looking costs a core. So the
-/// time spent looking is bounded, halves each time that it was in vain, and comes back when a
-/// sleep turns out to have been shorter than it, and ended before its time: looking for what the
-/// clock brings gains nothing. Between two looks the core is left to others that can run: with
-/// fewer cores than processes, one of them may be whom the frame comes from.
+/// A sleep and its wake-up cost some microseconds of latency; polling costs a core. So the polling
+/// time is bounded, halves whenever polling found nothing, and is restored when a sleep turns out
+/// shorter than it and ended early: polling for a deadline gains nothing. Between polls the process
+/// yields the core: with fewer cores than processes, the frame's sender may be waiting for this
+/// one.
 #[derive(Clone, Copy, Debug)]
 struct Spin {
     limit: Duration,
@@ -343,12 +339,12 @@ impl Spin {
         }
     }
 
-    /// Whether looking is worth anything now.
+    /// Whether polling pays now.
     fn is_on(&self) -> bool {
         !self.current.is_zero()
     }
 
-    /// Whether to look once more.
+    /// Whether to poll once more.
     fn keeps_on(&mut self, now: Time) -> bool {
         if !self.is_on() {
             return false;
@@ -368,7 +364,7 @@ impl Spin {
         self.since = None;
     }
 
-    /// It slept, and was woken by something else than the clock if that was `early`.
+    /// Reports a sleep; `early` if something other than the clock ended it.
     fn slept(&mut self, from: Time, to: Time, early: bool) {
         self.since = None;
         if early && clock::until(from, to) < self.limit {

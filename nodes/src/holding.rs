@@ -1,10 +1,10 @@
-//! Who keeps a network interface for runs: one measurement at a time.
+//! Who holds a NIC for runs: one measurement at a time.
 //!
-//! A tool claims each network interface that takes part before it starts anything, and keeps the
-//! connection open on which it did. While it does, nobody else starts a run there, neither as
-//! source nor as target. When the connection is closed, by the tool or because the kernel buried
-//! it, its runs end: nobody is left sending. A lease would do the same later, and would end the
-//! runs of a tool that only stands still.
+//! A tool claims each NIC that takes part before it starts anything, and keeps the claiming
+//! connection open. Until it closes, no other client starts a run there, neither as source nor as
+//! target. When the connection is closed, by the tool or by the kernel after the tool's death, its
+//! runs end: nobody is left sending. A lease would react later, and would end the runs of a tool
+//! that is only stopped.
 
 use std::collections::BTreeMap;
 
@@ -16,17 +16,17 @@ use serde_json::{Value, json};
 use crate::control::server::ClientId;
 use crate::control::{Code, Holder, Refusal, RunKind};
 
-/// See the module's text.
+/// See the module docs.
 #[derive(Debug, Default)]
 pub(crate) struct Holding {
     now: Option<(ClientId, Holder)>,
-    /// Who went before its run was over, and the run.
+    /// The holder that disconnected before its run was over, and the run.
     gone: Option<(Holder, RunKind, u64)>,
-    /// Who keeps which barrier units.
+    /// Holders of barrier units.
     units: BTreeMap<u8, (ClientId, Holder)>,
 }
 
-/// How far a run has come, traffic or collective.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug)]
 struct Course {
     kind: RunKind,
@@ -52,13 +52,13 @@ fn latest(device: &dyn Device) -> [Option<Course>; 2] {
     ]
 }
 
-/// The runs that are going on at `device`.
+/// The unfinished runs at `device`.
 fn going_on(device: &dyn Device) -> impl Iterator<Item = Course> + use<> {
     let both = latest(device).into_iter().flatten();
     both.filter(|course| course.phase != RunPhase::Done)
 }
 
-/// Nothing is known here of the run that was asked about.
+/// The refusal for a run that is unknown here.
 pub(crate) fn unknown_run(kind: Kind, refusal: Refusal) -> Refusal {
     Refusal {
         code: (kind == Kind::Nic).then_some(Code::UnknownRun),
@@ -67,7 +67,7 @@ pub(crate) fn unknown_run(kind: Kind, refusal: Refusal) -> Refusal {
 }
 
 impl Holding {
-    /// `holder`, who is `client`, wants to keep `device`.
+    /// Claims `device` for `holder`, connected as `client`.
     pub(crate) fn claim(
         &mut self,
         device: &dyn Device,
@@ -122,7 +122,7 @@ impl Holding {
         }
     }
 
-    /// `holder`, who is `client`, wants to keep a barrier unit of `device`.
+    /// Claims a barrier unit of `device` for `holder`, connected as `client`.
     pub(crate) fn claim_unit(
         &mut self,
         device: &dyn Device,
@@ -139,7 +139,7 @@ impl Holding {
         Ok(json!({}))
     }
 
-    /// Whether `client` may do something with a barrier unit.
+    /// Whether `client` may use a barrier unit.
     pub(crate) fn may_use(&self, client: ClientId, unit: u8) -> Result<(), Refusal> {
         match self.units.get(&unit) {
             Some((keeper, holder)) if *keeper != client => Err(Refusal {
@@ -152,13 +152,13 @@ impl Holding {
         }
     }
 
-    /// A client has gone, holder or not.
+    /// A client, holder or not, has disconnected.
     pub(crate) fn client_gone(&mut self, device: &mut dyn Device, now: Time, client: ClientId) {
         self.units.retain(|&unit, (keeper, _)| {
             let stays = *keeper != client;
             if !stays && let Some(barriers) = device.barriers_mut() {
                 barriers.stop(unit);
-                // The second time although others may not come.
+                // The second stop ends it even if others never arrive.
                 barriers.stop(unit);
             }
             stays
@@ -178,7 +178,7 @@ impl Holding {
                 RunKind::Collective => {
                     if let Some(collectives) = device.collectives_mut() {
                         collectives.stop(now);
-                        // The second time although others may not come.
+                        // The second stop ends it even if others never arrive.
                         collectives.stop(now);
                     }
                 }
@@ -197,7 +197,7 @@ pub(crate) mod tests {
 
     const NOW: Time = Time::ZERO;
 
-    /// A network interface whose link nobody answers.
+    /// A NIC whose link has no peer.
     pub(crate) fn device() -> LiveDevice {
         let network = phitwire_machines::CATALOGUE
             .generate("r1-32")
@@ -238,7 +238,7 @@ pub(crate) mod tests {
             assert_eq!(refusal.text, "tool (process 1) measures here");
         }
         start(&mut device, 1, 5).expect("nobody else does");
-        // Any other that goes changes nothing.
+        // Any other disconnect changes nothing.
         device.client_gone(NOW, 2);
         device.advance(NOW);
         assert_eq!(phase(&mut device, None), "opening");

@@ -1,12 +1,11 @@
 //! The core that a process stays on while it has little to do.
 //!
-//! In a lab of many processes per core most of them sleep most of the time, and whoever sends to one
-//! wakes it. The kernel puts it on a core that idles, if there is one, which is another one than the
-//! sender's: that core has to be interrupted and woken too, and has nothing of the process in its
-//! caches. For an allreduce of twelve network interfaces on two cores that was more than a quarter of
-//! its time. So each process has a core of its own, neighbours in the network the same one, and
-//! leaves it for any core while it has to wait there for others: where several are busy together, or
-//! somebody else has the core.
+//! In a lab with many processes per core most of them sleep most of the time, and a sender wakes
+//! its receiver. The kernel puts that on an idle core if there is one, so not on the sender's: the
+//! idle core must be interrupted and woken too, and its caches are cold. For an allreduce of twelve
+//! NICs on two cores that took more than a quarter of the time. So each process has a home core,
+//! shared with its neighbours in the network, and may use any core while it must wait for that one:
+//! because several are busy together, or because another process holds it.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -20,32 +19,33 @@ use phitwire::time::Time;
 
 use crate::clock;
 
-/// How often the process checks how busy it is, while it is awake.
+/// How often a process that is awake checks its load.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Who waits for so long each time waits for more than a neighbour's turn.
+/// A longer mean wait means that something other than a neighbour holds the core.
 const LONG_WAIT: Duration = Duration::from_micros(500);
 
-/// How long it stays away at least; twice as long whenever it had to leave again soon, and at most.
+/// Shortest time away from home; doubled up to the longest whenever the process soon had to leave
+/// again.
 const AWAY: Duration = Duration::from_millis(200);
 const LONGEST_AWAY: Duration = Duration::from_secs(2);
 
-/// Who was at home for so long has not left again soon.
+/// After this time at home, leaving again is not soon.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// Where a node stands in its network, among so many: neighbours stand near each other.
+/// Position of a node in its network, such that neighbours are close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Nodes before it.
+    /// Nodes before this one.
     pub before: usize,
-    /// All nodes.
+    /// Number of nodes in the network.
     pub nodes: usize,
 }
 
 impl Place {
-    /// Of the node `name`: routers are in the order of their numbers, which those of a group, a
-    /// cabinet or a plane have in a row, and network interfaces behind the router of their first
-    /// link. `None` if the network has no such node.
+    /// Position of node `name`: routers are in the order of their numbers, which are consecutive in
+    /// a group, cabinet or plane; NICs follow the router of their first link. `None` if the network
+    /// has no such node.
     pub fn of(network: &dyn Network, name: &str) -> Option<Self> {
         let nodes = network.nodes();
         let is_it = |node: &&NodeRef| network.node_name(**node) == name;
@@ -73,29 +73,29 @@ impl Place {
         })
     }
 
-    /// Its core, of those that there are: each has as many nodes, in a row.
+    /// The node's core: each core has the same number of consecutive nodes.
     fn core(self, cores: &[usize]) -> Option<usize> {
         let index = self.before * cores.len() / self.nodes.max(1);
         cores.get(index).copied()
     }
 }
 
-/// Where the calling thread may run, and where it stays while it has little to do.
+/// The cores of the calling thread: any, and the one where it stays while it has little to do.
 #[derive(Debug)]
 pub struct Home {
     anywhere: CpuSet,
     own: CpuSet,
-    /// What the kernel says of how long the thread ran and waited for a core.
+    /// The kernel's record of how long the thread ran and waited for a core.
     schedstat: File,
     looked: Time,
-    /// What it had said then.
+    /// Its contents at that time.
     told: Shares,
     stay: Stay,
 }
 
 impl Home {
-    /// Moves the calling thread to the core of its place. `None` where there is no choice, or the
-    /// kernel does not tell how busy it is.
+    /// Moves the calling thread to the core of its position. `None` where there is only one core,
+    /// or the kernel does not report its load.
     pub fn of(place: Place, now: Time) -> Option<Self> {
         let this = Pid::from_raw(0);
         let anywhere = sched_getaffinity(this).ok()?;
@@ -119,7 +119,7 @@ impl Home {
         Some(home)
     }
 
-    /// Leaves the core when the process has to wait for it, and comes back later.
+    /// Leaves the core while the process has to wait for it, and returns later.
     pub fn look(&mut self, now: Time) {
         let span = clock::until(self.looked, now);
         if span < LOOK {
@@ -138,7 +138,7 @@ impl Home {
     fn go(&self, home: bool) {
         let cores = if home { &self.own } else { &self.anywhere };
         if let Err(error) = sched_setaffinity(Pid::from_raw(0), cores) {
-            // The cores may have been taken away meanwhile: where it runs is the kernel's choice.
+            // The cores may have been taken away since: then the kernel chooses.
             tracing::debug!(%error, "the cores of the process stay as they were");
         }
     }
@@ -155,7 +155,7 @@ impl Home {
             waited: Duration::from_nanos(next()?),
             times: next()?,
         };
-        // It runs: a kernel that says that it never did does not count.
+        // The thread is running: a kernel that counts no runs does not keep these statistics.
         (told.times > 0).then_some(told)
     }
 }
@@ -177,9 +177,9 @@ impl Shares {
         }
     }
 
-    /// Whether it waited for more than an eighth of `span`, and either there is too much to do for
-    /// one core, so that it could run for more than half of the time; or somebody has the core who
-    /// keeps it, for whom it waited each time for longer than neighbours take.
+    /// Whether the thread waited for more than an eighth of `span`, and either there is too much
+    /// work for one core (it was runnable for more than 5/9 of `span`), or another process holds
+    /// the core: each wait was longer than a neighbour's turn.
     fn is_crowded(self, span: Duration) -> bool {
         let is_busy = self.runnable() * 9 > span * 5;
         self.waited * 8 > span && (is_busy || self.is_kept())
@@ -195,15 +195,15 @@ impl Shares {
     }
 }
 
-/// When to leave, and when to come back.
+/// When to leave home, and when to return.
 #[derive(Clone, Copy, Debug)]
 struct Stay {
     is_home: bool,
-    /// Since when it is where it is.
+    /// Time of the last move.
     since: Time,
-    /// How long it stays away at least when it has left, or left last.
+    /// Shortest time away after the last departure.
     away: Duration,
-    /// Whether it left to somebody who keeps the core.
+    /// Whether it left because another process held the core.
     is_kept: bool,
 }
 
@@ -217,14 +217,14 @@ impl Stay {
         }
     }
 
-    /// Whether to go home or away, after `span` in which the process has had these shares.
+    /// Whether to move, to home (`true`) or away, after `span` with these shares.
     fn moves(&mut self, now: Time, shares: Shares, span: Duration) -> Option<bool> {
         let been = clock::until(self.since, now);
         let moves = match self.is_home {
             true => shares.is_crowded(span),
-            // At rest, what there was to do is over.
+            // Idle: whatever crowded the core is over.
             false if !self.is_kept && shares.runnable() * 20 < span => been >= AWAY,
-            // Not with as much to do. Whether others crowd there, only trying it tells.
+            // Not while busy. Whether the core is still crowded shows only on return.
             false => shares.runnable() * 2 < span && been >= self.away,
         };
         if !moves {
@@ -285,7 +285,7 @@ mod tests {
         assert_eq!(before("nic12"), None);
     }
 
-    /// Of 100 ms: milliseconds that it ran and waited, how many times.
+    /// Milliseconds run and waited, out of 100, and the number of runs.
     fn shares(ran: u32, waited: u32, times: u64) -> Shares {
         let (ran, waited) = (ran * MS, waited * MS);
         Shares { ran, waited, times }
@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(stay.moves(at(ms), idle, SPAN), Some(true));
     }
 
-    /// What a thread's core is, by what is done on it, and what it is allowed otherwise.
+    /// The affinity of a thread, depending on the load of its core and on what is allowed.
     #[test]
     fn a_thread_that_waits_for_its_core_leaves_it() {
         let this = Pid::from_raw(0);
@@ -376,7 +376,7 @@ mod tests {
             nodes: 2,
         };
         let Some(mut home) = Home::of(place, clock.now()) else {
-            // Past the capture of the tests, for who counts them.
+            // Bypasses the tests' output capture, so that skips can be counted.
             let why = "one core, or a kernel that does not count";
             let name = "home::tests::a_thread_that_waits_for_its_core_leaves_it";
             let _ = writeln!(std::io::stderr(), "SKIPPED {name}: {why}");
@@ -389,7 +389,7 @@ mod tests {
                 std::hint::spin_loop();
             }
         };
-        // They have the core that they are begun from.
+        // They inherit this thread's core.
         let others: Vec<_> = (0..3).map(|_| std::thread::spawn(spin)).collect();
         spin();
         home.look(clock.now());

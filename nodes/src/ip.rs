@@ -1,7 +1,7 @@
-//! IP over the fabric: what a TUN device of the network interface's namespace carries goes to other
-//! network interfaces as datagrams.
+//! IP over the fabric: packets of a TUN device in the NIC's namespace go to other NICs as
+//! datagrams.
 //!
-//! Nothing but the kernel sees what a packet carries, and nobody repeats one: as on any wire.
+//! Only the kernel looks into a packet, and nobody resends one: as on any wire.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -16,14 +16,13 @@ use phitwire::time::Time;
 
 use crate::io::tun::Tun;
 
-/// The name of the device.
 pub const DEVICE: &str = "ip0";
-/// Packets taken from the kernel in one turn, so that it does not keep the fabric waiting.
+/// Packets taken from the kernel per turn, so that it does not delay the fabric.
 const PACKETS_PER_TURN: usize = 64;
-/// Where the destination stands in a header of IPv4 (RFC 791).
+/// Offset of the destination in an IPv4 header (RFC 791).
 const DESTINATION: std::ops::Range<usize> = 16..20;
 
-/// The addresses of a lab: processor N has the N + 1st behind the network's own.
+/// The addresses of a lab: processor N has the network's own address + N + 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subnet {
     network: u32,
@@ -31,12 +30,12 @@ pub struct Subnet {
 }
 
 impl Subnet {
-    /// Processors that it has addresses for: all but the first and the last.
+    /// Number of processors with an address: all but the first and the last are usable.
     fn addresses(self) -> u32 {
         (u32::MAX >> self.prefix) - 1
     }
 
-    /// The processor that has this address, if one may.
+    /// The processor with this address, if any.
     fn processor(self, address: Ipv4Addr) -> Option<u16> {
         let place = u32::from(address).checked_sub(self.network)?;
         let processor = place.checked_sub(1)?;
@@ -75,38 +74,38 @@ impl FromStr for Subnet {
 counters! {
     /// Packets between the kernel and the fabric.
     pub struct IpCounters {
-        /// Packets that the kernel had for others.
+        /// Packets from the kernel sent to others.
         sent,
-        /// Packets of others given to the kernel.
+        /// Packets from others passed to the kernel.
         received,
-        /// Packets of the kernel's dropped: as many as may be were on their way to that processor.
+        /// Packets from the kernel dropped: the limit of packets in flight to that processor was
+        /// reached.
         dropped_full,
-        /// Packets of the kernel's dropped: the processor does not answer.
+        /// Packets from the kernel dropped: the processor does not answer.
         dropped_silent,
-        /// Packets of the kernel's dropped: for an address of no processor.
+        /// Packets from the kernel dropped: no processor has the address.
         dropped_no_processor,
-        /// Packets of the kernel's dropped: not of IPv4.
+        /// Packets from the kernel dropped: not IPv4.
         dropped_not_ipv4,
-        /// Packets of others that the kernel did not take.
+        /// Packets from others that the kernel refused.
         dropped_refused,
     }
 }
 
-/// What a process is told of IP.
+/// Configuration of IP for a process.
 #[derive(Clone, Copy, Debug)]
 pub struct IpConfig {
-    /// Addresses.
     pub subnet: Subnet,
-    /// Network interfaces of the lab: one more than the highest number.
+    /// Number of NICs in the lab: one more than the highest number.
     pub processors: u16,
-    /// Differs from that of every process before that was the same node.
+    /// Differs for every incarnation of the node.
     pub nonce: u32,
 }
 
-/// The way between the kernel and the fabric.
+/// Connects the kernel and the fabric.
 #[derive(Debug)]
 pub struct IpDoor {
-    /// `None` when somebody has removed it.
+    /// `None` after somebody has removed the device.
     tun: Option<Tun>,
     subnet: Subnet,
     datagrams: Datagrams,
@@ -115,8 +114,7 @@ pub struct IpDoor {
 }
 
 impl IpDoor {
-    /// Opens the device of this network namespace, and makes room for packets in the memory of the
-    /// network interface.
+    /// Opens the device of this network namespace, and reserves packet buffers in the NIC's memory.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -140,7 +138,7 @@ impl IpDoor {
         })
     }
 
-    /// What is readable when the kernel has packets.
+    /// Readable when the kernel has packets.
     pub fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.tun.as_ref().map(AsFd::as_fd)
     }
@@ -151,13 +149,13 @@ impl IpDoor {
         self.datagrams.counters().for_each(visit);
     }
 
-    /// When [`pass`](Self::pass) is due although nothing has happened.
+    /// When [`pass`](Self::pass) is due without any event.
     pub fn next_deadline(&self) -> Option<Time> {
         self.datagrams.next_deadline()
     }
 
-    /// Passes packets both ways; whether the fabric was given anything. When the device is gone,
-    /// packets of others are dropped.
+    /// Passes packets both ways. Returns whether the fabric got work. When the device is gone,
+    /// packets from others are dropped.
     pub fn pass(&mut self, now: Time, puts: &mut dyn RemotePuts) -> bool {
         self.datagrams.hear(now, puts);
         while let Some(bytes) = self.datagrams.receive(puts, &mut self.room) {
@@ -187,7 +185,7 @@ impl IpDoor {
         self.datagrams.put(now, puts)
     }
 
-    /// Sends a packet of the kernel's, and answers what to count it as.
+    /// Sends a packet from the kernel. Returns the counter to increment.
     fn take(&mut self, now: Time, bytes: usize) -> &mut u64 {
         let packet = &self.room[..bytes];
         let counters = &mut self.counters;
@@ -211,28 +209,26 @@ impl IpDoor {
 /// Why IP cannot be carried.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The network interface cannot carry it.
+    /// The NIC cannot carry it.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// Its memory is too small.
+    /// The NIC's memory is too small.
     #[error("{0}; `memory_bytes` of the topology says how much there is")]
     NoRoom(#[from] NoRoom),
-    /// The network is too small.
+    /// The subnet is too small.
     #[error(
         "the subnet has addresses for {addresses} network interfaces, and there are {processors}"
     )]
     Subnet {
-        /// Those that it has.
         addresses: u32,
-        /// Those that are needed.
+        /// The number needed.
         processors: u16,
     },
-    /// The device.
     #[error("the TUN device {DEVICE}: {0}; up.sh --ip makes it, where /dev/net/tun is there")]
     Tun(io::Error),
 }
 
-/// Why a packet goes nowhere.
+/// Why a packet has no destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Astray {
     NotIpv4,

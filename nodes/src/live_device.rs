@@ -1,5 +1,5 @@
-//! A node with what a process adds to it: noise on its cables, why its links are down, and who
-//! keeps it for runs.
+//! A node with what a process adds: cable noise, the reasons why links are down, and the client
+//! that holds it for runs.
 
 use std::collections::BTreeMap;
 
@@ -20,84 +20,80 @@ use crate::control::{
 use crate::holding::{self, Holding};
 use crate::noise::{Noise, parse_rate};
 
-/// See the module's text.
+/// See the module docs.
 #[derive(Debug)]
 pub struct LiveDevice {
-    /// The node itself.
     pub device: Box<dyn Device>,
     noise: Noise,
-    /// By port, why its link is not up, as far as events told.
+    /// Why each port's link is not up, as far as events said.
     why: Vec<Option<String>>,
-    /// By port, what is wrong with its wire: the state's name, and the reason.
+    /// What is wrong with each port's wire: the name of the state, and the reason.
     wires: Vec<Option<(&'static str, String)>>,
-    /// Ports behind which the kernel delays or loses frames on purpose, as a bit mask.
+    /// Bit mask of the ports behind which the kernel delays or drops frames on purpose.
     impaired: u64,
-    /// How often what was done to a port on purpose.
+    /// Count of the faults made on each port.
     faults: BTreeMap<(PortId, &'static str), u64>,
-    /// When a quiesced router goes on by itself.
+    /// When a quiesced router resumes without a release.
     held_until: Option<Time>,
-    /// Who keeps it for runs.
+    /// The client that holds the node for runs.
     holding: Holding,
 }
 
-/// The longest time that a router can be quiesced for by one command, in milliseconds.
+/// Longest time for which one command quiesces a router, in milliseconds.
 const LONGEST_HOLD_MS: u64 = 60_000;
 
-/// The longest time that a router can be told to watch packets for, in milliseconds.
+/// Longest time for which a router watches packets, in milliseconds.
 const LONGEST_WATCH_MS: u64 = 600_000;
-/// Passages that are told at once, the latest: they have to fit into a line.
+/// Most passages in one answer, the latest ones: the answer must fit into a line.
 const MOST_TOLD: usize = 512;
 
-/// What to add to the process's time `now` for nanoseconds since the machine was started.
+/// What to add to the process time `now` to get nanoseconds since the machine was started.
 fn clock_offset_ns(now: Time) -> i64 {
     let since_boot = i128::from(clock::since_boot_ns());
     (since_boot - i128::from(now.as_ns())) as i64
 }
 
-/// Why a request was not carried out.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
-    /// The device would not.
+    /// The device refused.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The specification of a run is none.
+    /// Not a valid run specification.
     #[error("the spec: {0}")]
     Spec(serde_json::Error),
-    /// The answer cannot be written.
+    /// The answer cannot be serialised.
     #[error(transparent)]
     Answer(#[from] serde_json::Error),
-    /// No such run has been here.
+    /// No traffic run was started here.
     #[error("nothing is known of a traffic run")]
     UnknownRun,
-    /// No such run has been here.
+    /// No run of collective operations was started here.
     #[error("no run of collective operations has been started here")]
     NoCollectives,
-    /// No such run has been here.
+    /// No run of barriers was started at this unit.
     #[error("no run of barriers has been started at unit {0}")]
     NoBarriers(u8),
     /// The other router refused.
     #[error("the other router says: {0}")]
     Remote(RegisterError),
-    /// The port has no link.
     #[error("port {port} has no link; these have: {}", .linked.join(" "))]
     NoLink {
-        /// The port.
         port: PortId,
-        /// Those that have one.
+        /// The ports that have one.
         linked: Vec<String>,
     },
-    /// Noise cannot be that.
+    /// Not a valid noise rate or lane.
     #[error("{0}")]
     Noise(String),
     /// A value of a fault is too large.
     #[error("{0} is at most {2}, not {1}")]
     TooLarge(&'static str, u64, u64),
-    /// A router is not held for so long.
+    /// Not a valid hold time.
     #[error(
         "a router is held for 1 to {LONGEST_HOLD_MS} ms, not {0}: ask again before they are over"
     )]
     Hold(u64),
-    /// Packets are not watched for so long.
+    /// Not a valid watch time.
     #[error("a router watches for 1 to {LONGEST_WATCH_MS} ms, not {0}")]
     Watch(u64),
     /// The process answers such requests itself.
@@ -112,7 +108,7 @@ impl From<Failure> for Refusal {
 }
 
 impl LiveDevice {
-    /// `device` on clean cables; noise, if asked for, will be drawn from `seed`.
+    /// `device` on clean cables; `seed` drives the noise of later faults.
     pub fn new(device: Box<dyn Device>, seed: u64) -> Self {
         let (why, wires) = (vec![None; device.ports()], vec![None; device.ports()]);
         Self {
@@ -127,24 +123,24 @@ impl LiveDevice {
         }
     }
 
-    /// Ports that have a link.
     pub fn linked_ports(&self) -> impl Iterator<Item = PortId> {
         self.device.links().map(|(port, _)| port)
     }
 
-    /// What is wrong with the wire of a port, if anything is: the state's name, and the reason.
+    /// Records what is wrong with the wire of a port, if anything: the name of the state, and the
+    /// reason.
     pub fn set_wire(&mut self, port: PortId, wrong: Option<(&'static str, String)>) {
         if let Some(wire) = self.wires.get_mut(usize::from(port)) {
             *wire = wrong;
         }
     }
 
-    /// Behind which ports the kernel delays or loses frames on purpose, as a bit mask.
+    /// Records behind which ports the kernel delays or drops frames on purpose, as a bit mask.
     pub fn set_impaired(&mut self, ports: u64) {
         self.impaired = ports;
     }
 
-    /// How the links stand, by port.
+    /// The state of the links, by port.
     pub fn links(&self, now: Time) -> Vec<LinkReport> {
         let links = self.device.links();
         links
@@ -167,7 +163,7 @@ impl LiveDevice {
             report.state = "stalled".to_owned();
             report.why = Some(stalled(&report.peer));
         }
-        // A link may not have noticed yet, and where it has, this is the cause.
+        // The link may not have noticed yet; where it has, this is the cause.
         if let Some((name, why)) = &self.wires[usize::from(port)] {
             report.state = (*name).to_owned();
             report.why = Some(why.clone());
@@ -189,7 +185,7 @@ impl LiveDevice {
         }
     }
 
-    /// Breaks something on purpose.
+    /// Makes a fault.
     fn fault(&mut self, now: Time, fault: &Fault) -> Result<(), Failure> {
         let port = fault.port();
         if self.device.link(port).is_none() {
@@ -201,7 +197,7 @@ impl LiveDevice {
                 let per_bit = parse_rate(rate).map_err(Failure::Noise)?;
                 let fault = LinkFault::LaneNoise { lane, per_bit };
                 return match self.device.link_fault(now, port, fault) {
-                    // It has no lanes of its own: the cable has.
+                    // The device has no such fault of its own, so its cable makes it.
                     Err(DeviceError::NoSuchFault { .. }) => {
                         self.noise.set(port, lane, per_bit).map_err(Failure::Noise)
                     }
@@ -243,7 +239,7 @@ impl LiveDevice {
     /// Answers a request that only needs the node.
     ///
     /// # Errors
-    /// What the node says; and the requests that are the process's own business.
+    /// The node's refusal, or that the process itself must answer this request.
     pub fn answer(
         &mut self,
         now: Time,
@@ -283,7 +279,7 @@ impl LiveDevice {
         }
     }
 
-    /// A client of the control socket has gone. If it kept this node, its runs end.
+    /// A control client disconnected. If it held this node, its runs end.
     pub fn client_gone(&mut self, now: Time, client: ClientId) {
         self.holding.client_gone(&mut *self.device, now, client);
     }
@@ -400,7 +396,7 @@ impl LiveDevice {
         Ok(json!({}))
     }
 
-    /// Asks another router for a register, or writes it; the answer has to be asked for.
+    /// Asks another router to read or write a register. The client polls for the answer.
     fn ask_remote(
         &mut self,
         way: &[i8],
@@ -432,7 +428,7 @@ impl LiveDevice {
         Ok(())
     }
 
-    /// The client that had the router quiesced has not said another word in time.
+    /// Releases the router if the client that quiesced it has not renewed the hold in time.
     fn end_hold(&mut self, now: Time) {
         if self.held_until.is_some_and(|until| until <= now) {
             self.held_until = None;
@@ -443,7 +439,7 @@ impl LiveDevice {
         }
     }
 
-    /// Remembers what an event says of why a link is down.
+    /// Remembers why a link is down, if the event says so.
     fn note(&mut self, event: &DeviceEvent) {
         let Some((port, event)) = event.link() else {
             return;
@@ -484,8 +480,8 @@ fn register_name(register: &Register) -> RegisterName<'_> {
     }
 }
 
-/// The answer about a register. Its `hex` is for readers to whom every number is a floating-point
-/// one, such as `jq`: a register has 64 bits, theirs have 53.
+/// The answer about a register. `hex` is for readers such as `jq` whose numbers are floating-point:
+/// a register has 64 bits, a double 53.
 fn register_value(register: &Register, value: u64) -> Value {
     json!({ "register": register, "value": value, "hex": format!("{value:#x}") })
 }
@@ -529,7 +525,7 @@ fn stalled(peer: &str) -> String {
     )
 }
 
-/// Why a link is not up, from what it has counted.
+/// Guesses from the counters why a link is not up.
 fn guess(state: LinkState, counters: &LinkCounters, peer: &str) -> String {
     let foreign = [
         (counters.drop_wrong_fabric, "frames of another lab"),
@@ -573,7 +569,7 @@ impl Node for LiveDevice {
     fn advance(&mut self, now: Time) {
         self.end_hold(now);
         self.device.advance(now);
-        // Answers leave next: what they say must be in programs' memory.
+        // Answers leave next: the memory they refer to must be up to date in the programs.
         if let Some(port) = self.device.local_port() {
             port.settle();
         }
@@ -628,7 +624,7 @@ mod tests {
             let refused = device.answer(Time::ZERO, 1, Request::Fault(fault));
             assert_eq!(refused.expect_err(why).text, why);
         }
-        // Such a link has no sets, and says so of what could be.
+        // This link has no sets, and must say so even for values in range.
         for fault in [lose(60_000), inject(7, 64)] {
             let refused = device.answer(Time::ZERO, 1, Request::Fault(fault));
             let text = refused.expect_err("no sets").text;

@@ -1,8 +1,8 @@
-//! What somebody may have meant.
+//! Suggestions for mistyped names.
 
-/// The most alike of `names` to what was written, if any is alike enough.
+/// The one of `names` most similar to `written`, if any is similar enough.
 pub fn nearest<'a, N: AsRef<str>>(written: &str, names: &'a [N]) -> Option<&'a str> {
-    /// How alike two names are, from 0 to 1, of which one may stand for the other.
+    /// Least similarity of two names, from 0 to 1, for a suggestion.
     const ENOUGH: f64 = 0.6;
     let names = names.iter().map(AsRef::as_ref);
     let likeness = names.map(|name| (strsim::normalized_damerau_levenshtein(written, name), name));

@@ -1,25 +1,25 @@
-//! Lane noise in front of a node's ports, for the fault command.
+//! Lane noise on a node's ports, for the fault command.
 
 use phitwire::link::impair::{LaneNoise, Probability};
 use phitwire::node::PortId;
 use phitwire::rng::Rng;
 use phitwire_framing::carrier::lanes::LANES;
 
-/// The noise on the cables of a node, lane by lane, in the sending direction.
+/// The noise on a node's cables, by lane, in the sending direction.
 ///
-/// Stands between the node and the wire: neither the node nor its link control blocks know of it.
+/// Sits between the node and the wire: neither the node nor its link control blocks know of it.
 #[derive(Debug)]
 pub struct Noise {
     ports: Vec<[Option<LaneNoise>; LANES]>,
-    /// Ports that have noise on some lane.
+    /// Bit mask of the ports with noise on any lane.
     noisy: u64,
-    /// Bits that noise which is off again has flipped.
+    /// Bits flipped by noise that has been turned off.
     past_bits: u64,
     seed: u64,
 }
 
 impl Noise {
-    /// Clean cables; noise will be drawn from `seed`.
+    /// Clean cables; `seed` drives later noise.
     pub fn new(seed: u64) -> Self {
         Self {
             ports: Vec::new(),
@@ -56,7 +56,7 @@ impl Noise {
         Ok(())
     }
 
-    /// Lets the noise on `port` act on a frame that it sends.
+    /// Applies the noise of `port` to a frame that it sends.
     #[inline]
     pub fn apply(&mut self, port: PortId, frame: &mut [u8]) {
         if self.noisy & 1 << port != 0 {
@@ -82,7 +82,7 @@ impl Noise {
 /// Reads `1/1000`, `0.001`, `0.1%`, `1e-3` or `0`.
 ///
 /// # Errors
-/// When the text is none of them, or not between 0 and 1.
+/// When the text has another form, or is not between 0 and 1.
 pub fn parse_rate(text: &str) -> Result<Probability, String> {
     let wrong = || format!("`{text}` is no rate: write 1/1000, 0.001, 0.1% or 0");
     if let Some((numerator, denominator)) = text.split_once('/') {

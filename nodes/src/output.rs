@@ -1,4 +1,4 @@
-//! Standard output and error, whose readers may go away at any time: `head`, `less`, a closed
+//! Standard output and error, whose readers may disappear at any time: `head`, `less`, a closed
 //! terminal.
 
 use std::io::{self, ErrorKind, Write};
@@ -9,15 +9,14 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use phitwire::net::harmless;
 
-/// Exit status of a command that has ended before its work was done because nobody reads what it
-/// finds: what a shell says of one that SIGPIPE ends. A command whose work was done has its own
-/// status, read or not.
+/// Exit status of a command that ended early because nobody reads its output: what a shell reports
+/// after SIGPIPE. A command that finished its work has its own status, read or not.
 pub const NOT_READ: u8 = 141;
 
-/// Lets error reports be printed without line breaks of their own: commands in them can be copied
-/// and run.
+/// Makes error reports print without added line breaks, so that commands in them can be copied and
+/// run.
 pub fn keep_lines_whole() {
-    // Only the first in a process counts.
+    // Only the first hook in a process counts.
     let _ = miette::set_hook(Box::new(whole_lines));
 }
 
@@ -26,33 +25,32 @@ fn whole_lines(_: &(dyn miette::Diagnostic + 'static)) -> Box<dyn miette::Report
     Box::new(options.wrap_lines(false).build())
 }
 
-/// Prints to standard output. A reader who has gone away is no error.
+/// Prints to standard output. A reader that is gone is not an error.
 ///
 /// # Errors
-/// Any other trouble with it, such as a full disk.
+/// Any other failure, such as a full disk.
 pub fn print(text: &str) -> io::Result<()> {
     print_if_read(text).map(|_| ())
 }
 
-/// Prints to standard output; whether somebody still reads it.
+/// Prints to standard output. Returns whether anybody still reads it.
 ///
 /// # Errors
-/// Any other trouble with it, such as a full disk.
+/// Any other failure, such as a full disk.
 pub fn print_if_read(text: &str) -> io::Result<bool> {
     forgive(io::stdout().lock(), text)
 }
 
 /// From now on this process ends, quietly and with [`NOT_READ`], as soon as nobody reads its
-/// standard output any more. For commands that compute for long and leave nothing but what they
-/// print.
+/// standard output any longer. For commands that compute for long and produce nothing but output.
 ///
 /// # Errors
-/// When there can be no thread for it.
+/// When the thread cannot be started.
 pub fn end_with_reader() -> io::Result<()> {
     let watch = || {
         let out = io::stdout();
         loop {
-            // The ends of a reader are reported unasked, and nothing is for other kinds of files.
+            // Closing readers are reported without asking, and other kinds of files report nothing.
             let mut descriptors = [PollFd::new(out.as_fd(), PollFlags::empty())];
             match poll(&mut descriptors, PollTimeout::NONE) {
                 Ok(1..) => break,
@@ -66,12 +64,12 @@ pub fn end_with_reader() -> io::Result<()> {
     thread.spawn(watch).map(|_| ())
 }
 
-/// Prints a line to standard error, as far as that can be done: there is nobody to tell otherwise.
+/// Prints a line to standard error, ignoring failure: there is nowhere else to report it.
 pub fn complain(line: &str) {
     let _ = forgive(io::stderr().lock(), &format!("{line}\n"));
 }
 
-/// Limit of a report in bytes: more than all reported mistakes of a description take.
+/// Limit of a report, in bytes: more than all the mistakes reported in a description take.
 const MOST_REPORT: usize = 128 << 10;
 
 /// A report as `miette` draws it, without colours and cut to a readable length. Control characters

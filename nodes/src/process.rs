@@ -1,4 +1,4 @@
-//! One node as a process: opens its ports, drives it, serves its control socket, ends in order.
+//! A node as a process: opens its ports, drives it, serves its control socket, shuts down in order.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -29,95 +29,80 @@ use crate::stop::Stop;
 use crate::throttle::Throttle;
 use crate::wires::Wires;
 
-/// How long a process that was told to end goes on to get rid of what it holds.
+/// How long a process drains after a request to stop.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// While it does, whether it is rid of it is looked at this often.
+/// While draining, how often to check whether the node is empty.
 const DRAIN_LOOK: Duration = Duration::from_millis(10);
 
-/// How late a sleep may end, in nanoseconds, so that the kernel can join wake-ups.
+/// How late a sleep may end, in nanoseconds, so that the kernel can coalesce wake-ups.
 const TIMER_SLACK_NS: u64 = 1_000;
 
-/// While the node is busy the control socket is looked at this often, besides when a wait says that
-/// it has something.
+/// How often a busy node checks the control socket, besides when a wait reports it ready.
 const CONTROL_INTERVAL: Duration = Duration::from_millis(4);
 
 /// How a process attaches its ports.
 #[derive(Clone, Debug)]
 pub struct ProcessConfig {
-    /// The node's name.
     pub node: String,
-    /// The lab's name.
     pub lab: String,
-    /// What link frames travel in.
     pub link: LinkKind,
-    /// Which engine moves them.
+    /// The engine that moves them.
     pub io: IoEngine,
-    /// The MTU to stay within; `None` takes that of the interfaces.
+    /// Largest MTU to use; `None` takes that of the interfaces.
     pub mtu: Option<usize>,
-    /// With `Some(base)`, UDP ports on loopback instead of interfaces: link `i` uses `base + 2i` at
-    /// its end A and the next at its end B.
+    /// `Some(base)` uses UDP ports on loopback instead of interfaces: link `i` has `base + 2i` at
+    /// its end A and the next one at its end B.
     pub loopback: Option<u16>,
-    /// Raw Ethernet frames skip the queueing discipline (and with it `tc netem`).
+    /// Whether raw Ethernet frames skip the queueing discipline (and with it `tc netem`).
     pub qdisc_bypass: bool,
-    /// Several frames may go out in one segmentation-offload send.
+    /// Whether several frames may go out in one segmentation-offload send.
     pub offload: bool,
-    /// How long to look for frames before sleeping.
+    /// How long to poll for frames before sleeping.
     pub spin: Duration,
-    /// Its place in the network, if it is to stay on one core while it has little to do.
+    /// Position in the network, to stay on one core while there is little to do.
     pub place: Option<Place>,
-    /// IP over the fabric, if that is wanted. Routers do without.
+    /// IP over the fabric, if wanted; routers ignore it.
     pub ip: Option<IpConfig>,
     /// Seed of the noise that fault commands make.
     pub seed: u64,
 }
 
-/// Why a process did not come up, or stopped.
+/// Why a process could not start, or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// Its place in the lab.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
-    /// Its ports.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// Loopback ports end at 65535.
     #[error("link {link} needs UDP port {port}, beyond 65535: choose a lower --loopback base port")]
     LoopbackPort {
-        /// The link.
         link: u16,
-        /// The port it would need.
+        /// UDP port that the link would need.
         port: u32,
     },
-    /// A link beyond the address plan.
+    /// A link number beyond the address plan.
     #[error("link {0} has no address in the plan")]
     NoAddress(u16),
-    /// The signal handler.
     #[error("the signal handler: {0}")]
     Signals(#[from] ctrlc::Error),
-    /// The control socket.
     #[error("the control socket {path}: {source}; PHITWIRE_RUN_DIR names another place for it")]
     ControlSocket {
-        /// Where it was to be.
+        /// Path of the socket.
         path: PathBuf,
-        /// What the kernel said.
         source: io::Error,
     },
-    /// The door for local programs.
     #[error("the door {path}: {source}; PHITWIRE_RUN_DIR names another place for it")]
     Door {
-        /// Where it was to be.
+        /// Path of the socket.
         path: PathBuf,
-        /// What the kernel said.
         source: io::Error,
     },
-    /// The descriptor by which a signal wakes the event loop.
     #[error("no descriptor to be woken by: {0}")]
     Wake(io::Error),
-    /// IP over the fabric.
     #[error("--ip: {0}")]
     Ip(#[from] ip::OpenError),
-    /// The event loop.
     #[error("the event loop: {0}")]
     Loop(#[from] io::Error),
 }
@@ -125,7 +110,7 @@ pub enum ProcessError {
 /// Where to attach `port`, whose link is `link`.
 ///
 /// # Errors
-/// When the link number is beyond what loopback ports or addresses can tell apart.
+/// When no loopback port or address is left for the link's number.
 pub fn attach(
     config: &ProcessConfig,
     port: PortId,
@@ -175,16 +160,16 @@ pub fn attach(
     })
 }
 
-/// Runs `device` until it is told to end. Prints a summary on standard output then.
+/// Runs `device` until a request to stop, then prints a summary on standard output.
 ///
 /// # Errors
-/// When the process cannot come up, or its event loop cannot go on.
+/// When the process cannot start, or its event loop fails.
 pub fn run(
     config: &ProcessConfig,
     mut device: Box<dyn Device>,
     clock: Clock,
 ) -> Result<(), ProcessError> {
-    // The kernel may otherwise let each sleep end 50 us late, more than the delays of a link.
+    // Otherwise the kernel may end each sleep 50 us late, more than the delay of a link.
     if let Err(error) = set_timerslack(TIMER_SLACK_NS) {
         tracing::debug!(%error, "the timer slack stays as it was");
     }
@@ -206,7 +191,7 @@ pub fn run(
     })?;
     let mut watched = vec![stop.wake_fd()];
     watched.extend(wires.fd());
-    // What is only to wake the loop comes behind what is looked for by its place.
+    // Descriptors that only wake the loop go last: the others are identified by position.
     watched.extend(ip.as_ref().and_then(IpDoor::fd));
     watched.extend(door.as_ref().map(Door::fd));
     let server =
@@ -251,8 +236,8 @@ pub fn run(
     Ok(())
 }
 
-/// What [`Server::serve`] reports as readable: the descriptors in the order in which they were
-/// given.
+/// Bits of the descriptors that [`Server::serve`] reports as readable, in the order in which they
+/// were passed.
 const STOP_READABLE: u32 = 1 << 0;
 const WIRES_READABLE: u32 = 1 << 1;
 
@@ -265,7 +250,7 @@ struct Process<'a> {
     ip: Option<IpDoor>,
     door: Option<Door>,
     home: Option<Home>,
-    /// Whether segmentation offload is wanted at all.
+    /// Whether segmentation offload is wanted.
     offload: bool,
     started: Instant,
     /// As many kinds as the node's events have variants, for each port.
@@ -273,7 +258,7 @@ struct Process<'a> {
 }
 
 impl Process<'_> {
-    /// The loop; whether everything held was got rid of before it ended.
+    /// The event loop. Returns whether the node was empty at its end.
     fn run(&mut self) -> io::Result<bool> {
         let mut look = self.driver.now();
         let mut drain_until: Option<Instant> = None;
@@ -337,7 +322,7 @@ impl Process<'_> {
         }
     }
 
-    /// Passes commands and completions between local programs and the network interface.
+    /// Passes commands and completions between local programs and the NIC.
     fn pass_door(&mut self, is_draining: bool) {
         let now = self.driver.turned();
         if let Some(door) = &mut self.door
@@ -348,7 +333,7 @@ impl Process<'_> {
         }
     }
 
-    /// How long there is nothing to do but for the node's own sake.
+    /// The longest sleep that everything but the node allows.
     fn longest_sleep(&self, draining: bool) -> Option<Duration> {
         let flush = self.events.next_flush();
         let flush = flush.map(|at| at.saturating_duration_since(Instant::now()));
@@ -416,7 +401,7 @@ impl Process<'_> {
         Ok(())
     }
 
-    /// Takes in what became of the interfaces.
+    /// Takes over the state of the interfaces.
     fn update_wires(&mut self) {
         let Driver { node, backend, .. } = &mut self.driver;
         self.wires
@@ -424,7 +409,7 @@ impl Process<'_> {
         self.set_segmentation();
     }
 
-    /// Several frames go out in one call where that is wanted and no queueing discipline is to see
+    /// Allows several frames per call where offload is wanted and no queueing discipline must see
     /// single frames.
     fn set_segmentation(&mut self) {
         let impaired = self.wires.impaired();
@@ -467,7 +452,7 @@ impl Process<'_> {
     }
 }
 
-/// One line about the last of `count` events of a kind.
+/// Logs the last of `count` events of a kind, in one line.
 fn log(event: &DeviceEvent, count: u64) {
     match (event.link(), count) {
         (Some((port, event)), 1) => tracing::info!(port, ?event, "link"),

@@ -1,9 +1,9 @@
-//! Where labs keep their sockets: `RUN/LAB/NODE.sock`, `NODE.door` of a network interface for local
-//! programs, and `NODE.pid` beside them.
+//! Where labs keep their sockets: `RUN/LAB/NODE.sock`, `NODE.door` of a NIC for local programs, and
+//! `NODE.pid` beside them.
 //!
 //! `RUN` is `$PHITWIRE_RUN_DIR`; else `/run/phitwire` for root, and for others
-//! `$XDG_RUNTIME_DIR/phitwire-UID` or `/tmp/phitwire-UID`. What is made here is its user's alone,
-//! whatever the umask.
+//! `$XDG_RUNTIME_DIR/phitwire-UID` or `/tmp/phitwire-UID`. Directories made here are private to the
+//! user, whatever the umask.
 
 use std::env;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::Uid;
 
-/// Mode bits of a directory into which others than its owner may put files.
+/// Mode bits that let others than its owner create files in a directory.
 const OTHERS_MAY_WRITE: u32 = 0o022;
-/// Mode bit of a directory in which only its owner removes a file.
+/// Mode bit of a directory in which only a file's owner may remove it.
 const STICKY: u32 = 0o1000;
 /// Mode bits that `chmod` sets.
 const ALL_MODE_BITS: u32 = 0o7777;
@@ -23,10 +23,10 @@ const ALL_MODE_BITS: u32 = 0o7777;
 /// Longest path of a Unix socket, in bytes.
 const MAX_SOCKET_PATH: usize = 107;
 
-/// What is wrong with a lab's directory or a node's place in it.
+/// Why a lab's directory, or a node's files in it, cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RunDirError {
-    /// A name that cannot be a file name.
+    /// Not a valid file name.
     #[error(
         "`{0}` cannot name a {1}: use letters, digits, `.`, `_` and `-`, beginning with a letter \
          or digit"
@@ -38,69 +38,61 @@ pub enum RunDirError {
          shorter directory"
     )]
     PathTooLong(PathBuf),
-    /// A process for that node runs already.
+    /// A process for that node is already running.
     #[error(
         "node `{node}` of lab `{lab}` runs already, as process {pid}; stop it first (`kill {pid}` \
          or `netns-scripts/down.sh --lab {lab}`)"
     )]
     Running {
-        /// The lab.
         lab: String,
-        /// The node.
         node: String,
-        /// Its process.
         pid: String,
     },
-    /// A directory in which others could leave us something to read.
+    /// Others could leave files for us to read in this directory.
     #[error("{path} is not a directory that only you can write to: {why}")]
     NotOurs {
-        /// Which directory.
         path: PathBuf,
-        /// Why not, and what to do.
+        /// Why, and the remedy.
         why: NotOurs,
     },
-    /// Anything else.
     #[error("{path}: {source}")]
     Io {
-        /// Which file.
+        /// The file or directory.
         path: PathBuf,
-        /// What the kernel said.
         source: io::Error,
     },
 }
 
-/// Why others could have put something into a directory.
+/// Why others could have put files into a directory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotOurs {
-    /// Who made it decides where it leads.
+    /// A symbolic link: its maker decides where it leads.
     #[error("it is a symbolic link; set PHITWIRE_RUN_DIR to one of yours")]
     Link,
-    /// No directory at all.
+    /// Not a directory.
     #[error("it is a file; set PHITWIRE_RUN_DIR to one of yours")]
     File,
-    /// Somebody else's.
+    /// Owned by another user.
     #[error("it belongs to user {0}; set PHITWIRE_RUN_DIR to one of yours")]
     Owner(u32),
-    /// Everybody has files there, as in `/tmp`.
+    /// Shared by everybody, such as `/tmp`.
     #[error("its mode is {mode:o}; set PHITWIRE_RUN_DIR to one of yours, such as {path}/phitwire")]
     Shared {
-        /// The directory.
         path: PathBuf,
-        /// Its mode.
+        /// Mode bits of the directory.
         mode: u32,
     },
-    /// Its group or everybody may write to it.
+    /// Writable by its group or by everybody.
     #[error("its mode is {mode:o}; chmod go-w {path}")]
     Writable {
-        /// The directory.
         path: PathBuf,
-        /// Its mode.
+        /// Mode bits of the directory.
         mode: u32,
     },
 }
 
 impl NotOurs {
-    /// What keeps the directory of that description from being ours alone, if anything does.
+    /// Why the directory with this metadata is not private to us, if it is not.
     fn of(path: &Path, found: &fs::Metadata) -> Option<Self> {
         let mode = found.mode() & ALL_MODE_BITS;
         let path = path.to_owned();
@@ -161,7 +153,7 @@ fn check_name(name: &str, what: &'static str) -> Result<(), RunDirError> {
     }
 }
 
-/// Whether nobody else can have put anything into `directory`, if it is there at all.
+/// Checks that nobody else can have put files into `directory`, if it exists.
 fn check_ours(directory: &Path) -> Result<(), RunDirError> {
     let found = match fs::symlink_metadata(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -176,7 +168,6 @@ fn check_ours(directory: &Path) -> Result<(), RunDirError> {
     }
 }
 
-/// The directory of one lab.
 #[derive(Clone, Debug)]
 pub struct LabDir {
     lab: String,
@@ -187,7 +178,7 @@ impl LabDir {
     /// The directory of `lab` below the [`run_dir`]; it need not exist.
     ///
     /// # Errors
-    /// When `lab` cannot be a directory's name, or the [`run_dir`] is not ours alone.
+    /// When `lab` is not a valid file name, or the [`run_dir`] is not private to us.
     pub fn new(lab: &str) -> Result<Self, RunDirError> {
         Self::below(&run_dir(), lab)
     }
@@ -195,8 +186,8 @@ impl LabDir {
     /// The directory of `lab` below `run`.
     ///
     /// # Errors
-    /// When `lab` cannot be a directory's name, or `run` is not ours alone: in `/tmp`, anybody
-    /// could have made it first.
+    /// When `lab` is not a valid file name, or `run` is not private to us: in `/tmp`, anybody could
+    /// have made it first.
     pub fn below(run: &Path, lab: &str) -> Result<Self, RunDirError> {
         check_name(lab, "lab")?;
         check_ours(run)?;
@@ -206,12 +197,10 @@ impl LabDir {
         })
     }
 
-    /// The lab's name.
     pub fn lab(&self) -> &str {
         &self.lab
     }
 
-    /// The directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -219,12 +208,12 @@ impl LabDir {
     /// The control socket of a node.
     ///
     /// # Errors
-    /// When `node` cannot be a file's name, or the path is too long for a socket.
+    /// When `node` is not a valid file name, or the path is too long for a socket.
     pub fn socket(&self, node: &str) -> Result<PathBuf, RunDirError> {
         self.socket_named(node, "sock")
     }
 
-    /// The socket by which local programs attach to a network interface.
+    /// The socket on which local programs attach to a NIC.
     ///
     /// # Errors
     /// As for [`socket`](Self::socket).
@@ -267,10 +256,10 @@ impl LabDir {
         Ok(nodes)
     }
 
-    /// Tells this lab from those that have its name after it.
+    /// Identifies this lab, as opposed to later ones of the same name.
     ///
     /// # Errors
-    /// When there is none.
+    /// When it does not exist.
     pub fn this(&self) -> Result<ThisLab, RunDirError> {
         Ok(ThisLab {
             path: self.path.clone(),
@@ -278,15 +267,15 @@ impl LabDir {
         })
     }
 
-    /// Takes the place of `node` in the lab for this process: creates the directory, locks the
-    /// pid file, and removes the socket that a killed process has left.
+    /// Claims `node` for this process: creates the lab's directory, locks the pid file, and removes
+    /// the socket that a killed process left behind.
     ///
     /// # Errors
-    /// [`RunDirError::Running`] when another process holds the place.
+    /// [`RunDirError::Running`] when another process holds the claim.
     pub fn claim(&self, node: &str) -> Result<Claim, RunDirError> {
         let sockets = [self.socket(node)?, self.door(node)?];
         let pid_path = self.path.join(format!("{node}.pid"));
-        // Nothing is opened in a directory that somebody else has made meanwhile.
+        // Do not open files in a directory that somebody else has made since.
         make(&self.path).map_err(at(&self.path))?;
         for directory in self.path.parent().into_iter().chain([&*self.path]) {
             check_ours(directory)?;
@@ -323,8 +312,8 @@ impl LabDir {
     }
 }
 
-/// Makes a directory, and what is missing above it, for nobody but us. A umask can but take bits
-/// from the mode.
+/// Makes a directory and its missing parents, private to us. A umask can only clear bits of the
+/// mode.
 fn make(directory: &Path) -> io::Result<()> {
     fs::DirBuilder::new()
         .recursive(true)
@@ -332,9 +321,9 @@ fn make(directory: &Path) -> io::Result<()> {
         .create(directory)
 }
 
-/// Opens and locks the pid file in the lab's directory, which is created if it is not there. A
-/// process that ends removes its own file, and the directory if that is empty then: so the file
-/// that is locked must still be the one of that name.
+/// Opens and locks the pid file in the lab's directory, which is created if missing. A process that
+/// ends removes its own file, and the directory if that is then empty: so check that the locked
+/// file is still the one at this path.
 fn lock(directory: &Path, path: &Path) -> Result<File, TryLockError> {
     loop {
         make(directory).map_err(TryLockError::Error)?;
@@ -355,7 +344,7 @@ fn lock(directory: &Path, path: &Path) -> Result<File, TryLockError> {
     }
 }
 
-/// Whether `path` leads to `file`. As long as it is open, nothing else can have its number.
+/// Whether `path` leads to `file`. No other file can have its inode number while it is open.
 fn is_named(file: &File, path: &Path) -> bool {
     match (file.metadata(), fs::metadata(path)) {
         (Ok(ours), Ok(named)) => (ours.dev(), ours.ino()) == (named.dev(), named.ino()),
@@ -363,7 +352,7 @@ fn is_named(file: &File, path: &Path) -> bool {
     }
 }
 
-/// A lab as it is now: another one of its name is not this one.
+/// One incarnation of a lab; a later lab of the same name is a different one.
 #[derive(Debug)]
 pub struct ThisLab {
     path: PathBuf,
@@ -371,15 +360,14 @@ pub struct ThisLab {
 }
 
 impl ThisLab {
-    /// Whether it is still there.
+    /// Whether it still exists.
     pub fn is_there(&self) -> bool {
         is_named(&self.directory, &self.path)
     }
 }
 
-/// A node's place in a lab, held by this process until dropped; then socket and pid file go, and
-/// the lab's directory with them if nothing else is in it. What is there of another lab of that
-/// name stays.
+/// A node's claim in a lab, held by this process until dropped: then its sockets and pid file are
+/// removed, and the lab's directory if it is empty. Files of another lab of that name stay.
 #[derive(Debug)]
 pub struct Claim {
     socket: PathBuf,
@@ -390,18 +378,18 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Whether this is still the place: the lab may have been taken down meanwhile, and another one
-    /// of its name be there, where somebody else has it.
+    /// Whether the claim still holds: the lab may have been taken down, and another one of its name
+    /// created, with another process at this node.
     pub fn is_held(&self) -> bool {
         is_named(&self.file, &self.pid_path)
     }
 
-    /// Where the control socket is to be.
+    /// Path of the control socket.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// Where the socket for local programs is to be.
+    /// Path of the socket for local programs.
     pub fn door(&self) -> &Path {
         &self.door
     }
@@ -412,7 +400,7 @@ impl Drop for Claim {
         if !self.is_held() {
             return;
         }
-        // Nothing can be done about what does not go, and nobody depends on it.
+        // Nothing can be done about files that cannot be removed, and nothing depends on them.
         let _ = fs::remove_file(&self.socket);
         let _ = fs::remove_file(&self.door);
         let _ = fs::remove_file(&self.pid_path);
@@ -424,7 +412,7 @@ impl Drop for Claim {
 mod tests {
     use super::*;
 
-    /// A run directory, whatever the tester's umask.
+    /// A private run directory, whatever the tester's umask.
     fn private_directory() -> tempfile::TempDir {
         use std::os::unix::fs::PermissionsExt;
         tempfile::Builder::new()
@@ -446,7 +434,7 @@ mod tests {
             "{refusal}"
         );
         lab.claim("r1").expect("another node's place is free");
-        // A killed process: the lock is gone, the files are not.
+        // A killed process: the lock is gone, the files remain.
         let (socket, pid_path) = (claim.socket.clone(), claim.pid_path.clone());
         drop(claim);
         assert!(!socket.exists() && !pid_path.exists());

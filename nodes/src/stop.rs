@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-/// Tells the event loop that the process shall end.
+/// Tells the event loop to end the process.
 #[derive(Clone, Debug)]
 pub struct Stop {
     shared: Arc<Shared>,
@@ -20,7 +20,7 @@ struct Shared {
 }
 
 impl Stop {
-    /// A flag that nothing has raised.
+    /// A flag that is not raised.
     ///
     /// # Errors
     /// When the kernel has no descriptor left.
@@ -37,7 +37,7 @@ impl Stop {
     /// A flag that SIGINT, SIGTERM and SIGHUP raise. Once per process.
     ///
     /// # Errors
-    /// As [`new`](Self::new) and [`on_signals`](Self::on_signals).
+    /// As for [`new`](Self::new) and [`on_signals`](Self::on_signals).
     pub fn at_signals() -> Result<Self, ctrlc::Error> {
         let this = Self::new().map_err(ctrlc::Error::System)?;
         this.on_signals()?;
@@ -56,16 +56,16 @@ impl Stop {
     /// Raises the flag.
     pub fn request(&self) {
         self.shared.requests.fetch_add(1, Ordering::SeqCst);
-        // It fails only when it is readable already, which is what is wanted.
+        // Fails only when the descriptor is already readable, which is what we want.
         let _ = self.shared.wake.write(1);
     }
 
-    /// How often the flag was raised: once means end in order, more means at once.
+    /// How often the flag was raised: once means drain first, more means end at once.
     pub fn requests(&self) -> u32 {
         self.shared.requests.load(Ordering::SeqCst)
     }
 
-    /// Readable when the flag was raised since [`acknowledge`](Self::acknowledge).
+    /// Readable when the flag was raised after the last [`acknowledge`](Self::acknowledge).
     pub fn wake_fd(&self) -> BorrowedFd<'_> {
         self.shared.wake.as_fd()
     }

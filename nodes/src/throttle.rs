@@ -1,16 +1,16 @@
-//! Events on their way to the log: the first of a kind at once, then one line per second at most.
+//! Rate limit of the event log: the first of a kind at once, then at most one line per second.
 //!
-//! Without that, a node that is sent one bad packet after another, or an interface that goes up and
-//! down, would write a line for each.
+//! Otherwise a node that receives one bad packet after another, or an interface that flaps, would
+//! write a line for each.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-/// Between two lines about the same.
+/// Shortest time between two lines of a kind.
 pub const INTERVAL: Duration = Duration::from_secs(1);
 
-/// What happened of one kind since it was last written.
+/// Events of one kind since its last line.
 #[derive(Debug)]
 struct Since<E> {
     written: Instant,
@@ -18,7 +18,7 @@ struct Since<E> {
     last: Option<E>,
 }
 
-/// Events of type `E` by kind `K`. The choice of kinds bounds what is kept here.
+/// Events of type `E` by kind `K`. The choice of kinds bounds the memory used.
 #[derive(Debug)]
 pub struct Throttle<K, E> {
     kinds: HashMap<K, Since<E>>,
@@ -27,7 +27,6 @@ pub struct Throttle<K, E> {
 }
 
 impl<K: Eq + Hash, E> Throttle<K, E> {
-    /// Nothing has happened.
     pub fn new() -> Self {
         Self {
             kinds: HashMap::new(),
@@ -35,8 +34,7 @@ impl<K: Eq + Hash, E> Throttle<K, E> {
         }
     }
 
-    /// Hands `event` to `write` if it is the first of its kind within a second, and remembers it
-    /// otherwise.
+    /// Hands `event` to `write` if it is the first of its kind within a second, else stores it.
     pub fn note(&mut self, now: Instant, kind: K, event: E, write: impl FnOnce(&E, u64)) {
         let next = self.next.get_or_insert(now + INTERVAL);
         *next = (*next).min(now + INTERVAL);
@@ -54,15 +52,15 @@ impl<K: Eq + Hash, E> Throttle<K, E> {
         self.kinds.insert(kind, since);
     }
 
-    /// Hands to `write` what has waited for a second: the last event of a kind, and how many there
-    /// were of it.
+    /// Hands to `write` what has waited for a second: the last event of each kind, and their
+    /// number.
     pub fn flush(&mut self, now: Instant, write: impl FnMut(&E, u64)) {
         if self.next.is_some_and(|next| now >= next) {
             self.write_older(now, INTERVAL, write);
         }
     }
 
-    /// Hands all that waits to `write`: there will be no later.
+    /// Hands all waiting events to `write`, at the end of the process.
     pub fn flush_all(&mut self, now: Instant, write: impl FnMut(&E, u64)) {
         self.write_older(now, Duration::ZERO, write);
     }
@@ -78,7 +76,7 @@ impl<K: Eq + Hash, E> Throttle<K, E> {
                 return true;
             }
             let Some(last) = since.last.take() else {
-                // Quiet for a second: the next one is a first one again.
+                // Quiet for a second: the next one counts as the first again.
                 return false;
             };
             write(&last, since.more);
@@ -102,7 +100,7 @@ mod tests {
     use phitwire::device::{DeviceEvent, EventKind};
     use phitwire::node::PortId;
 
-    /// What a router might say of a packet that it knows no way for.
+    /// A router's event for a packet without a route.
     #[derive(Debug, PartialEq)]
     struct Unroutable(u16);
 

@@ -1,5 +1,5 @@
-//! The wires of a process: how their interfaces stand, what the kernel refuses and drops, and who
-//! is told.
+//! The wires of a process: the state of their interfaces, what the kernel refuses and drops, and
+//! the log about it.
 
 use std::io;
 use std::mem::{Discriminant, discriminant};
@@ -12,19 +12,19 @@ use pnet::util::MacAddr;
 use crate::io::{Backend, InterfaceWatch, PortConfig, SendFailure, SendNotice, Wire, WireState};
 use crate::throttle::Throttle;
 
-/// What only asking tells is asked for this often.
+/// How often to query what the kernel does not notify.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What is told of wires in the log.
+/// A log notice about a wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Notice {
     /// The state of a wire has changed.
     Wire { interface: String, state: WireState },
-    /// The hardware address of an interface was changed.
+    /// An interface has a new hardware address.
     Readdressed { interface: String, mac: MacAddr },
-    /// The kernel does not take frames, or does again.
+    /// The kernel has stopped or resumed taking frames.
     Send(SendNotice),
-    /// Messages came while receive buffers were full.
+    /// Messages dropped because receive buffers were full.
     SocketFull { messages: u64 },
 }
 
@@ -35,36 +35,35 @@ type Kind = (
     PortId,
 );
 
-/// The wire of a port.
 #[derive(Debug)]
 struct PortWire {
     port: PortId,
     wire: Wire,
     state: WireState,
-    /// Index and life of the interface that the port was attached to last.
+    /// Index and life of the interface that the port was last attached to.
     attached: Option<(u32, u32)>,
     /// The interface's hardware address.
     mac: Option<MacAddr>,
-    /// It was bound when the port was opened and has not been checked since.
+    /// Bound when the port was opened, and not checked since.
     opened: bool,
 }
 
-/// See the module's text.
+/// See the module docs.
 #[derive(Debug)]
 pub struct Wires {
     watch: Option<InterfaceWatch>,
     wires: Vec<PortWire>,
     log: Throttle<Kind, (PortId, Notice)>,
     looked: Instant,
-    /// Messages dropped because sockets were full, as they were told.
+    /// Messages dropped because sockets were full, as last logged.
     dropped: u64,
 }
 
 impl Wires {
-    /// Watches the interfaces of these ports. Nothing is known of them before
+    /// Watches the interfaces of these ports; their state is unknown before
     /// [`update`](Self::update).
     pub fn new(ports: &[PortConfig]) -> Self {
-        // What their frames need is known when the ports are open.
+        // The needed MTU is known only when the ports are open.
         let wires: Vec<_> = ports
             .iter()
             .map(|config| PortWire {
@@ -88,7 +87,7 @@ impl Wires {
         }
     }
 
-    /// The ports are open: their frames have their lengths.
+    /// The ports are open, so their frame lengths are known.
     pub fn opened(&mut self, ports: &[PortConfig], backend: &dyn Backend) {
         for (of, config) in self.wires.iter_mut().zip(ports) {
             of.wire = Wire::new(config, backend.frame_limit(of.port));
@@ -101,8 +100,8 @@ impl Wires {
         self.watch.as_ref().map(InterfaceWatch::fd)
     }
 
-    /// Takes in what became of the interfaces, binds ports to new ones, and hands to `changed` what
-    /// is wrong with a wire now: the state's name, and the reason.
+    /// Handles interface changes, binds ports to new interfaces, and reports to `changed` what is
+    /// now wrong with a wire, if anything: the name of the state, and the reason.
     pub fn update(
         &mut self,
         backend: &mut dyn Backend,
@@ -112,7 +111,7 @@ impl Wires {
             return;
         };
         if let Err(error) = watch.update() {
-            // It would stay readable. Links go on, and fall silent where a wire is dead.
+            // It would stay readable. Links continue, and fall silent where a wire is dead.
             tracing::warn!(%error, "interfaces are not watched any longer");
             self.watch = None;
             return;
@@ -125,7 +124,7 @@ impl Wires {
                 let notice = Notice::Readdressed { interface, mac };
                 note(&mut self.log, now, of.port, notice);
             }
-            // A broken wire explains itself, and is attached again when it is whole.
+            // A broken wire has its own reason, and is attached again when it is whole.
             if let Err(error) = of.attach(backend, watch, &state)
                 && state == WireState::Whole
             {
@@ -145,8 +144,7 @@ impl Wires {
         }
     }
 
-    /// The ports, as a bit mask, on whose interfaces a queueing discipline should see single
-    /// frames.
+    /// Bit mask of the ports whose interface has a queueing discipline that must see single frames.
     pub fn impaired(&self) -> u64 {
         let Some(watch) = &self.watch else {
             return 0;
@@ -162,8 +160,8 @@ impl Wires {
             .fold(0, |mask, of| mask | 1 << of.port)
     }
 
-    /// Tells of frames that the kernel does not take, now and then asks what it has dropped, and
-    /// writes what waits. Whether [`update`](Self::update) should be called although nothing is
+    /// Logs frames that the kernel does not take, queries its drops now and then, and writes due
+    /// lines. Returns whether [`update`](Self::update) should be called although nothing is
     /// readable.
     pub fn look(&mut self, backend: &mut dyn Backend) -> bool {
         let now = Instant::now();
@@ -185,7 +183,7 @@ impl Wires {
         due && self.is_unbound()
     }
 
-    /// How long until [`look`](Self::look) has something to do although no frame comes or goes.
+    /// How long until [`look`](Self::look) is due without any frame.
     pub fn next_look(&self, backend: &dyn Backend) -> Option<Duration> {
         let ask = backend.ports().troubled() != 0 || self.is_unbound();
         let ask = ask.then(|| self.looked + LOOK);
@@ -193,7 +191,7 @@ impl Wires {
         Some(at.saturating_duration_since(Instant::now()))
     }
 
-    /// Writes all that waits.
+    /// Writes everything that waits.
     pub fn flush_all(&mut self) {
         self.log.flush_all(Instant::now(), |(port, notice), count| {
             write(*port, notice, count)
@@ -215,15 +213,15 @@ impl PortWire {
             return None;
         }
         if !self.wire.is_by_address() {
-            // Its frames carry its own address.
+            // Its frames carry the interface's address.
             self.attached = None;
         }
         Some(mac)
     }
 
-    /// Binds the port to its interface where that is another one than before: as soon as it is
-    /// there, for frames may come as soon as it is up. And where it is well again, lets the port
-    /// try again what did not work before.
+    /// Binds the port to its interface if that is a new one, as soon as it exists, since frames may
+    /// arrive as soon as it is up. Where the interface is usable again, also retries what failed
+    /// before.
     fn attach(
         &mut self,
         backend: &mut dyn Backend,
@@ -234,7 +232,7 @@ impl PortWire {
             return Ok(());
         };
         if std::mem::take(&mut self.opened) {
-            // Bound to it a moment ago; a second time takes rights that an ordinary process lacks.
+            // Already bound when opened; binding again takes rights that an ordinary process lacks.
             self.attached = Some((found.index, found.life));
             return Ok(());
         }
@@ -265,7 +263,7 @@ fn note(log: &mut Throttle<Kind, (PortId, Notice)>, now: Instant, port: PortId, 
     });
 }
 
-/// One line about the last of `count` notices of a kind.
+/// Logs the last of `count` notices of a kind, in one line.
 fn write(port: PortId, notice: &Notice, count: u64) {
     match notice {
         Notice::Wire { interface, state } => match state.why(interface) {
@@ -279,7 +277,7 @@ fn write(port: PortId, notice: &Notice, count: u64) {
              until it asks for it again (`ip neigh flush dev INTERFACE` there)"
         ),
         Notice::Send(SendNotice::Failing { failure, errno }) => match failure {
-            // What is started later than its peers meets that.
+            // Expected when peers start later.
             SendFailure::Refused => tracing::info!(port, %errno, "frames are not sent: {failure}"),
             _ => tracing::warn!(port, %errno, count, "frames are not sent: {failure}"),
         },

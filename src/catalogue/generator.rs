@@ -1,44 +1,42 @@
-//! Networks made from options.
+//! Networks generated from options.
 
 use super::options::{Given, Kind, OptionError, OptionSpec};
 use crate::net::{Clock, Generated, MAX_DILATION, OwnSettings, Profile, Settings};
 
-/// What makes networks of a machine from options.
+/// Generates networks of a machine from options.
 #[derive(Debug)]
 pub struct Generator {
-    /// The word by which it is asked for.
+    /// Its name in commands.
     pub name: &'static str,
-    /// What it makes, in one line.
+    /// What it generates, in one line.
     pub about: &'static str,
     /// Its own options, besides the [common](COMMON_OPTIONS) ones.
     pub options: &'static [OptionSpec],
-    /// Makes the network of these options, its own and common ones, or says why there is none.
+    /// Generates the network of these options, its own and common ones, or says why there is none.
     pub generate: fn(&Given) -> Generated,
-    /// Options whose networks may have that outline, the likeliest first: all that are worth trying.
+    /// Options whose networks may have that outline, likeliest first: all that are worth trying.
     pub sizes: fn(&Outline) -> Vec<Given>,
 }
 
-/// What a graph tells at a glance of the network that it may be of.
+/// Numbers that characterise the network behind a graph.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
-    /// Its routers.
     pub routers: usize,
-    /// Its network interfaces.
     pub nics: usize,
-    /// Links of a network interface, at most.
+    /// Most links of a NIC.
     pub nic_links: usize,
-    /// Network interfaces at one router, at most.
+    /// Most NICs of a router.
     pub nics_of_router: usize,
-    /// Routers that one with network interfaces is joined to, at most.
+    /// Most neighbours of a router with NICs.
     pub peers: usize,
-    /// Pairs of routers that are joined.
+    /// Pairs of adjacent routers.
     pub joined: usize,
-    /// All links; `None` where those between the same two nodes are told as one.
+    /// All links; `None` if parallel links were merged.
     pub links: Option<usize>,
 }
 
 impl Given {
-    /// Options with a value each.
+    /// Options with one value each.
     pub fn of<const N: usize>(options: [(&'static str, String); N]) -> Self {
         let mut given = Self::default();
         for (name, value) in options {
@@ -48,7 +46,7 @@ impl Given {
     }
 }
 
-/// The options that all generators have; [`common`] reads them.
+/// Options of all generators; [`common`] reads them.
 pub const COMMON_OPTIONS: [OptionSpec; 3] = [
     OptionSpec::new(
         "profile",
@@ -70,11 +68,11 @@ pub const COMMON_OPTIONS: [OptionSpec; 3] = [
     ),
 ];
 
-/// What the [common options](COMMON_OPTIONS) say: the name of the network, empty if it is to be
-/// made from the shape, and its settings, which are the usual ones in all else.
+/// The values of the [common options](COMMON_OPTIONS): the name of the network, empty if its shape
+/// determines it, and its settings, with defaults for all others.
 ///
 /// # Errors
-/// A value that is none of its option.
+/// If a value is invalid.
 pub fn common<Own: OwnSettings>(given: &Given) -> Result<(String, Settings<Own>), OptionError> {
     let mut settings = Settings::default();
     let word = |text: &str| {

@@ -6,24 +6,24 @@ use super::Machine;
 use crate::link::Glance;
 use crate::net::{self, Effort, Family, Files, Generated, Network, Problems, Read};
 
-/// The machines that a program knows. The first is meant where a description names none.
+/// The machines that a program knows. The first is the default of descriptions that name none.
 #[derive(Clone, Copy, Debug)]
 pub struct Catalogue {
     machines: &'static [&'static Machine],
 }
 
 impl Catalogue {
-    /// A program's machines, in the order in which its commands list them.
+    /// `machines` is the order in which commands list them.
     pub const fn new(machines: &'static [&'static Machine]) -> Self {
         Self { machines }
     }
 
-    /// The machines in their order.
+    /// The machines, in listing order.
     pub const fn machines(self) -> &'static [&'static Machine] {
         self.machines
     }
 
-    /// The networks of all machines.
+    /// The network families of all machines.
     pub fn families(self) -> Vec<Family> {
         self.machines
             .iter()
@@ -31,17 +31,16 @@ impl Catalogue {
             .collect()
     }
 
-    /// Reads and checks the description of a network of any machine. `file` is its name in
-    /// diagnostics.
+    /// Reads and checks the description of a network of any machine. Diagnostics call it `file`.
     ///
     /// # Errors
-    /// All mistakes that could be found, in the order of the text.
+    /// All mistakes found, in the order of the text.
     pub fn read(self, file: &str, text: &str) -> Result<Box<dyn Network>, Problems> {
         self.read_with(file, text.as_bytes(), Effort::Bounded)
             .map(|read| read.network)
     }
 
-    /// Like [`read`](Self::read), for the bytes of a file, with this effort.
+    /// Like [`read`](Self::read), for the bytes of a file, with the given effort.
     ///
     /// # Errors
     /// See [`net::read`].
@@ -63,10 +62,10 @@ impl Catalogue {
         net::read(&self.families(), file, bytes, effort, files)
     }
 
-    /// The network that a name such as `r2-1024` stands for; `None` if no machine knows the name.
+    /// The network with a name such as `r2-1024`; `None` if no machine knows the name.
     ///
     /// # Errors
-    /// Why there is no such network.
+    /// Why the network cannot be generated.
     pub fn generate(self, name: &str) -> Option<Generated> {
         net::generate(&self.families(), name)
     }

@@ -1,4 +1,4 @@
-//! What a machine offers to the commands: a [`Machine`], which a program lists in its [`Catalogue`].
+//! What a machine provides to commands: a [`Machine`], listed in a program's [`Catalogue`].
 
 mod generator;
 mod list;
@@ -20,24 +20,24 @@ use crate::sim::soak;
 /// A machine as the commands see it.
 #[derive(Debug)]
 pub struct Machine {
-    /// Its networks: how they are read and which of them have names.
+    /// Its networks: how to read them, and which are named.
     pub networks: Family,
-    /// How its networks are simulated, if they are.
+    /// How to simulate its networks, if supported.
     pub simulation: Option<Simulation>,
-    /// What is soaked of it, in the order in which a seed is run.
+    /// What to soak of it, in the order in which a seed is run.
     pub soak: &'static [soak::Family],
-    /// What makes networks of it from options.
+    /// Generators of its networks.
     pub generators: &'static [Generator],
-    /// The tables that its models give again.
+    /// The tables that its models reproduce.
     pub tables: &'static [Reproduction],
-    /// Descriptions that come with the commands: names and texts.
+    /// Descriptions shipped with the commands: names and texts.
     pub ready: &'static [(&'static str, &'static str)],
-    /// What a frame of its links carries; `None` for other frames, and for damaged ones.
+    /// What a frame of its links carries; `None` for other and damaged frames.
     pub glance: fn(&Frame<'_>) -> Option<Glance>,
 }
 
 impl Machine {
-    /// A machine with these networks, and nothing that it may have besides.
+    /// A machine with only these networks.
     pub const fn new(networks: Family) -> Self {
         Self {
             networks,

@@ -7,37 +7,37 @@ use core::str::FromStr;
 pub struct OptionSpec {
     /// Its name, without the dashes.
     pub name: &'static str,
-    /// What stands for its value in the help.
+    /// Placeholder of its value in the help.
     pub value_name: &'static str,
-    /// What it does, in one sentence, with the unit and what holds without it.
+    /// One sentence of help, with the unit and the default.
     pub help: &'static str,
-    /// What its values may be.
+    /// Allowed values.
     pub kind: Kind,
-    /// How many values it takes, separated by commas.
+    /// Most values, separated by commas.
     pub values: usize,
-    /// Whether it has to be given.
+    /// Whether it must be given.
     pub required: bool,
-    /// Says what is wrong with a value of the right [`kind`](Self::kind), if that is known without
-    /// the other options.
+    /// Checks a value of the right [`kind`](Self::kind), as far as possible without the other
+    /// options.
     pub check: Option<Check>,
 }
 
 /// Says what is wrong with a value.
 pub type Check = fn(&str) -> Result<(), String>;
 
-/// What the values of an option may be.
+/// Values of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A number of this range, its ends included.
+    /// A number in this range, inclusive.
     Number(u64, u64),
     /// One of these words.
     Words(&'static [&'static str]),
-    /// Anything, which the machine reads itself.
+    /// Anything; the machine parses it.
     Text,
 }
 
 impl OptionSpec {
-    /// An option with one value that may be left out.
+    /// An optional option with one value.
     pub const fn new(
         name: &'static str,
         value_name: &'static str,
@@ -55,7 +55,7 @@ impl OptionSpec {
         }
     }
 
-    /// The same, which has to be given.
+    /// Makes it required.
     #[must_use]
     pub const fn required(self) -> Self {
         Self {
@@ -64,13 +64,13 @@ impl OptionSpec {
         }
     }
 
-    /// The same with up to this many values, separated by commas.
+    /// Allows up to this many values, separated by commas.
     #[must_use]
     pub const fn up_to(self, values: usize) -> Self {
         Self { values, ..self }
     }
 
-    /// The same, whose values are refused of which this says what is wrong, such as [`readable`].
+    /// Rejects values for which `check` returns an error, such as [`readable`].
     #[must_use]
     pub const fn checked(self, check: fn(&str) -> Result<(), String>) -> Self {
         Self {
@@ -80,7 +80,7 @@ impl OptionSpec {
     }
 }
 
-/// Whether a value can be read as a `T`.
+/// Checks that a value parses as a `T`.
 ///
 /// # Errors
 /// Why it cannot.
@@ -92,7 +92,7 @@ where
     read.map(drop).map_err(|error| error.to_string())
 }
 
-/// The options that somebody gave, with their values.
+/// The options given, with their values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Given(Vec<(&'static str, Vec<String>)>);
 
@@ -100,9 +100,8 @@ pub struct Given(Vec<(&'static str, Vec<String>)>);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("--{name} {value}: {reason}")]
 pub struct OptionError {
-    /// The option.
     pub name: &'static str,
-    /// The value as it was given.
+    /// The value as given.
     pub value: String,
     /// What is wrong with it.
     pub reason: String,
@@ -115,12 +114,11 @@ impl From<OptionError> for String {
 }
 
 impl Given {
-    /// Adds an option with its values.
     pub fn add(&mut self, name: &'static str, values: Vec<String>) {
         self.0.push((name, values));
     }
 
-    /// The options of one value, with it.
+    /// The options with exactly one value.
     pub fn one_each(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.0
             .iter()
@@ -130,26 +128,25 @@ impl Given {
             })
     }
 
-    /// Adds all that `more` has.
     pub fn extend(&mut self, more: Self) {
         self.0.extend(more.0);
     }
 
-    /// The names of all options that were given.
+    /// The names of all options given.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.0.iter().map(|(name, _)| *name)
     }
 
-    /// The values of an option; none if it was not given.
+    /// The values of an option; empty if it was not given.
     pub fn all(&self, name: &str) -> &[String] {
         let found = self.0.iter().find(|(given, _)| *given == name);
         found.map_or(&[], |(_, values)| values)
     }
 
-    /// The value of an option, read.
+    /// The parsed value of an option.
     ///
     /// # Errors
-    /// A value that cannot be read as one.
+    /// If the value does not parse.
     pub fn get<T: FromStr>(&self, name: &'static str) -> Result<Option<T>, OptionError>
     where
         T::Err: ToString,
@@ -157,10 +154,10 @@ impl Given {
         self.read(name).map(|values| values.into_iter().next())
     }
 
-    /// The value of an option, read by a function.
+    /// The value of an option, parsed by `read`.
     ///
     /// # Errors
-    /// A value that the function does not read, with its reason.
+    /// If `read` fails, with its reason.
     pub fn get_with<T>(
         &self,
         name: &'static str,
@@ -176,10 +173,10 @@ impl Given {
         self.all(name).first().map(read).transpose()
     }
 
-    /// All values of an option, read.
+    /// All parsed values of an option.
     ///
     /// # Errors
-    /// The first value that cannot be read as one.
+    /// The first value that does not parse.
     pub fn read<T: FromStr>(&self, name: &'static str) -> Result<Vec<T>, OptionError>
     where
         T::Err: ToString,

@@ -1,4 +1,4 @@
-//! How the networks of a machine are simulated, as the commands see it.
+//! Simulation of a machine's networks, as the commands see it.
 
 use super::{Given, OptionError, OptionSpec};
 use crate::net::{Describe, Network};
@@ -7,15 +7,15 @@ use crate::time::Duration;
 
 /// A machine whose networks can be simulated by command.
 pub trait Simulated: CycleModel<Topology: Describe> {
-    /// What the machine is called in texts.
+    /// Name of the machine in texts.
     const MACHINE: &'static str = <Self::Topology as Describe>::FAMILY;
-    /// What can be chosen for its networks only.
+    /// Options for its networks only.
     const OPTIONS: &'static [OptionSpec] = &[];
 
-    /// What was chosen: one choice, or several to be compared.
+    /// The choices in `given`: one, or several to compare.
     ///
     /// # Errors
-    /// Options that cannot be had, or not together.
+    /// If options are invalid or conflict.
     fn choose(given: &Given) -> Result<Vec<Chosen<Self>>, ChoiceError> {
         let _ = given;
         let (name, options) = (None, Self::Options::default());
@@ -23,43 +23,43 @@ pub trait Simulated: CycleModel<Topology: Describe> {
     }
 }
 
-/// Why options cannot be had.
+/// Why options are rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChoiceError {
-    /// A value that cannot be one.
+    /// An invalid value.
     #[error(transparent)]
     Value(#[from] OptionError),
-    /// Values that there are, and that cannot be had for another reason.
+    /// Valid values that are rejected for another reason.
     #[error("{0}")]
     Refused(String),
 }
 
-/// The machine with what was chosen, once or several times, or why it cannot be had.
+/// The machine with each choice of options, or why they are rejected.
 pub type Choice = Result<Vec<Box<dyn Simulator>>, ChoiceError>;
 
-/// How the networks of a machine are simulated.
+/// Simulation of a machine's networks.
 #[derive(Clone, Copy, Debug)]
 pub struct Simulation {
-    /// What the machine is called in texts.
+    /// Name of the machine in texts.
     pub machine: &'static str,
-    /// What can be chosen for its networks only.
+    /// Options for its networks only.
     pub options: &'static [OptionSpec],
-    /// Bytes of a message if nothing else is said.
+    /// Default message bytes.
     pub message_bytes: u8,
     /// Bytes of the largest message.
     pub max_message_bytes: u8,
     /// Time of a cycle.
     pub cycle: Duration,
-    /// Whether its links can hand phits over, or carry frames only.
+    /// Whether its links can pass phits directly, not only frames.
     pub has_direct_links: bool,
-    /// Whether a network is one of this machine.
+    /// Whether a network is of this machine.
     pub is_of: fn(&dyn Network) -> bool,
-    /// What was chosen: one choice, or several to be compared.
+    /// The choices made: one, or several to compare.
     pub choose: fn(&Given) -> Choice,
 }
 
 impl Simulation {
-    /// How the networks of this machine are simulated.
+    /// The simulation of machine `M`.
     pub const fn of<M: Simulated>() -> Self {
         Self {
             machine: M::MACHINE,

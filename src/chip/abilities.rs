@@ -1,5 +1,5 @@
-//! What some chips can do beside what all can: a machine implements it for its core, and commands
-//! reach it through the [`Chip`].
+//! What only some chips can do: a machine implements it for its core, and commands reach it through
+//! the [`Chip`].
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ pub trait CoreRegisters: ChipCore {
     /// See [`Registers::write`].
     ///
     /// # Errors
-    /// The register does not exist, or does not take the value.
+    /// The register does not exist or does not accept the value.
     fn write(
         chip: &mut Chip<Self>,
         register: RegisterName<'_>,

@@ -1,12 +1,12 @@
-//! What the maintenance system decides: the paper's Hardware Supervisory System (HSS), without its
-//! wires.
+//! Decisions of the maintenance system: the Hardware Supervisory System (HSS) of Cray's papers,
+//! without its wires.
 //!
 //! "If a link fails, the router automatically stops sending packets in that direction. In the event
 //! of lost connectivity, which may occur on blade failures or hardware removal, it is necessary to
 //! route around the problem. The HSS performs this task." (Cray XC white paper, "Network
 //! Reliability, Availability and Serviceability".) A machine computes which registers change;
-//! [`Reroute`] says what to do when: quiesce the traffic, install the tables, release it. Both are
-//! pure; the process that asks nodes and waits for their answers is `phitwire manage`.
+//! [`Reroute`] sequences it: quiesce the traffic, install the tables, release it. Both are pure;
+//! the process that commands nodes and waits for their answers is `phitwire manage`.
 
 mod sequence;
 

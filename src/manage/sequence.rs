@@ -1,4 +1,4 @@
-//! Quiesce, drain, install, release: what a maintenance process asks of which node, and how long it
+//! Quiesce, drain, install, release: what a maintenance process commands each node, and how long it
 //! waits.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,39 +6,38 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::net::NodeRef;
 use crate::time::{Duration, Time};
 
-/// What a reroute is about to do (white paper: "HSS can quiesce network traffic so that route table
+/// The phases of a reroute (white paper: "HSS can quiesce network traffic so that route table
 /// changes can be deployed safely. Applications pause briefly while this operation is in progress;
 /// traffic is released once the re-route process has completed").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReroutePhase {
-    /// Every source of packets begins nothing new; a network interface is done when nothing of it
-    /// is outstanding, a router when it takes no packets from its network interfaces.
+    /// Every source of packets begins nothing new; a NIC is done when it has nothing outstanding, a
+    /// router when it accepts no packets from its NICs.
     Quiesce,
-    /// Every router is done when no packet is in it.
+    /// Every router is done when it holds no packet.
     Drain,
     /// Every changed router loads its new registers.
     Install,
-    /// Every source may go on.
+    /// Every source may resume.
     Release,
     /// Nothing is left to do.
     Done,
 }
 
-/// How long a reroute waits.
+/// Time limits of a reroute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RerouteTimes {
-    /// After which a node that is not done yet is asked again, and one that has not answered.
+    /// After which to repeat a command to a node that is not done, or has not answered.
     pub(crate) ask_again: Duration,
-    /// For sources to become quiet. Of network interfaces: What a dead link has swallowed they know
-    /// only after their own time-out for requests; there is no need to wait for that, since every
-    /// set of tables keeps to the same order of channels: what is still under way cannot block, at
-    /// worst it is discarded.
+    /// For sources to become quiet. NICs learn only after their own request timeout what a dead
+    /// link has swallowed; no need to wait for that, since every set of tables keeps the same order
+    /// of channels: packets in flight cannot block, at worst they are dropped.
     pub(crate) quiesce: Duration,
     /// For routers to become empty.
     pub(crate) drain: Duration,
     /// For routers to load their registers.
     pub(crate) install: Duration,
-    /// For network interfaces to go on.
+    /// For NICs to resume.
     pub(crate) release: Duration,
 }
 
@@ -55,36 +54,34 @@ impl Default for RerouteTimes {
     }
 }
 
-/// What to ask of a node.
+/// A command to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// What: never [`ReroutePhase::Done`].
+    /// The phase to enter; never [`ReroutePhase::Done`].
     pub phase: ReroutePhase,
-    /// Of whom: a router in drain and install, a source otherwise.
+    /// A router in drain and install, otherwise a source.
     pub node: NodeRef,
 }
 
-/// What a node says.
+/// A node's answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It is: quiet, empty, loaded, going.
+    /// It is quiet, empty, loaded or released.
     Done,
-    /// It has heard and is not yet.
+    /// It has received the command but is not done.
     NotYet,
-    /// It will not, or there is nobody to ask: the node is left alone from now on, except for its
-    /// release.
+    /// It rejects the command, or does not exist: it gets no more commands, except for its release.
     Gone,
 }
 
-/// What has come of a reroute. All lists empty = all went as it should.
+/// The result of a reroute. All lists empty: everything went as it should.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RerouteReport {
     /// Nodes that were not done in time, by phase. An entry for [`ReroutePhase::Install`] means
     /// that the network does not have the tables of the plan: plan again with that router dead.
     pub late: BTreeMap<ReroutePhase, Vec<NodeRef>>,
-    /// Nodes that were gone.
     pub gone: BTreeSet<NodeRef>,
-    /// It was given up before anything was installed.
+    /// Given up before anything was installed.
     pub abandoned: bool,
     /// How long each phase took.
     pub took: BTreeMap<ReroutePhase, Duration>,
@@ -104,7 +101,7 @@ impl RerouteReport {
     }
 }
 
-/// A reroute in progress. The order of calls: after [`new`](Self::new) and after every
+/// A reroute in progress. Call order: after [`new`](Self::new) and after every
 /// [`handle_answer`](Self::handle_answer) or [`handle_timers`](Self::handle_timers), take commands
 /// from [`poll_command`](Self::poll_command) until there is none, then wait for an answer or until
 /// [`next_wakeup`](Self::next_wakeup). It ends in [`ReroutePhase::Done`] after at most the sum of
@@ -118,7 +115,7 @@ pub struct Reroute {
     phase: ReroutePhase,
     begun: Time,
     deadline: Time,
-    /// When to ask each node that is not done.
+    /// When to command each node that is not done.
     pending: BTreeMap<NodeRef, Time>,
     /// The same, by time.
     due: BTreeSet<(Time, NodeRef)>,
@@ -160,7 +157,6 @@ impl Reroute {
         reroute
     }
 
-    /// What is being done.
     pub fn phase(&self) -> ReroutePhase {
         self.phase
     }
@@ -171,13 +167,13 @@ impl Reroute {
     }
 
     /// When to call [`handle_timers`](Self::handle_timers) and [`poll_command`](Self::poll_command)
-    /// again if no answer comes; `None` when done.
+    /// again if no answer arrives; `None` when done.
     pub fn next_wakeup(&self) -> Option<Time> {
         let ask = self.due.first().map_or(Time::NEVER, |(at, _)| *at);
         (self.phase != ReroutePhase::Done).then_some(ask.min(self.deadline))
     }
 
-    /// The next thing to ask now, if any. A node is asked again until it is done or time is up.
+    /// The next command due, if any. Commands to a node repeat until it is done or time is up.
     pub fn poll_command(&mut self, now: Time) -> Option<Command> {
         let &(at, node) = self.due.first()?;
         if at > now {
@@ -190,7 +186,7 @@ impl Reroute {
         })
     }
 
-    /// A node has answered a command of `phase`. Answers to earlier phases are ignored.
+    /// A node answered a command of `phase`. Ignores answers to earlier phases.
     pub fn handle_answer(&mut self, now: Time, phase: ReroutePhase, node: NodeRef, answer: Answer) {
         if phase != self.phase || !self.pending.contains_key(&node) {
             return;
@@ -206,7 +202,7 @@ impl Reroute {
         self.advance(now);
     }
 
-    /// Gives up waiting for what is late.
+    /// Stops waiting for late nodes.
     pub fn handle_timers(&mut self, now: Time) {
         if self.phase != ReroutePhase::Done && now >= self.deadline {
             let late: Vec<NodeRef> = self.pending.keys().copied().collect();
@@ -218,8 +214,8 @@ impl Reroute {
         }
     }
 
-    /// Gives it up: where nothing is installed yet, everybody is released at once; what is being
-    /// installed is finished first, because a mixture of tables serves nobody.
+    /// Gives up: before installation, releases everything at once; an installation in progress is
+    /// finished first, because a mixture of tables is useless.
     pub fn abandon(&mut self, now: Time) {
         if matches!(self.phase, ReroutePhase::Quiesce | ReroutePhase::Drain) {
             self.pending.clear();
@@ -242,7 +238,7 @@ impl Reroute {
         }
     }
 
-    /// Goes on to the next phase as long as nobody is waited for.
+    /// Enters the next phase while no node is pending.
     fn advance(&mut self, now: Time) {
         while self.pending.is_empty() && self.phase != ReroutePhase::Done {
             let took = now.since(self.begun);
@@ -272,7 +268,7 @@ impl Reroute {
         };
         self.deadline = now + wait;
         for node in nodes {
-            // Somebody who could not be reached may have been stopped all the same.
+            // A node that could not be reached may have been stopped nevertheless.
             if phase == ReroutePhase::Release || !self.outcome.gone.contains(&node) {
                 self.ask_at(node, now);
             }
@@ -305,8 +301,7 @@ mod tests {
         core::iter::from_fn(|| reroute.poll_command(now)).collect()
     }
 
-    /// Runs with nodes that answer as `say` has it, until done; returns what was asked of whom, in
-    /// order.
+    /// Runs with nodes that answer as `say` has it, until done; returns the commands in order.
     fn run(reroute: &mut Reroute, say: impl Fn(Command, Time) -> Option<Answer>) -> Vec<Command> {
         let (mut asked, mut now) = (Vec::new(), ms(0));
         while reroute.phase() != ReroutePhase::Done {

@@ -1,5 +1,5 @@
-//! What is shown of a description around a mistake: few lines, cut where they are long, and nothing
-//! in them that a terminal obeys.
+//! The part of a description shown around a mistake: few lines, long ones truncated, without
+//! terminal control sequences.
 
 use core::ops::Range;
 
@@ -7,40 +7,39 @@ use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanConten
 
 use super::shown;
 
-/// Letters shown of a line before what is marked, and from there on.
+/// Letters of a line shown before the start of a mark, and from there on.
 const BEFORE: usize = 60;
 const AFTER: usize = 80;
-/// Bytes of a line that is shown whole.
+/// Longest line, in bytes, that is shown whole.
 const MOST_WHOLE: usize = 160;
 
 /// A part of a text around a mistake.
 #[derive(Debug)]
 pub struct Excerpt {
     name: String,
-    /// The lines shown, each with its end.
+    /// The lines shown, each with its newline.
     text: String,
     rows: Vec<Row>,
-    /// What is marked: the place in `text`, and the column in the description.
+    /// Marks: their position in `text`, and their column in the description.
     marks: Vec<(Range<usize>, usize)>,
 }
 
-/// A line that is shown.
+/// A line shown.
 #[derive(Debug)]
 struct Row {
-    /// Where it begins in the excerpt.
+    /// Its start in the excerpt.
     start: usize,
     /// Its number in the description, from 0.
     number: usize,
 }
 
-/// A line of a description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Line {
     number: usize,
     bytes: Range<usize>,
 }
 
-/// Places in a text with the numbers of their lines, found in one pass.
+/// Offsets in a text with their line numbers, found in one pass.
 #[derive(Debug)]
 pub struct Lines<'t> {
     text: &'t str,
@@ -77,7 +76,6 @@ impl<'t> Lines<'t> {
         }
     }
 
-    /// End of the line that begins at `start`.
     pub fn end(&self, start: usize) -> usize {
         self.text[start..]
             .find('\n')
@@ -109,8 +107,7 @@ impl<'t> Lines<'t> {
         })
     }
 
-    /// The line of each span and its neighbours. What goes over several lines is marked in its
-    /// first.
+    /// The line of each span and its neighbours. A span of several lines is marked in its first.
     pub(super) fn excerpt(&self, name: &str, spans: &[Range<usize>]) -> Excerpt {
         let mut wanted: Vec<Line> = Vec::new();
         for span in spans {
@@ -137,7 +134,7 @@ impl<'t> Lines<'t> {
     }
 }
 
-/// The line in which `span` begins with its neighbours, from a text that messages call `name`, and
+/// The line in which `span` begins and its neighbours, from a text that messages call `name`, and
 /// the position of `span` in the excerpt.
 pub fn excerpt(name: &str, text: &str, span: Range<usize>) -> (Excerpt, SourceSpan) {
     let lines = Lines::new(text, core::iter::once(span.start));
@@ -147,7 +144,7 @@ pub fn excerpt(name: &str, text: &str, span: Range<usize>) -> (Excerpt, SourceSp
     (excerpt, place)
 }
 
-/// The nearest end of a letter at or before `offset`.
+/// The nearest character boundary at or before `offset`.
 fn boundary(text: &str, offset: usize) -> usize {
     let mut offset = offset.min(text.len());
     while !text.is_char_boundary(offset) {
@@ -157,7 +154,7 @@ fn boundary(text: &str, offset: usize) -> usize {
 }
 
 impl Excerpt {
-    /// Bytes of the excerpt that mark the span of that index.
+    /// Bytes of the excerpt that mark span `index`.
     pub(super) fn mark(&self, index: usize) -> Range<usize> {
         self.marks[index].0.clone()
     }
@@ -168,7 +165,7 @@ impl Excerpt {
             number: line.number,
         };
         self.rows.push(row);
-        // The end of the file, or of a line, counts to the line.
+        // The end of a line or of the file belongs to the line.
         let here: Vec<usize> = (0..spans.len())
             .filter(|&i| {
                 let at = boundary(text, spans[i].start);
@@ -216,7 +213,7 @@ impl Excerpt {
         let end = self.text.len();
         for &i in &here {
             self.marks[i].0 = match marked[i].clone() {
-                // Nothing is marked by a mark of nothing.
+                // An empty span has an empty mark.
                 Some(mark) if spans[i].is_empty() => mark.start..mark.start,
                 Some(mark) => mark,
                 None => end..end,
@@ -231,7 +228,6 @@ impl Excerpt {
     }
 }
 
-/// A piece of a line around an offset.
 fn around(text: &str, line: &Range<usize>, offset: usize) -> Range<usize> {
     let before = text[line.start..offset].char_indices().rev();
     let start = before

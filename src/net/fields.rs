@@ -1,4 +1,4 @@
-//! Reading the fields of TOML tables, with every mistake collected and none fatal.
+//! Reading the fields of TOML tables: collects all mistakes, none of them fatal.
 
 use core::ops::{Range, RangeInclusive};
 
@@ -9,19 +9,18 @@ use super::files::Files;
 use super::mistake::{MistakeKind as K, Mistakes, Place};
 use super::shown::Shown;
 
-/// Collects what is wrong while fields are read.
+/// Collects mistakes while fields are read.
 #[derive(Debug, Default)]
 pub struct Fields {
-    /// What is wrong, so far.
     pub mistakes: Mistakes,
     /// Files that the text may name.
     pub files: Files,
 }
 
-/// A value with its place in the text.
+/// A value with its position in the text.
 pub type Value<'r, 't> = &'r Spanned<DeValue<'t>>;
 
-/// One table while its fields are read: who finishes it has named every key.
+/// One table whose fields are being read; finish it once every known key is taken.
 pub struct Section<'r, 't> {
     table: &'r DeTable<'t>,
     span: Range<usize>,
@@ -30,7 +29,7 @@ pub struct Section<'r, 't> {
 }
 
 impl<'r, 't> Section<'r, 't> {
-    /// A table that stands at `span`, of which none has been read; `what` it is called in messages.
+    /// A table at `span`, of which nothing has been read; messages call it `what`.
     pub(crate) fn new(table: &'r DeTable<'t>, span: Range<usize>, what: &'static str) -> Self {
         Self {
             table,
@@ -40,18 +39,18 @@ impl<'r, 't> Section<'r, 't> {
         }
     }
 
-    /// Where it stands in the text.
+    /// Its position in the text.
     pub fn span(&self) -> Range<usize> {
         self.span.clone()
     }
 
-    /// The value of a key, if the table has it. The key is known from now on.
+    /// The value of a key, if the table has it. Makes the key known.
     pub fn take(&mut self, key: &'static str) -> Option<Value<'r, 't>> {
         self.known.push(key);
         self.table.get(key)
     }
 
-    /// All keys and values, of a table whose keys are not words but numbers.
+    /// All keys and values, of a table whose keys are numbers, not words.
     pub fn entries(
         &self,
     ) -> impl Iterator<Item = (&'r Spanned<std::borrow::Cow<'t, str>>, Value<'r, 't>)> + use<'r, 't>
@@ -59,14 +58,14 @@ impl<'r, 't> Section<'r, 't> {
         self.table.iter()
     }
 
-    /// Whether the table has the key, without making it known.
+    /// Whether the table has the key; does not make it known.
     pub fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }
 }
 
 impl Fields {
-    /// An error of the TOML.
+    /// Reports an error of the TOML.
     pub(crate) fn syntax(&mut self, error: &toml::de::Error) {
         let message = error.message().lines().collect::<Vec<_>>().join(" ");
         let kind = if message.starts_with("duplicate key") {
@@ -83,13 +82,13 @@ impl Fields {
         );
     }
 
-    /// A value that is wrong, and how to put it right.
+    /// Reports a wrong value, and how to fix it.
     pub fn bad(&mut self, span: Range<usize>, message: impl Into<String>, help: impl Into<String>) {
         self.mistakes
             .push(K::BadValue.at(Place::Text(span), message).help(help));
     }
 
-    /// Reports the keys that nobody took.
+    /// Reports unknown keys.
     pub fn finish(&mut self, section: Section<'_, '_>) {
         for key in section.table.keys() {
             let name: &str = key.get_ref();
@@ -97,7 +96,7 @@ impl Fields {
                 continue;
             }
             self.mistakes.add(|| {
-                // Every key is far shorter: none could be near a longer one.
+                // Every known key is far shorter, so none is similar to a longer one.
                 let comparable = section.known.iter().filter(|_| name.len() <= MOST_COMPARED);
                 let near = comparable.min_by_key(|known| distance(known, name));
                 let help = match near.filter(|known| distance(known, name) <= 2) {
@@ -115,9 +114,9 @@ impl Fields {
         }
     }
 
-    /// A key that is not there, and an example of its value.
+    /// Reports a missing key, with an example of its value.
     pub fn missing(&mut self, section: &Section<'_, '_>, key: &str, example: &str) {
-        // The first line of a section is enough to show which one it is.
+        // The first line of a section identifies it.
         let span = section.span();
         self.mistakes.push(
             K::MissingKey
@@ -129,7 +128,7 @@ impl Fields {
         );
     }
 
-    /// The value of a key that has to be there; if it is not, that is told with an example.
+    /// The value of a required key; if missing, reports it with an example.
     pub fn need<'r, 't>(
         &mut self,
         section: &mut Section<'r, 't>,
@@ -143,7 +142,7 @@ impl Fields {
         value
     }
 
-    /// The table of a key, if there is one.
+    /// The table of a key, if present.
     pub fn part<'r, 't>(
         &mut self,
         section: &mut Section<'r, 't>,
@@ -154,7 +153,7 @@ impl Fields {
         self.table(value, what)
     }
 
-    /// A whole number in a range, of a key that may be there.
+    /// A whole number within `range`, of an optional key.
     pub fn number(
         &mut self,
         section: &mut Section<'_, '_>,
@@ -178,7 +177,6 @@ impl Fields {
         );
     }
 
-    /// A text.
     pub fn text<'r>(&mut self, value: Value<'r, '_>) -> Option<&'r str> {
         let text = value.get_ref().as_str();
         if text.is_none() {
@@ -187,7 +185,6 @@ impl Fields {
         text
     }
 
-    /// One of several words.
     pub fn word<T: Copy>(&mut self, value: Value<'_, '_>, words: &[(&str, T)]) -> Option<T> {
         let text = self.text(value)?;
         let found = words.iter().find(|(word, _)| *word == text);
@@ -205,13 +202,13 @@ impl Fields {
         found.map(|(_, meaning)| *meaning)
     }
 
-    /// A whole number in a range.
+    /// A whole number within `range`.
     pub fn integer(&mut self, value: Value<'_, '_>, range: RangeInclusive<u64>) -> Option<u64> {
         self.integer_told(value, range.clone(), range)
     }
 
-    /// A whole number of which more is taken here than is right: what is within the first range and
-    /// outside of the second is refused later, by who knows why.
+    /// A whole number within `range`. Messages ask for `right`; the caller rejects a number outside
+    /// that later, with a specific reason.
     pub fn integer_told(
         &mut self,
         value: Value<'_, '_>,
@@ -253,7 +250,6 @@ impl Fields {
         }
     }
 
-    /// The items of an array.
     pub fn items<'r, 't>(&mut self, value: Value<'r, 't>) -> &'r [Spanned<DeValue<'t>>] {
         match value.get_ref().as_array() {
             Some(array) => array,
@@ -264,8 +260,7 @@ impl Fields {
         }
     }
 
-    /// An array of `N` numbers from 0 to `most`; `None`, which is not told, if its length is
-    /// another.
+    /// An array of `N` numbers from 0 to `most`; `None`, without a report, if its length differs.
     pub fn array<const N: usize>(&mut self, value: Value<'_, '_>, most: u8) -> Option<[u8; N]> {
         let items = self.items(value).iter();
         let numbers = items.filter_map(|item| self.integer(item, 0..=u64::from(most)));
@@ -273,7 +268,6 @@ impl Fields {
         numbers.try_into().ok()
     }
 
-    /// A table.
     pub fn table<'r, 't>(
         &mut self,
         value: Value<'r, 't>,
@@ -288,7 +282,6 @@ impl Fields {
         }
     }
 
-    /// The tables of an array.
     pub fn tables<'r, 't>(
         &mut self,
         value: Value<'r, 't>,
@@ -301,10 +294,10 @@ impl Fields {
     }
 }
 
-/// Bytes of a key that is compared with those there are.
+/// Longest key, in bytes, to compare with the known ones.
 const MOST_COMPARED: usize = 40;
 
-/// Letters to insert, remove or replace to turn one word into the other.
+/// Edit distance: letters to insert, remove or replace to turn one word into the other.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (i, ca) in a.chars().enumerate() {

@@ -1,10 +1,9 @@
-//! Other files that a description names: the core opens none, so that whoever reads the description
-//! hands them in.
+//! Other files that a description names: the core opens none, so the caller provides them.
 
 use core::fmt;
 use std::rc::Rc;
 
-/// What a name in a description stands for: bytes, or in words why there are none.
+/// Maps a name in a description to bytes, or a reason in words.
 type Open = dyn Fn(&str) -> Result<Vec<u8>, String>;
 
 /// The files that a description may name; by default none.
@@ -12,15 +11,15 @@ type Open = dyn Fn(&str) -> Result<Vec<u8>, String>;
 pub struct Files(Option<Rc<Open>>);
 
 impl Files {
-    /// Those that `open` finds.
+    /// The files that `open` finds.
     pub fn new(open: impl Fn(&str) -> Result<Vec<u8>, String> + 'static) -> Self {
         Self(Some(Rc::new(open)))
     }
 
-    /// The bytes of the file of that name.
+    /// The bytes of the file with that name.
     ///
     /// # Errors
-    /// In words, why there are none.
+    /// In words, why they are not available.
     pub fn open(&self, name: &str) -> Result<Vec<u8>, String> {
         match &self.0 {
             Some(open) => open(name),

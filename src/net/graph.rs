@@ -10,22 +10,20 @@ use super::settings::Settings;
 use super::{MistakeKind, Mistakes, Place};
 use crate::link::{LaneRate, LinkConfig, LinkStandard};
 
-/// Routers called `r` and their number, network interfaces called `nic` and theirs, and links that
-/// are all alike.
+/// Routers named `r` and their number, NICs named `nic` and theirs, and links that are all alike.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
-    /// Name of the network.
     pub name: String,
-    /// How many routers there are.
+    /// Number of routers.
     pub chips: u32,
-    /// How many network interfaces there are.
+    /// Number of NICs.
     pub nics: u32,
-    /// The links, whose ids are their places.
+    /// The links; their ids are their indices.
     pub links: Vec<Link<()>>,
 }
 
 impl Graph {
-    /// Routers and network interfaces without links.
+    /// Routers and NICs without links.
     pub fn new(name: String, chips: u32, nics: u32) -> Self {
         let links = Vec::new();
         Self {
@@ -36,7 +34,6 @@ impl Graph {
         }
     }
 
-    /// Adds a link.
     pub fn join(&mut self, a: End, b: End) {
         self.links.push(Link {
             a,
@@ -64,7 +61,7 @@ impl Graph {
         }
     }
 
-    /// The node of that name.
+    /// The node with that name.
     ///
     /// # Errors
     /// [`PlanError::NoSuchNode`].
@@ -74,7 +71,7 @@ impl Graph {
         found.ok_or_else(|| PlanError::NoSuchNode(name.to_owned()))
     }
 
-    /// What is wrong with its name, which is all that can be.
+    /// Mistakes in its name; nothing else can be wrong.
     pub fn judge_name(&self) -> Mistakes {
         let mut mistakes = Mistakes::default();
         if let Some(why) = name_problem(&self.name) {
@@ -84,8 +81,8 @@ impl Graph {
         mistakes
     }
 
-    /// The ports of a node of `network`, which has this list, with the configurations of their
-    /// links of the standard and rate given.
+    /// The ports of a node of `network`, which has this graph, with the configurations of their
+    /// links of the given standard and rate.
     ///
     /// # Errors
     /// See [`PlanError`].
@@ -107,8 +104,8 @@ impl Graph {
     }
 }
 
-/// In the `impl` of a [`Network`](crate::net::Network): what it says of its nodes and links is what
-/// the [`Graph`] in its field `$graph` says.
+/// In the `impl` of a [`Network`](crate::net::Network): implements the methods for its nodes and
+/// links by the [`Graph`] in its field `$graph`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! of_graph {

@@ -1,20 +1,19 @@
-//! Who is at the other end: an index over the ends of links.
+//! An index over link ends: finds the opposite end of a port.
 
 use super::model::{End, NodeRef};
 
-/// A port's link as an index knows it.
+/// A port's link in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Joined<Kind> {
-    /// The link, by its index.
+    /// Index of the link.
     pub link: u32,
     /// Its other end.
     pub other: End,
-    /// What the machine says of the port.
+    /// The machine's own data on the port.
     pub kind: Kind,
 }
 
-/// Constant-time answers about the ports of all nodes. Where two links claim a port, the first
-/// counts.
+/// Constant-time lookup of the ports of all nodes. Where two links claim a port, the first counts.
 #[derive(Clone, Debug)]
 pub struct PortIndex<Kind> {
     chip_ports: usize,
@@ -24,7 +23,7 @@ pub struct PortIndex<Kind> {
 }
 
 impl<Kind: Copy> PortIndex<Kind> {
-    /// An index without links, of as many nodes of each sort with as many ports each.
+    /// An index without links, for given numbers of chips and processors and of their ports.
     pub fn new((chips, chip_ports): (usize, usize), (processors, ports): (usize, usize)) -> Self {
         Self {
             chip_ports,
@@ -34,8 +33,8 @@ impl<Kind: Copy> PortIndex<Kind> {
         }
     }
 
-    /// Gives the port at `end` to a link, unless another has it, which is returned. Ports that no
-    /// node has are left out.
+    /// Assigns the port at `end` to a link, unless another one has it, which is returned. Ignores
+    /// ports that no node has.
     pub fn claim(&mut self, end: End, joined: Joined<Kind>) -> Option<u32> {
         let (ports, slots, node) = match end.node {
             NodeRef::Processor(p) => (self.processor_ports, &mut self.processors, p),
@@ -51,7 +50,7 @@ impl<Kind: Copy> PortIndex<Kind> {
         }
     }
 
-    /// What the port at `end` leads to, if it has a link.
+    /// The link at `end`, if any.
     #[inline]
     pub fn at(&self, end: End) -> Option<&Joined<Kind>> {
         let (ports, slots, node) = match end.node {

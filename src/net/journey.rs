@@ -1,4 +1,4 @@
-//! A packet's way over a network, put together from what routers have written down of it.
+//! A packet's path through a network, assembled from what routers recorded of it.
 
 use std::collections::BTreeMap;
 
@@ -6,67 +6,66 @@ use super::model::{End, NodeRef};
 use super::network::Network;
 use crate::trace::Passage;
 
-/// Routers that a way has at most: what goes on for longer goes in circles.
+/// Most routers on a path: a longer one is a loop.
 const MOST_HOPS: usize = 64;
 
-/// What the routers of a network have written down, on one clock: those that could not be asked are
+/// Records of the routers of a network, on one clock; routers that could not be queried are
 /// missing.
 pub type Sightings = BTreeMap<NodeRef, Vec<Passage>>;
 
-/// A router on the way.
+/// A router on the path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hop {
-    /// The router.
     pub router: NodeRef,
-    /// What it wrote down.
+    /// Its record of the packet.
     pub passage: Passage,
-    /// Where its packet went, if it left.
+    /// Where the packet went, if it left.
     pub to: Option<End>,
 }
 
-/// How a way ends, as far as it is known.
+/// How a path ends, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// At the network interface that it was to go to: the link there says so.
+    /// At the destination NIC, according to that link.
     Delivered,
-    /// It left the last router for that network interface, whose link does not say that it is there.
+    /// It left the last router for the destination NIC, but the link does not confirm its arrival.
     LastLink {
         /// Whether that link went down since.
         ended: bool,
     },
-    /// At another.
+    /// At another NIC.
     Misdelivered(NodeRef),
     /// The router next to the source has not seen it.
     NotSeen,
-    /// It is in the last router still.
+    /// It is still in the last router.
     Inside,
-    /// The last router has thrown it away.
+    /// The last router discarded it.
     Discarded(String),
-    /// It left the last router, and the next, which could be asked, has not seen it.
+    /// It left the last router, and the next one, which was queried, has not seen it.
     OnLink {
-        /// Whether its link says that it is at the other end.
+        /// Whether the link reports that it arrived at the other end.
         acknowledged: bool,
     },
-    /// It left the last router for one that could not be asked.
+    /// It left the last router for one that could not be queried.
     Unasked(NodeRef),
-    /// It went on for too long.
+    /// Longer than any valid path: a loop.
     Endless,
 }
 
-/// What packet is followed.
+/// The packet to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Followed {
-    /// Where it comes from.
+    /// Its source.
     pub from: NodeRef,
-    /// And where it goes.
+    /// Its destination.
     pub to: NodeRef,
-    /// Whether it is an answer.
+    /// Whether it is a response.
     pub response: bool,
-    /// What tells it from others.
+    /// What distinguishes it from other packets.
     pub identity: u64,
-    /// It was not sent before.
+    /// Earliest time at which it was sent.
     pub not_before_ps: u64,
-    /// How much clocks of routers may differ.
+    /// Most that the routers' clocks may differ.
     pub slack_ps: u64,
 }
 
@@ -75,7 +74,6 @@ pub struct Followed {
 pub struct Peers(BTreeMap<End, End>);
 
 impl Peers {
-    /// Those of a network.
     pub fn of(network: &dyn Network) -> Self {
         let ends = (0..network.link_count()).map(|link| network.ends(link));
         Self(ends.flat_map(|(a, b)| [(a, b), (b, a)]).collect())
@@ -86,7 +84,7 @@ impl Peers {
         self.0.get(&end).copied()
     }
 
-    /// Links of a node: its own ends and the others.
+    /// Links of a node: its own ends and the other ends.
     pub fn of_node(&self, node: NodeRef) -> impl Iterator<Item = (End, End)> {
         let all = End { node, port: 0 }..=End {
             node,
@@ -155,14 +153,14 @@ impl Peers {
     }
 }
 
-/// The first passage of the packet that came in at `at`.
+/// The first passage of the packet that entered at `at`.
 fn passage(packet: Followed, at: End, not_before: u64, seen: &Sightings) -> Option<&Passage> {
     let is_it = |passage: &&Passage| {
         let came = passage.arrived_ps.or(passage.last_ps());
         passage.port == at.port
             && passage.response == packet.response
             && passage.identity.is_none_or(|of| of == packet.identity)
-            // One that is only waiting, and came before the watch, has no time at all.
+            // A packet that is still waiting and arrived before the recording has no time.
             && came.is_none_or(|came| came >= not_before)
     };
     let passages = seen.get(&at.node)?.iter().filter(is_it);

@@ -1,4 +1,4 @@
-//! What can be wrong with a network, and how it is told.
+//! Mistakes in a network, and their diagnostics.
 
 use core::fmt;
 use core::ops::Range;
@@ -12,8 +12,7 @@ use super::shown;
 
 macro_rules! mistake_kinds {
     ($($(#[$doc:meta])+ $kind:ident = $code:literal,)+) => {
-        /// The kinds of mistakes. Each has a code of its own, by which tests and scripts can tell
-        /// them.
+        /// The kinds of mistakes, each with its own code for tests and scripts.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum MistakeKind {
@@ -32,11 +31,11 @@ macro_rules! mistake_kinds {
 }
 
 mistake_kinds! {
-    /// The description is more than can be read, or describes more than a network can have.
+    /// The description is too large to read, or describes more than a network can have.
     TooLarge = "too-large",
-    /// The bytes are no text.
+    /// The bytes are not text.
     NotText = "not-text",
-    /// The text is no TOML.
+    /// The text is not TOML.
     Syntax = "syntax",
     /// A key that the description does not have.
     UnknownKey = "unknown-key",
@@ -44,11 +43,11 @@ mistake_kinds! {
     MissingKey = "missing-key",
     /// A value of the wrong type or outside of its range.
     BadValue = "bad-value",
-    /// Two nodes or two virtual routers of one name.
+    /// Two nodes or two virtual routers with the same name.
     DuplicateName = "duplicate-name",
     /// The same thing named twice in one list.
     NamedTwice = "named-twice",
-    /// Two processors of one number.
+    /// Two processors with the same number.
     DuplicateNumber = "duplicate-number",
     /// A processor number beyond 15 bits.
     NumberOutOfRange = "number-out-of-range",
@@ -59,7 +58,7 @@ mistake_kinds! {
     /// A port with two links.
     PortUsedTwice = "port-used-twice",
     /// A chip's port that two virtual routers claim, or a register that lets packets pass from one
-    /// virtual router of a chip into another (section 7.4).
+    /// virtual router of a chip into another (BlackWidow sec. 7.4).
     PortLeak = "port-leak",
     /// A link on a port that belongs to no virtual router.
     PortWithoutRouter = "port-without-router",
@@ -67,23 +66,23 @@ mistake_kinds! {
     BadLink = "bad-link",
     /// Slices that are not separate networks, or processors that are not in all of them.
     SliceInconsistent = "slice-inconsistent",
-    /// A subtree that is no aligned range of processor numbers, or does not hold what hangs below.
+    /// A subtree that is no aligned range of processor numbers, or lacks some of those below it.
     BadSubtree = "bad-subtree",
-    /// Links of unequal rates in one octant (section 4.4).
+    /// Links of unequal rates in one octant (BlackWidow sec. 4.4).
     UnequalRates = "unequal-rates",
-    /// A table entry with a number of ports that the hash cannot be mapped on (section 7.8.2).
+    /// A table entry with a number of ports that the hash cannot map (BlackWidow sec. 7.8.2).
     UnsupportedPortCount = "unsupported-port-count",
-    /// More peer subtrees than table entries (section 5.1).
+    /// More peer subtrees than table entries (BlackWidow sec. 5.1).
     TooManyPeers = "too-many-peers",
-    /// A table entry that names a port without link.
+    /// A table entry that names a port without a link.
     DeadPort = "dead-port",
-    /// What came from above, or goes up or over, would be sent the wrong way (section 7.7).
+    /// Packets from above, or going up or over, would take a wrong path (BlackWidow sec. 7.7).
     UpDownViolation = "up-down-violation",
     /// A processor that some other processor cannot reach.
     Unreachable = "unreachable",
-    /// A network interface without link.
+    /// A NIC without a link.
     MissingLink = "missing-link",
-    /// Channels that can wait for each other in a circle.
+    /// Channels that can wait for each other in a cycle.
     CyclicDependency = "cyclic-dependency",
 }
 
@@ -107,7 +106,7 @@ pub enum Place {
 }
 
 impl MistakeKind {
-    /// A mistake of this kind at a place, in one sentence.
+    /// A mistake of this kind at `place`, described in one sentence.
     pub fn at(self, place: Place, message: impl Into<String>) -> Mistake {
         Mistake {
             kind: self,
@@ -120,25 +119,23 @@ impl MistakeKind {
     }
 }
 
-/// One mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// What kind of mistake.
     pub kind: MistakeKind,
-    /// What is wrong, in one sentence.
+    /// The problem, in one sentence.
     pub message: String,
-    /// What it is about, and a word to put there.
+    /// What it is about.
     pub place: Place,
-    /// A word for the place.
+    /// A label for the place.
     pub(crate) label: String,
-    /// Another place that has to do with it, such as the first use of a port.
+    /// A related place, such as the first use of a port, with its label.
     pub other: Option<(Place, String)>,
-    /// How to put it right.
+    /// How to fix it.
     pub help: String,
 }
 
 impl Mistake {
-    /// Channels of these names wait for each other.
+    /// The named channels wait for each other.
     pub fn circle(place: Place, names: &[String]) -> Self {
         let (all, first) = (names.join(", "), &names[0]);
         let message = format!(
@@ -147,27 +144,27 @@ impl Mistake {
         MistakeKind::CyclicDependency.at(place, message)
     }
 
-    /// With a word for the place.
+    /// Sets the label of the place.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = shown::message(label.into());
         self
     }
 
-    /// With another place that has to do with it, and a word for that.
+    /// Adds a related place and its label.
     #[must_use]
     pub fn other(mut self, place: Place, label: impl Into<String>) -> Self {
         self.other = Some((place, shown::message(label.into())));
         self
     }
 
-    /// For what is there a second time: with the place of the first.
+    /// For duplicates: adds the place of the first.
     #[must_use]
     pub fn again(self, first: Place) -> Self {
         self.label("again").other(first, "first")
     }
 
-    /// With how to put it right.
+    /// Sets how to fix it.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = shown::message(help.into());
@@ -188,7 +185,7 @@ impl fmt::Display for Mistake {
 
 impl std::error::Error for Mistake {}
 
-/// Mistakes that are found: the first are kept, all are counted.
+/// Mistakes found: the first are kept, all are counted.
 #[derive(Debug, Default)]
 pub struct Mistakes {
     kept: Vec<Mistake>,
@@ -196,12 +193,11 @@ pub struct Mistakes {
 }
 
 impl Mistakes {
-    /// Adds one.
     pub fn push(&mut self, mistake: Mistake) {
         self.add(|| mistake);
     }
 
-    /// The same for a mistake that takes time to describe.
+    /// Like [`push`](Self::push), for a mistake that takes time to describe.
     pub fn add(&mut self, describe: impl FnOnce() -> Mistake) {
         if self.is_full() {
             self.more += 1;
@@ -210,27 +206,26 @@ impl Mistakes {
         }
     }
 
-    /// Whether others are counted only.
+    /// Whether further mistakes are only counted.
     pub(crate) const fn is_full(&self) -> bool {
         self.kept.len() >= MAX_MISTAKES
     }
 
-    /// Whether nothing was wrong.
     pub const fn is_empty(&self) -> bool {
         self.kept.is_empty()
     }
 
-    /// All of them, those not kept included.
+    /// The number of mistakes, including those not kept.
     pub const fn len(&self) -> usize {
         self.kept.len() + self.more
     }
 
-    /// Those that are kept.
+    /// The mistakes kept.
     pub fn into_vec(self) -> Vec<Mistake> {
         self.kept
     }
 
-    /// Adds those that another search has found.
+    /// Adds the mistakes of another search.
     pub(crate) fn append(&mut self, other: Self) {
         self.extend(other.kept);
         self.more += other.more;
@@ -243,7 +238,7 @@ impl Extend<Mistake> for Mistakes {
     }
 }
 
-/// A mistake with its bytes in the description.
+/// A mistake with its excerpt of the description.
 #[derive(Debug, Error)]
 #[error("{}", mistake.message)]
 struct Located {
@@ -277,7 +272,7 @@ impl Diagnostic for Located {
     }
 }
 
-/// Mistakes that are counted only.
+/// Mistakes only counted.
 #[derive(Debug, Error)]
 #[error("and {0} more")]
 struct More(usize);
@@ -288,9 +283,8 @@ impl Diagnostic for More {
     }
 }
 
-/// What is wrong with a description, at most [`MAX_MISTAKES`] mistakes with the parts of the text
-/// that they are about: one diagnostic per mistake for `miette`, or one line each by
-/// [`lines`](Problems::lines).
+/// The mistakes of a description, at most [`MAX_MISTAKES`] with the parts of the text that they are
+/// about: one diagnostic per mistake for `miette`, or one line each by [`lines`](Problems::lines).
 #[derive(Debug)]
 pub struct Problems {
     file: String,
@@ -299,7 +293,7 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// The mistakes of a text, in its order; `span_of` says where each place is.
+    /// The mistakes of a text, in its order; `span_of` locates each place.
     pub(crate) fn new(
         file: &str,
         text: &str,
@@ -344,12 +338,12 @@ impl Problems {
         }
     }
 
-    /// The mistakes that are told, in the order of the text.
+    /// The mistakes reported, in the order of the text.
     pub fn mistakes(&self) -> impl ExactSizeIterator<Item = &Mistake> {
         self.located.iter().map(|located| &located.mistake)
     }
 
-    /// How many mistakes there are besides.
+    /// Number of mistakes not reported.
     pub fn more(&self) -> usize {
         self.more.as_ref().map_or(0, |more| more.0)
     }
@@ -367,10 +361,10 @@ impl Problems {
         lines
     }
 
-    /// Line and column, both from 1, of the mistake with that index.
+    /// Line and column, both from 1, of mistake `index`.
     ///
     /// # Panics
-    /// If there is no mistake of that index.
+    /// If there is no mistake with that index.
     pub fn line_and_column(&self, index: usize) -> (usize, usize) {
         self.located[index].at
     }
@@ -386,7 +380,7 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
-/// What `miette` prints above the mistakes.
+/// The header that `miette` prints above the mistakes.
 impl Diagnostic for Problems {
     fn related<'a>(&'a self) -> Option<Box<dyn Iterator<Item = &'a dyn Diagnostic> + 'a>> {
         let located = self.located.iter().map(|l| l as &dyn Diagnostic);

@@ -1,11 +1,10 @@
-//! Networks as passive data, whatever machine they are of: nodes, ports and links, how they are
-//! described, judged, drawn and handed to processes.
+//! Networks of any machine as passive data: nodes, ports and links; how they are described, judged,
+//! drawn and turned into processes.
 //!
-//! A machine has its own model of a network and implements [`Network`] for it; what is the same in
-//! all of them is here: [`Settings`], the TOML of descriptions with [mistakes](Mistake) and their
-//! places, the [index](PortIndex) of who is at the other end, tables and drawings, and what processes
-//! and scripts are told. Nothing in here knows a machine by name: a list of [families](Family) is
-//! handed in.
+//! A machine has its own model of a network and implements [`Network`] for it. This module has what
+//! all share: [`Settings`], the TOML of descriptions with [mistakes](Mistake) and their positions,
+//! the [index](PortIndex) of link ends, tables and drawings, and the configuration of processes and
+//! scripts. It knows no machine by name: callers pass a list of [families](Family).
 
 mod channels;
 mod excerpt;

@@ -5,31 +5,26 @@ use phitwire_framing::carrier::lanes::Permutation;
 use crate::link::LaneRate;
 pub use crate::time::Clock;
 
-/// Metres of a cable at most.
+/// Most metres of a cable.
 pub const MAX_METRES: u16 = 200;
-/// Bytes of a node's name at most: its field in a training frame.
+/// Most bytes of a node's name: its field in a training frame.
 pub const MAX_NAME_BYTES: usize = 32;
 
-/// A node, by its index among the network's.
+/// A node, by index in its network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeRef {
-    /// A processor with its network interface.
+    /// A processor with its NIC.
     Processor(u32),
-    /// A router chip.
     Chip(u32),
 }
 
-/// One end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct End {
-    /// The node.
     pub node: NodeRef,
-    /// Port of the node.
     pub port: u8,
 }
 
 impl End {
-    /// The port of a router chip.
     pub const fn chip(chip: u32, port: u8) -> Self {
         Self {
             node: NodeRef::Chip(chip),
@@ -37,7 +32,6 @@ impl End {
         }
     }
 
-    /// The port of a processor.
     pub const fn processor(processor: u32, port: u8) -> Self {
         Self {
             node: NodeRef::Processor(processor),
@@ -46,19 +40,17 @@ impl End {
     }
 }
 
-/// A cable between two ports. `Rate` is the rate of each lane, or nothing where it follows from
-/// what the link joins.
+/// A cable between two ports. `Rate` is the rate of each lane, or `()` where it follows from what
+/// the link joins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link<Rate = LaneRate> {
     /// End A: by convention the lower one.
     pub a: End,
-    /// End B.
     pub b: End,
-    /// Rate of each lane.
     pub rate: Rate,
-    /// Metres of cable, as far as they are known: what a phit's way takes in virtual time.
+    /// Metres of cable, if known: determines a phit's travel time in virtual time.
     pub metres: Option<u16>,
-    /// Lane order and polarity, the same in both directions, which channel initialisation has to
+    /// Lane order and polarity, the same in both directions, which channel initialisation must
     /// find.
     pub cable: Permutation,
 }
@@ -77,13 +69,13 @@ impl Link<()> {
 }
 
 impl<Rate> Link<Rate> {
-    /// The other end, seen from `end`; `None` if `end` is not of this link.
+    /// The opposite of `end`; `None` if `end` is not of this link.
     pub fn other(&self, end: End) -> Option<End> {
         let found = self.ends().into_iter().find(|(own, _)| *own == end);
         found.map(|(_, other)| other)
     }
 
-    /// Each end with the other one.
+    /// Each end with its opposite.
     pub const fn ends(&self) -> [(End, End); 2] {
         [(self.a, self.b), (self.b, self.a)]
     }
@@ -107,19 +99,19 @@ pub fn ends_of<Rate>(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
     /// The chip's own depths and times, for virtual time and the paced clock. Links between
-    /// processes keep the depths and take [their own
+    /// processes keep the depths and use [their own
     /// times](crate::link::LinkProfile::over_real_wires).
     Paper,
-    /// Deeper, for round trips between processes.
+    /// Deeper and slower, for round trips between processes.
     Live,
 }
 
 impl Profile {
-    /// All of them, by the words of descriptions.
+    /// All profiles, by their names in descriptions.
     pub(crate) const ALL: [(&'static str, Self); 2] =
         [("live", Self::Live), ("paper", Self::Paper)];
 
-    /// Its word in descriptions.
+    /// Its name in descriptions.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Live => "live",

@@ -1,4 +1,4 @@
-//! A network of any machine, for what treats all machines alike.
+//! A network of any machine, for code that treats all machines alike.
 
 use core::any::Any;
 use core::fmt;
@@ -19,10 +19,9 @@ use super::side_networks::SideNetworks;
 use crate::device::Device;
 use crate::time::Time;
 
-/// A network that can be compared with one of any machine: every [`Network`] that has an equality
-/// can.
+/// Compares networks of any machines; every [`Network`] with an equality implements it.
 pub trait Same {
-    /// Whether the other is a network of the same machine and the same in everything.
+    /// Whether the other is an equal network of the same machine.
     fn is_same(&self, other: &dyn Network) -> bool;
 }
 
@@ -32,34 +31,33 @@ impl<N: Network + PartialEq> Same for N {
     }
 }
 
-/// A network that was read or generated: passive data. One that is kept as a
-/// [`Graph`](super::Graph) has the name, nodes and links of that by `of_graph!`.
+/// A network that was read or generated: passive data. For one stored as a [`Graph`](super::Graph),
+/// `of_graph!` implements name, nodes and links.
 pub trait Network: Any + fmt::Debug + Same {
-    /// Its name.
     fn name(&self) -> &str;
 
-    /// Name and measure in one line.
+    /// Name and size in one line.
     fn summary(&self) -> String;
 
     /// All nodes, routers first.
     fn nodes(&self) -> Vec<NodeRef>;
 
-    /// The name of a node; one that the network does not have reads `?`.
+    /// The name of a node; `?` if the network does not have it.
     fn node_name(&self, node: NodeRef) -> Cow<'_, str>;
 
-    /// How many links there are; their ids are the numbers below.
+    /// Number of links; their ids are the numbers below it.
     fn link_count(&self) -> usize;
 
     /// The ends A and B of a link.
     ///
     /// # Panics
-    /// If there is no link of that id.
+    /// If there is no link with that id.
     fn ends(&self, link: usize) -> (End, End);
 
-    /// The description, which [`read`] turns into the same network again.
+    /// The description, from which [`read`] makes the same network.
     fn write(&self) -> String;
 
-    /// What is wrong with it, as far as this effort shows, and whether all packets were followed to
+    /// Its mistakes, as far as this effort finds them, and whether all packets were followed to
     /// their ends.
     fn judge(&self, effort: Effort) -> (Mistakes, bool);
 
@@ -68,22 +66,21 @@ pub trait Network: Any + fmt::Debug + Same {
         show::plain::table(self, rows)
     }
 
-    /// In the language of Graphviz.
+    /// The network in Graphviz format.
     fn dot(&self) -> String {
         show::plain::dot(self)
     }
 
-    /// As a drawing.
+    /// A drawing.
     ///
     /// # Errors
-    /// [`TooLarge`] if nobody could read it.
+    /// [`TooLarge`] if it would be unreadable.
     fn svg(&self) -> Result<String, TooLarge> {
         show::plain::svg(self)
     }
 
-    /// As a drawing to be looked at as it is: as [`svg`](Self::svg) where that can be read, and
-    /// otherwise with what belongs together (a group, a subtree) as one box; or of one such part alone,
-    /// in full.
+    /// A drawing for viewing: [`svg`](Self::svg) where that is readable, otherwise with each unit
+    /// (a group, a subtree) as one box; or one such `part` alone, in full.
     ///
     /// # Errors
     /// See [`DrawError`].
@@ -94,12 +91,12 @@ pub trait Network: Any + fmt::Debug + Same {
         }
     }
 
-    /// Devices, cables and bandwidths as tables, of machines of which they are counted.
+    /// Tables of devices, cables and bandwidths, for machines that count them.
     fn inventory(&self) -> Option<String> {
         None
     }
 
-    /// The node of that name, whose links begin to train at `now`.
+    /// The node with that name, whose links begin to train at `now`.
     ///
     /// # Errors
     /// See [`PlanError`].
@@ -110,20 +107,20 @@ pub trait Network: Any + fmt::Debug + Same {
         now: Time,
     ) -> Result<Box<dyn Device>, PlanError>;
 
-    /// The network as one whose route tables can be computed around what has failed, on machines
-    /// that have such tables.
+    /// The network as one whose route tables can be computed around failures, on machines with such
+    /// tables.
     fn reroute(&self) -> Option<&dyn Reroutable> {
         None
     }
 
-    /// The network with these links as its descriptions have links that are not there, or that are
-    /// broken; `None` where they have no such thing for one of them.
+    /// The network with these links marked missing or broken, as its descriptions do; `None` if
+    /// they cannot express that for one of them.
     fn without(&self, links: &BTreeSet<usize>) -> Option<Box<dyn Network>> {
         let _ = links;
         None
     }
 
-    /// Whether a network interface takes part in runs: not one that the description cuts off.
+    /// Whether a NIC takes part in runs: false if the description cuts it off.
     fn takes_part(&self, nic: NodeRef) -> bool {
         let _ = nic;
         true
@@ -152,22 +149,22 @@ pub trait Network: Any + fmt::Debug + Same {
             .collect()
     }
 
-    /// What is wrong with it, as far as this effort shows.
+    /// Its mistakes, as far as this effort finds them.
     fn check_with(&self, effort: Effort) -> Vec<Mistake> {
         self.judge(effort).0.into_vec()
     }
 
-    /// Everything that is wrong with it.
+    /// All its mistakes.
     fn check(&self) -> Vec<Mistake> {
         self.check_with(Effort::Exact)
     }
 
-    /// Tab-separated lines for scripts: `node NAME router|nic` for every node, then
-    /// `link ID NODE_A PORT_A NODE_B PORT_B IF_A IF_B ADDR_A ADDR_B` for every link. An interface
-    /// is called `p` and the port; each link has a /31 of 198.18.0.0/15.
+    /// Tab-separated lines for scripts: `node NAME router|nic` for every node, then `link ID NODE_A
+    /// PORT_A NODE_B PORT_B IF_A IF_B ADDR_A ADDR_B` for every link. Interfaces are named `p` and
+    /// the port; each link has a /31 of 198.18.0.0/15.
     ///
     /// # Errors
-    /// [`PlanError::TooManyLinks`] if there are more links than ids and addresses.
+    /// [`PlanError::TooManyLinks`] if the links exceed ids and addresses.
     fn plan_lines(&self) -> Result<String, PlanError> {
         plan::lines(self)
     }
@@ -186,31 +183,30 @@ impl PartialEq for dyn Network {
     }
 }
 
-/// What became of a description without mistakes.
+/// The result of reading a description without mistakes.
 #[derive(Debug)]
 pub struct Read {
-    /// The network.
     pub network: Box<dyn Network>,
     /// Whether all packets were followed to their ends: see [`Effort`].
     pub followed: bool,
 }
 
-/// A network that was generated, or why there is no such network.
+/// A generated network, or why it cannot be generated.
 pub type Generated = Result<Box<dyn Network>, String>;
 
 /// A machine whose networks can be described.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
-    /// The word that stands for it in descriptions: `family = "..."`.
+    /// Its name in descriptions: `family = "..."`.
     pub word: &'static str,
-    /// How the names of networks that can be generated are formed, with examples.
+    /// Format of the names that can be generated, with examples.
     pub names: &'static str,
     generate: fn(&str) -> Option<Generated>,
     read: fn(&str, &str, &Parsed<'_>, Effort, &Files) -> Result<Read, Problems>,
 }
 
 impl Family {
-    /// The machine of these networks.
+    /// The machine of networks `N`.
     pub const fn of<N: Describe>() -> Self {
         Self {
             word: N::FAMILY,
@@ -230,26 +226,24 @@ impl Family {
     }
 }
 
-/// The network of a name that says how one of `families` makes it; `None` if it is no name of
-/// theirs.
+/// The network that a name of one of `families` generates; `None` if none of them knows the name.
 ///
 /// # Errors
-/// Why there is no such network.
+/// Why the network cannot be generated.
 pub(crate) fn generate(families: &[Family], name: &str) -> Option<Generated> {
     families.iter().find_map(|family| (family.generate)(name))
 }
 
-/// Reads and checks the description of a network of one of `families`, the first where the
-/// description names none, from the bytes of a file, whatever they are, with this effort. `file` is
-/// what diagnostics call it; `files` has those that the description may name.
+/// Reads and checks the description of a network of one of `families`, by default the first, from
+/// the bytes of a file, which may be anything, with the given effort. Diagnostics call it `file`;
+/// `files` has those that the description may name.
 ///
 /// # Errors
-/// The mistakes that could be found, in the order of the text; the first
-/// [`MAX_MISTAKES`](super::MAX_MISTAKES) of them are told. Text and messages in them hold nothing
-/// that a terminal obeys.
+/// The mistakes found, in the order of the text; at most [`MAX_MISTAKES`](super::MAX_MISTAKES) are
+/// reported. Texts and messages in them hold no terminal control sequences.
 ///
 /// # Panics
-/// If there is no family.
+/// If there are no families.
 pub fn read(
     families: &[Family],
     file: &str,
@@ -259,8 +253,8 @@ pub fn read(
 ) -> Result<Read, Problems> {
     let text = parsed::text(file, bytes)?;
     let parsed = parsed::parse(file, text)?;
-    // Mistakes of the text are the readers' to tell; but which of them, nobody knows who has no
-    // family.
+    // Each family's reader reports the mistakes of the text; without a known `family` we do not
+    // know which reader to ask.
     let mut fields = super::fields::Fields::default();
     let found = match parsed.table.get_ref().get("family") {
         Some(value) => {

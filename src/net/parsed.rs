@@ -8,17 +8,17 @@ use toml::de::{DeTable, Error};
 use super::limits::{MAX_DESCRIPTION_BYTES, MAX_RECOVERED_BYTES};
 use super::mistake::{Mistake, MistakeKind as K, Mistakes, Place, Problems};
 
-/// A description as TOML, and what is wrong with its syntax.
+/// A description as TOML, and its syntax errors.
 pub(crate) struct Parsed<'t> {
     pub(crate) table: Spanned<DeTable<'t>>,
     pub(crate) errors: Vec<Error>,
 }
 
-/// Reads `text`. All errors of the syntax are found in texts of usual size, the first of others:
-/// every line of a megabyte may be one.
+/// Parses `text`. Finds all syntax errors in texts of usual size, the first in larger ones: every
+/// line of a megabyte may be one.
 ///
 /// # Errors
-/// A text that is too large.
+/// If the text is too large.
 pub(crate) fn parse<'t>(file: &str, text: &'t str) -> Result<Parsed<'t>, Problems> {
     if text.len() > MAX_DESCRIPTION_BYTES {
         return Err(too_large(file));
@@ -42,7 +42,7 @@ pub(crate) fn parse<'t>(file: &str, text: &'t str) -> Result<Parsed<'t>, Problem
 /// The text of a description.
 ///
 /// # Errors
-/// More bytes than a description may have, or bytes that are no UTF-8; at the first of these.
+/// If the bytes are too many or not UTF-8; reports the first that is not.
 pub(crate) fn text<'t>(file: &str, bytes: &'t [u8]) -> Result<&'t str, Problems> {
     if bytes.len() > MAX_DESCRIPTION_BYTES {
         return Err(too_large(file));
@@ -71,14 +71,14 @@ fn too_large(file: &str) -> Problems {
     problem(file, "", mistake)
 }
 
-/// The only mistake of a description, at bytes of its text.
+/// A single mistake of a description, at bytes of its text.
 fn problem(file: &str, text: &str, mistake: Mistake) -> Problems {
     let mut mistakes = Mistakes::default();
     mistakes.push(mistake);
     Problems::new(file, text, mistakes, span_in_text)
 }
 
-/// The bytes of a mistake before anything but the text is known.
+/// The bytes of a mistake when only the text is known.
 pub(crate) fn span_in_text(place: &Place) -> Range<usize> {
     match place {
         Place::Text(span) => span.clone(),

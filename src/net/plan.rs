@@ -1,4 +1,4 @@
-//! From a network to what its processes and the scripts around them are told.
+//! Configures a network's processes and the scripts around them.
 
 use core::fmt::Write as _;
 use std::net::Ipv4Addr;
@@ -19,46 +19,46 @@ use crate::nic::Incarnation;
 
 /// Links that 16-bit ids and the addresses of 198.18.0.0/15 can name.
 const MAX_LIVE_LINKS: usize = 1 << 16;
-/// The network for benchmarks of RFC 2544, which no real interface should have.
+/// The benchmark network of RFC 2544, which no real interface should use.
 const FIRST_ADDRESS: u32 = u32::from_be_bytes([198, 18, 0, 0]);
 
-/// What a network does not know: facts of one run.
+/// Facts of one run, which a network does not contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Runtime {
     /// Identifies the lab in every frame.
     pub fabric: u32,
-    /// Incarnation of the process, unlike any before of the same node.
+    /// Incarnation of the process; differs from any earlier one of the node.
     pub epoch: u32,
-    /// What the node's network interface knows of those before it.
+    /// What the node's NIC knows of its predecessors.
     pub incarnation: Incarnation,
-    /// Clock instead of the network's.
+    /// Replaces the network's clock.
     pub clock: Option<Clock>,
-    /// What moves through the stages of a router at once, where it can be chosen. If nothing is
-    /// said: packets under a free-running clock, flits under any other.
+    /// What moves through the stages of a router at once, where there is a choice. `None`: packets
+    /// under a free-running clock, flits under any other.
     pub grain: Option<Grain>,
     /// When routers hand up the phits of a frame, for machines with a choice. `None`: whole frames
     /// under a free-running clock, phits under any other.
     pub cut_through: Option<CutThrough>,
-    /// Profile instead of the network's.
+    /// Replaces the network's profile.
     pub profile: Option<Profile>,
     /// Whether frames travel over wires between processes, which have their own round trip,
-    /// whatever the clock: then the times of a profile are [those that such a wire
-    /// needs](LinkProfile::over_real_wires) at least.
+    /// whatever the clock: then the times of a profile are at least [those that such a wire
+    /// needs](LinkProfile::over_real_wires).
     pub real_wires: bool,
-    /// Whether frames may overtake each other: then links number what they carry at full width.
+    /// Whether frames may overtake each other: then links number them at full width.
     pub frames_overtake: bool,
     /// Seed of everything random in the node.
     pub seed: u64,
-    /// Number of the first packet of each session of a link that numbers them, the same in all
+    /// Number of the first packet of each session, on links that number packets; the same in all
     /// processes of a lab.
     pub first_packet: u64,
 }
 
 impl Runtime {
-    /// Refuses a choice of [`cut_through`](Self::cut_through) for `router`, whose machine has none.
+    /// Rejects a choice of [`cut_through`](Self::cut_through) for `router`, whose machine has none.
     ///
     /// # Errors
-    /// If one was made.
+    /// If a choice was made.
     pub fn refuse_cut_through(&self, router: &str) -> Result<(), PlanError> {
         match self.cut_through {
             None => Ok(()),
@@ -69,7 +69,7 @@ impl Runtime {
         }
     }
 
-    /// A run of the lab of that name in virtual time, with the network's own clock and profile.
+    /// A run of lab `lab` in virtual time, with the network's own clock and profile.
     pub fn new(lab: &str, epoch: u32) -> Self {
         let fabric = digest_of_name(lab);
         Self {
@@ -105,12 +105,12 @@ pub enum PlanError {
         /// What is wrong.
         error: LinkConfigError,
     },
-    /// The machine cannot make the node so: a whole sentence that names it.
+    /// The machine cannot make such a node: a whole sentence that names it.
     #[error("{0}")]
     Refused(String),
 }
 
-/// Addresses of the two ends of a link when it runs over UDP: a /31 each.
+/// Addresses of the two ends of a link over UDP: a /31 per link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkAddresses {
     /// End A: the even one.
@@ -120,7 +120,7 @@ pub struct LinkAddresses {
 }
 
 impl LinkAddresses {
-    /// The addresses of the link of that id; `None` beyond 65,535.
+    /// The addresses of link `link`; `None` beyond 65,535.
     pub fn of(link: usize) -> Option<Self> {
         let link = u32::from(u16::try_from(link).ok()?);
         let a = FIRST_ADDRESS + 2 * link;
@@ -162,8 +162,8 @@ pub(super) fn lines<N: Network + ?Sized>(network: &N) -> Result<String, PlanErro
     Ok(lines)
 }
 
-/// The configuration of an end of a link as far as all machines have it, to be completed by one of
-/// them, which says what its links have in common and the rate of this one.
+/// The configuration of a link end as far as machines share it, to be completed by one of them.
+/// `standard` is what the machine's links have in common, `rate` that of this one.
 ///
 /// # Errors
 /// [`PlanError::TooManyLinks`] if its id does not fit into a frame.

@@ -1,4 +1,4 @@
-//! Sets of the ports of one chip, written as humans write them: `0-3, 32-35`.
+//! Sets of ports of one chip, written as `0-3, 32-35`.
 
 use core::fmt;
 
@@ -6,14 +6,14 @@ use thiserror::Error;
 
 use super::shown::Shown;
 
-/// Ports of a chip at most: bits of the mask.
+/// Most ports of a chip: bits of the mask.
 const PORTS: usize = 64;
 
 /// A set of physical ports of one chip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PortSet(u64);
 
-/// Why a text is no set of ports.
+/// Why a text is not a set of ports.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PortSetError {
     /// A part is neither a number nor a range.
@@ -31,9 +31,7 @@ pub enum PortSetError {
 }
 
 impl PortSet {
-    /// No port.
     pub const EMPTY: Self = Self(0);
-    /// All 64 ports.
     pub const ALL: Self = Self(u64::MAX);
 
     /// The set whose bit mask is `bits` (bit *i* = port *i*).
@@ -41,12 +39,11 @@ impl PortSet {
         Self(bits)
     }
 
-    /// The bit mask of the set.
     pub const fn bits(self) -> u64 {
         self.0
     }
 
-    /// The `count` ports from `first` on; ports beyond 63 are left out.
+    /// The `count` ports from `first` on; omits ports beyond 63.
     pub const fn range(first: u8, count: u8) -> Self {
         let mut bits = 0;
         let mut port = first as u32;
@@ -57,12 +54,10 @@ impl PortSet {
         Self(bits)
     }
 
-    /// Number of ports.
     pub const fn len(self) -> u32 {
         self.0.count_ones()
     }
 
-    /// Whether there is no port.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -72,7 +67,7 @@ impl PortSet {
         (port as usize) < PORTS && self.0 >> port & 1 == 1
     }
 
-    /// The set with `port` added; a port that no chip has is left out.
+    /// The set plus `port`; a port that no chip has is ignored.
     #[must_use]
     pub const fn with(self, port: u8) -> Self {
         if (port as usize) < PORTS {
@@ -94,10 +89,10 @@ impl PortSet {
         })
     }
 
-    /// Reads `0-3, 32-35`; an empty text is the empty set.
+    /// Parses `0-3, 32-35`; an empty text is the empty set.
     ///
     /// # Errors
-    /// A [`PortSetError`] that names the part of the text that cannot be understood.
+    /// A [`PortSetError`] that names the invalid part of the text.
     pub fn parse(text: &str) -> Result<Self, PortSetError> {
         let number = |s: &str| {
             s.parse::<u32>()

@@ -1,4 +1,4 @@
-//! From TOML to a network: what is the same in the descriptions of all machines.
+//! From TOML to a network: what the descriptions of all machines share.
 
 use core::ops::Range;
 use std::collections::HashMap;
@@ -16,14 +16,14 @@ use super::shown::Shown;
 
 /// A network that can be read from a description.
 pub trait Describe: Network + Sized {
-    /// The word for its machine: `family = "..."`.
+    /// The name of its machine: `family = "..."`.
     const FAMILY: &'static str;
-    /// What its descriptions are called.
+    /// What messages call its descriptions.
     const WHAT: &'static str;
-    /// How the names of those that [`generate`](Self::generate) makes are formed, with examples.
+    /// Format of the names that [`generate`](Self::generate) accepts, with examples.
     const NAMES: &'static str;
 
-    /// Reads everything but family and name.
+    /// Reads everything except family and name.
     fn read(
         name: String,
         fields: &mut Fields,
@@ -31,38 +31,37 @@ pub trait Describe: Network + Sized {
         spans: &mut Spans,
     ) -> Self;
 
-    /// The network of a name that says how it is made; `None` if it is no name of this machine's.
+    /// The network that `name` generates; `None` if it is not a name of this machine.
     ///
     /// # Errors
-    /// Why there is no such network.
+    /// Why the network cannot be generated.
     fn generate(name: &str) -> Option<Result<Self, String>>;
 
-    /// What is wrong whatever parts are missing because they could not be read.
+    /// Mistakes that are certain even if parts could not be read.
     fn judge_part(&self) -> Mistakes {
         Mistakes::default()
     }
 }
 
-/// A network that was read, with the places of its parts in the text.
+/// A network with the positions of its parts in the text.
 #[derive(Clone, Debug)]
 pub struct Described<N> {
-    /// The network.
     pub topology: N,
     /// Whether all packets were followed to their ends: see [`Effort`].
     pub followed: bool,
 }
 
-/// Where the parts of a network stand in its text.
+/// Positions of the parts of a network in its text.
 #[derive(Clone, Debug, Default)]
 pub struct Spans {
     network: Range<usize>,
-    /// Where parts are looked for that stand nowhere themselves; `None` = at the network's name.
+    /// Position of parts that have none; `None`: at the network's name.
     pub others: Option<Range<usize>>,
     parts: HashMap<Place, Range<usize>>,
 }
 
 impl Spans {
-    /// Notes where a part stands.
+    /// Records the position of a part.
     pub fn add(&mut self, place: Place, span: Range<usize>) {
         self.parts.entry(place).or_insert(span);
     }
@@ -80,18 +79,17 @@ impl Spans {
     }
 }
 
-/// Reads and checks a description. `file` is what diagnostics call it.
+/// Reads and checks a description. Diagnostics call it `file`.
 ///
 /// # Errors
-/// All mistakes that could be found, in the order of the text. A description with mistakes in its
-/// text or structure is not checked for what would follow from them, such as processors that
-/// cannot be reached.
+/// All mistakes found, in the order of the text. A description with mistakes in its text or
+/// structure is not checked for their consequences, such as unreachable processors.
 pub fn read<N: Describe>(file: &str, text: &str) -> Result<Described<N>, Problems> {
     let parsed = parsed::parse(file, text)?;
     read_parsed(file, text, &parsed, Effort::Bounded, &Files::default())
 }
 
-/// The same for a text that has been parsed.
+/// The same for parsed text.
 pub(super) fn read_parsed<N: Describe>(
     file: &str,
     text: &str,
@@ -124,10 +122,10 @@ pub(super) fn read_parsed<N: Describe>(
     }))
 }
 
-/// Reads a text that describes something else than a network; `what` it is called in messages.
+/// Reads a text that describes something other than a network; messages call it `what`.
 ///
 /// # Errors
-/// All mistakes that could be found, in the order of the text.
+/// All mistakes found, in the order of the text.
 pub fn read_other<T>(
     file: &str,
     bytes: &[u8],
@@ -177,7 +175,7 @@ fn network<N: Describe>(
     network
 }
 
-/// The network of a description without mistakes in its text, right or wrong.
+/// The network of a description without mistakes in its text, even if the network has some.
 #[cfg(any(test, feature = "testing"))]
 pub fn read_unchecked<N: Describe>(text: &str) -> Option<N> {
     let table = toml::de::DeTable::parse(text).ok()?;
@@ -186,14 +184,14 @@ pub fn read_unchecked<N: Describe>(text: &str) -> Option<N> {
     fields.mistakes.is_empty().then_some(network)
 }
 
-/// A name; the checks of structure judge what is in it.
+/// A name; the structure checks judge its characters.
 pub fn name(fields: &mut Fields, value: Value<'_, '_>) -> Option<String> {
     let text = fields.text(value)?;
     name_in_range(fields, text, value.span());
     Some(stem(text).to_owned())
 }
 
-/// Tells of a name that is too long. Nothing else quotes more of it than its [`stem`].
+/// Reports a name that is too long. Nothing else quotes more of it than its [`stem`].
 pub fn name_in_range(fields: &mut Fields, text: &str, span: Range<usize>) {
     if text.len() > MAX_NAME_BYTES {
         fields.bad(
@@ -204,7 +202,7 @@ pub fn name_in_range(fields: &mut Fields, text: &str, span: Range<usize>) {
     }
 }
 
-/// As much of a text as may be a name.
+/// The longest prefix that may be a name.
 pub fn stem(text: &str) -> &str {
     let mut end = text.len().min(MAX_NAME_BYTES);
     while !text.is_char_boundary(end) {
@@ -213,7 +211,7 @@ pub fn stem(text: &str) -> &str {
     &text[..end]
 }
 
-/// Names become those of network namespaces, files and wire fields: why a text cannot be one.
+/// Why a text cannot be a name: names become network namespaces, files and wire fields.
 pub fn name_problem(text: &str) -> Option<&'static str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     match text.chars().next() {
@@ -225,7 +223,7 @@ pub fn name_problem(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Metres of cable.
+/// Reads `metres` of cable.
 pub fn metres(fields: &mut Fields, section: &mut Section<'_, '_>) -> Option<u16> {
     let metres = fields.number(section, "metres", 1..=u64::from(MAX_METRES));
     metres.map(|metres| metres as u16)
@@ -235,24 +233,23 @@ pub fn metres(fields: &mut Fields, section: &mut Section<'_, '_>) -> Option<u16>
 pub trait Ends {
     /// Examples of both ends of a link.
     const EXAMPLES: [&'static str; 2];
-    /// An example of an end at a router.
+    /// An example of a router's link end.
     const EXAMPLE: &'static str;
-    /// Which ports there are.
+    /// The valid ports, for messages.
     const PORTS: &'static str;
 
-    /// The node of a name.
+    /// The node with that name.
     fn find(&self, name: &str) -> Option<NodeRef>;
 
-    /// What to write instead of a name that no node has.
+    /// What to write instead of the name of no node.
     fn instead_of(&self, name: &str) -> String;
 
-    /// Whether a port of a node is worth reading; of those that are, the checks of structure say
-    /// which exist.
+    /// Whether a node may have that port; the structure checks decide which of those exist.
     fn is_port(&self, node: NodeRef, port: u8) -> bool;
 }
 
-/// The rest of a link: `a`, `b` and the cable. `own` reads what else the machine's links have, rate
-/// and metres.
+/// The rest of a link: `a`, `b` and the cable. `own` reads the machine's own fields, rate and
+/// metres.
 pub fn link<Rate>(
     fields: &mut Fields,
     mut section: Section<'_, '_>,
@@ -317,7 +314,6 @@ fn cable(fields: &mut Fields, section: &mut Section<'_, '_>) -> Permutation {
     Permutation::new(order, invert).unwrap_or_default()
 }
 
-/// `NODE:PORT`.
 pub fn end<E: Ends>(fields: &mut Fields, value: Value<'_, '_>, names: &E) -> Option<End> {
     let text = fields.text(value)?;
     let split = text.rsplit_once(':');

@@ -1,4 +1,4 @@
-//! Networks whose route tables can be computed around what has failed.
+//! Networks whose route tables can be computed around failures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,22 +8,22 @@ use serde_json::Value;
 use super::model::NodeRef;
 use super::network::Network;
 
-/// What is dead in a network.
+/// Failures in a network.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Links, by id.
+    /// Dead links, by id.
     pub links: BTreeSet<u32>,
-    /// Routers, by number over the machine; all their links are dead with them.
+    /// Dead routers, by number over the machine; all their links are dead too.
     pub routers: BTreeSet<u32>,
-    /// Those of them that are cut off on purpose: nothing comes from them either.
+    /// Those of them that are isolated on purpose: nothing comes from them either.
     pub isolated: BTreeSet<u32>,
-    /// Network interfaces, by number over the machine, that others stand in for, and which.
+    /// NICs, by number over the machine, that others replace, and which.
     pub replaced: BTreeMap<u32, u32>,
 }
 
 impl Faults {
-    /// Those of dead links: a router of which every link to other routers is dead is taken for dead
-    /// itself.
+    /// The faults implied by dead links: a router whose links to other routers are all dead counts
+    /// as dead.
     pub fn of_links(network: &(impl Network + ?Sized), links: BTreeSet<u32>) -> Self {
         let mut living: BTreeMap<u32, u32> = BTreeMap::new();
         for id in 0..network.link_count() {
@@ -42,22 +42,21 @@ impl Faults {
         }
     }
 
-    /// Whether nothing is dead.
     pub fn is_empty(&self) -> bool {
         self.links.is_empty() && self.routers.is_empty() && self.replaced.is_empty()
     }
 }
 
-/// A network of a machine whose routers take route tables while they run
+/// A network of a machine whose routers accept route tables while running
 /// ([`Rerouting`](crate::device::Rerouting)).
 pub trait Reroutable {
-    /// The machine's word for a kind of links between routers, such as a colour; empty if it has
+    /// The machine's name for a kind of links between routers, such as a colour; empty if it has
     /// none for this link.
     fn link_kind(&self, _link: u32) -> &'static str {
         ""
     }
 
-    /// Whether network interfaces can stand in for others in this way, and routers be cut off.
+    /// Whether NICs can replace others in this way, and routers be isolated.
     ///
     /// # Errors
     /// Why not.
@@ -71,13 +70,13 @@ pub trait Reroutable {
         ))
     }
 
-    /// The tables of all routers, without what is dead.
+    /// The tables of all routers, avoiding failures.
     fn routed(&self, faults: &Faults) -> Box<dyn RoutedTables>;
 
-    /// How many pairs of living routers, from and to, the tables without `faults` help: with those
-    /// that the routers have now packets between them could get stuck, or got nowhere. `installed`
-    /// has what routers say of their tables; the others have those of a network without faults.
-    /// `None` where that is not looked for.
+    /// Number of pairs (from, to) of living routers that tables without `faults` restore: with the
+    /// present tables packets between them could get stuck or got nowhere. `installed` has the
+    /// tables that routers report; the others have those of a network without faults. `None` if the
+    /// machine does not compute this.
     fn restored(&self, _installed: &BTreeMap<u32, Value>, _faults: &Faults) -> Option<usize> {
         None
     }
@@ -85,25 +84,25 @@ pub trait Reroutable {
 
 /// Route tables of all routers of a network.
 pub trait RoutedTables: fmt::Debug {
-    /// The tables of a router as it takes them; `None` if there is no such router.
+    /// A router's tables in the form that it accepts; `None` if the router does not exist.
     fn tables(&self, router: u32) -> Option<Value>;
 
-    /// Their digest, as the router tells it.
+    /// Their digest, as the router reports it.
     fn digest(&self, router: u32) -> Option<String>;
 
     /// Whether the tables lead from one living router to another.
     fn joins(&self, from: u32, to: u32) -> bool;
 
-    /// Whether living links lead from one to the other although the tables do not.
+    /// Whether living links connect the two although the tables do not.
     fn is_unroutable(&self, from: u32, to: u32) -> bool;
 
-    /// The number that a network interface has to have; `None` where numbers never change.
+    /// The number that a NIC must have; `None` if numbers never change.
     fn number(&self, _nic: u32) -> Option<u16> {
         None
     }
 
-    /// Why there are no tables: with those that there could be, packets might wait for each other
-    /// in a circle.
+    /// Why there are no tables: with any possible ones, packets might wait for each other in a
+    /// cycle.
     fn refused(&self) -> Option<String> {
         None
     }

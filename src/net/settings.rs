@@ -1,4 +1,4 @@
-//! What holds for all nodes and links of a network: what every machine has, and the machine's own.
+//! Settings of all nodes and links of a network: common ones, and the machine's own.
 
 use core::fmt::{self, Write as _};
 use core::ops::RangeInclusive;
@@ -8,57 +8,57 @@ use super::limits::MAX_DILATION;
 use super::model::{Clock, Profile};
 use crate::nic::MAX_MEMORY_BYTES;
 
-/// A day in milliseconds keeps every sum of picoseconds far inside of 64 bits.
+/// A day in milliseconds keeps every sum of picoseconds far below 64 bits.
 const DAY_MS: u64 = 86_400_000;
 
-/// What holds for all nodes and links of a network.
+/// Settings of all nodes and links of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings<Own> {
     /// Depths and times of links.
     pub profile: Profile,
-    /// What drives the pipelines.
+    /// The clock that drives the pipelines.
     pub clock: Clock,
-    /// Retries charged to one lane after which it is decommissioned; 0 = never.
+    /// Retries charged to one lane after which it is decommissioned; 0: never.
     pub lane_retry_threshold: u32,
     /// Memory of each processor, in bytes.
     pub memory_bytes: u64,
-    /// After how many milliseconds an unanswered request is given up.
+    /// Milliseconds after which an unanswered request times out.
     pub request_timeout_ms: u64,
-    /// After how many milliseconds without anything leaving an output virtual channel is taken for
-    /// dead; as a register in emulated time, of which a paced clock has less.
+    /// Milliseconds without progress after which an output virtual channel counts as dead; a
+    /// register in emulated time, of which less passes on a paced clock.
     pub forward_progress_ms: u64,
-    /// After how many milliseconds of silence a link between processes is taken down, and what was
-    /// on it is discarded; 0 = never.
+    /// Milliseconds of silence after which a link between processes is taken down and its traffic
+    /// dropped; 0: never.
     pub give_up_ms: u64,
-    /// After how many milliseconds in which nothing is accepted from a peer between processes,
-    /// although it was asked, it is reported as silent; 0 = never.
+    /// Milliseconds without an accepted frame, although the peer was probed, after which a peer
+    /// between processes is reported as silent; 0: never.
     pub silence_ms: u64,
-    /// Requests that one processor may have outstanding.
+    /// Most outstanding requests of one processor.
     pub outstanding: u32,
-    /// What only this machine has.
+    /// Settings that only this machine has.
     pub own: Own,
 }
 
-/// The settings that only one machine has, and what is usual there of those that all have.
+/// Settings that only one machine has, and its defaults of common ones.
 pub trait OwnSettings: Clone + fmt::Debug + Default + PartialEq {
-    /// Usual [`Settings::give_up_ms`].
+    /// Default [`Settings::give_up_ms`].
     const GIVE_UP_MS: u64;
-    /// Usual [`Settings::outstanding`].
+    /// Default [`Settings::outstanding`].
     const OUTSTANDING: u32;
     /// The most requests that a processor can have outstanding.
     const MAX_OUTSTANDING: u32;
     /// Memory is a multiple of this number of bytes.
     const MEMORY_UNIT_BYTES: u64 = 1;
 
-    /// Reads the keys that are its own.
+    /// Reads its own keys.
     fn read(&mut self, fields: &mut Fields, section: &mut Section<'_, '_>) {
         let _ = (fields, section);
     }
 
-    /// Writes the keys that are its own, a line each.
+    /// Writes its own keys, one per line.
     ///
     /// # Errors
-    /// Those of the text.
+    /// Errors of writing to `out`.
     fn write(&self, out: &mut String) -> fmt::Result {
         let _ = out;
         Ok(())
@@ -70,16 +70,16 @@ impl<Own: OwnSettings> Default for Settings<Own> {
         Self {
             profile: Profile::Live,
             clock: Clock::FreeRunning,
-            // Corruption on the wire is a lab's everyday noise: by default no lane is given up.
+            // Corruption is normal on a lab's wires: by default no lane is decommissioned.
             lane_retry_threshold: 0,
-            // Allocated where it is written to.
+            // Allocated when written.
             memory_bytes: 1 << 30,
-            // Both outlast a cable that is out for ten seconds; the router gives up before the
-            // processor does, so that the cause is reported before its effect.
+            // Both outlast a cable unplugged for ten seconds; the router gives up before the
+            // processor, so that the cause is reported before its effect.
             request_timeout_ms: 20_000,
             forward_progress_ms: 15_000,
             give_up_ms: Own::GIVE_UP_MS,
-            // Eight of the longest retry time-outs: loss alone does not take that long.
+            // Eight of the longest retry timeouts: loss alone does not take that long.
             silence_ms: 2_000,
             outstanding: Own::OUTSTANDING,
             own: Own::default(),
@@ -130,10 +130,10 @@ impl<Own: OwnSettings> Settings<Own> {
         settings
     }
 
-    /// Writes the section `[network]`: what goes without saying is left out.
+    /// Writes the section `[network]`, without some defaults.
     ///
     /// # Errors
-    /// Those of the text.
+    /// Errors of writing to `out`.
     pub fn write(&self, out: &mut String) -> fmt::Result {
         writeln!(out, "\n[network]\nprofile = \"{}\"", self.profile.name())?;
         match self.clock {
@@ -142,7 +142,7 @@ impl<Own: OwnSettings> Settings<Own> {
         }
         self.own.write(out)?;
         let usual = Self::default();
-        // That a link is never given up goes without saying where it never is.
+        // Omit "never" where it is the default.
         let gives_up = usual.give_up_ms > 0 || self.give_up_ms > 0;
         let is_silent = self.silence_ms != usual.silence_ms;
         let threshold = u64::from(self.lane_retry_threshold);
@@ -164,7 +164,7 @@ impl<Own: OwnSettings> Settings<Own> {
 }
 
 impl<Own> Settings<Own> {
-    /// Profile and clock, as tables tell them.
+    /// Profile and clock, for tables.
     pub fn headline(&self) -> String {
         let clock = match self.clock {
             Clock::FreeRunning => String::from("free-running clock"),

@@ -1,5 +1,4 @@
-//! Text of strangers in messages: no longer than somebody reads, and nothing in it that a terminal
-//! obeys.
+//! Untrusted text in messages: of readable length, without terminal control sequences.
 
 use core::fmt::{self, Write as _};
 
@@ -8,8 +7,8 @@ const MOST_QUOTED: usize = 64;
 /// Letters of a message that are shown.
 const MOST_MESSAGE: usize = 1_000;
 
-/// Whether a letter does something to a terminal, or to the order or look of its neighbours,
-/// instead of being seen.
+/// Whether a letter controls a terminal, or the order or look of its neighbours, instead of being
+/// visible.
 pub fn is_unseen(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,
@@ -18,7 +17,7 @@ pub fn is_unseen(letter: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Adds a letter, or its number if it could not be seen.
+/// Appends a letter, or its number if it is invisible.
 pub(crate) fn push(into: &mut String, letter: char) {
     match letter {
         '\t' => into.push_str("\\t"),
@@ -52,7 +51,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// A whole message, in which nothing is quoted that was not shortened, made harmless.
+/// A whole message, truncated and escaped; values quoted in it are already shortened.
 pub fn message(text: String) -> String {
     let is_long = text.len() > MOST_MESSAGE && text.chars().nth(MOST_MESSAGE).is_some();
     if !is_long && !text.contains(is_unseen) {
@@ -70,8 +69,7 @@ pub fn message(text: String) -> String {
     shown
 }
 
-/// A text of several lines, such as a report, with everything in it made harmless but the ends of
-/// its lines.
+/// Escapes a text of several lines, such as a report, except its line ends.
 pub fn harmless(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {

@@ -1,41 +1,37 @@
-//! Networks that a machine has beside the one of packets: barriers, and the way to registers.
+//! Networks that a machine has beside the packet network: barriers, and access to registers.
 
 use core::fmt;
 
 use super::model::NodeRef;
 
-/// A register of a router, and what it is to hold.
+/// A register of a router and its intended value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisterValue {
-    /// The router.
     pub node: NodeRef,
-    /// The register's name.
     pub register: String,
-    /// Its value.
     pub value: u64,
 }
 
-/// What is between some processors, for a barrier.
+/// A barrier among some processors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BarrierPlan {
-    /// Registers of all routers, also of those that have no part in it.
+    /// Registers of all routers, including those that take no part.
     pub registers: Vec<RegisterValue>,
-    /// In a line.
+    /// One line.
     pub summary: String,
 }
 
 /// A network whose routers carry barriers, and maintenance packets that read and write registers of
 /// other routers.
 pub trait SideNetworks: fmt::Debug {
-    /// Units of the routers, numbered from 0.
+    /// Number of barrier units of the routers, which count from 0.
     fn units(&self) -> u8;
 
-    /// Registers of all routers for a barrier of `unit` among network interfaces, each with the
-    /// number that it has now, by the links that `works` allows; of nobody, those that free the
-    /// unit.
+    /// Registers of all routers for a barrier of `unit` among NICs, each with its present number,
+    /// over the links that `works` allows; without NICs, those that free the unit.
     ///
     /// # Errors
-    /// In words, why there is no such barrier.
+    /// In words, why this barrier is impossible.
     fn barrier(
         &self,
         unit: u8,
@@ -43,7 +39,7 @@ pub trait SideNetworks: fmt::Debug {
         works: &dyn Fn(usize) -> bool,
     ) -> Result<BarrierPlan, String>;
 
-    /// A way for maintenance packets from one router to another, by the links that `works` allows,
-    /// as devices take it.
+    /// A path for maintenance packets from one router to another over the links that `works`
+    /// allows, in the form that devices accept.
     fn way(&self, from: NodeRef, to: NodeRef, works: &dyn Fn(usize) -> bool) -> Option<Vec<i8>>;
 }

@@ -1,11 +1,11 @@
-//! From a network to TOML: what is the same in the descriptions of all machines.
+//! From a network to TOML: what the descriptions of all machines share.
 
 use core::fmt::{self, Write as _};
 
 use super::model::Link;
 use super::network::Network;
 
-/// Writes a link of a list; `own` is what it has of its own, each behind a comma.
+/// Writes a link of a list; `own` holds its machine's fields, each after a comma.
 pub fn write_link<Rate>(
     out: &mut String,
     network: &impl Network,

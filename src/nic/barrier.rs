@@ -1,5 +1,5 @@
-//! Runs of barriers and eurekas by units of the hardware: what a run is, and what came of it. How
-//! network interfaces carry them out is each machine's own.
+//! Runs of hardware barriers and eurekas: specification and report. How NICs carry them out depends
+//! on the machine.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -8,40 +8,39 @@ use super::collective::DEFAULT_PATIENCE;
 use super::latency::LatencyCounts;
 use super::traffic_report::RunPhase;
 
-/// An hour: who has not come by then does not come.
+/// An hour: a participant that has not arrived by then never will.
 const MOST_PATIENCE_NS: u64 = 3_600_000_000_000;
 
 /// One run of barriers at one unit. The same specification goes to every participant, and all of
-/// them make the unit ready before the first starts.
+/// them prepare the unit before the first starts.
 ///
-/// Such a barrier carries nothing by which its result could be verified. So every participant
-/// counts the barriers that it has joined in a word that the others can read over the network; and
-/// after a barrier each reads the word of another one, which must say that this one had joined, and
-/// that it is one barrier ahead at most.
+/// Such a barrier carries nothing that verifies its result. So every participant counts its joined
+/// barriers in a word that the others can read over the network; after a barrier each reads the
+/// word of another one, which must show that this one had joined and is at most one barrier ahead.
 ///
-/// The run ends at all participants after the same barrier: one that has done `count`, for which
-/// `duration_ns` has passed, or which is told to stop signals a eureka as it joins, of which all are
-/// told before that barrier is done.
+/// The run ends at all participants after the same barrier: one that has reached `count` or
+/// `duration_ns`, or is told to stop, signals a eureka as it joins, which all see before that
+/// barrier is done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BarrierSpec {
-    /// Names the run; zero is refused.
+    /// Names the run; zero is rejected.
     pub run: u32,
-    /// The unit.
+    /// Number of the barrier unit.
     pub unit: u8,
-    /// The participants, by the numbers of their processors, in order of rank.
+    /// The participants, by processor number, in order of rank.
     pub processors: Vec<u16>,
-    /// Whether every other barrier comes after a eureka, which one participant signals after the
-    /// other, now and then two at once, and which the others wait for before they join.
+    /// Whether every other barrier follows a eureka, which the participants signal in turn,
+    /// sometimes two at once, and the others await before they join.
     #[serde(default)]
     pub eureka: bool,
-    /// Barriers; zero means no limit. Of a run with eurekas the last has none.
+    /// Barriers; zero means no limit. In a run with eurekas the last barrier has none.
     #[serde(default)]
     pub count: u64,
     /// Nanoseconds; zero means no limit. Both zero: until stopped.
     #[serde(default)]
     pub duration_ns: u64,
-    /// Nanoseconds, at most, that each waits before it joins the next, at random.
+    /// Each waits up to this many nanoseconds, at random, before it joins the next barrier.
     #[serde(default)]
     pub skew_ns: u64,
     /// Nanoseconds that participants wait for each other before the run fails.
@@ -68,40 +67,40 @@ impl Default for BarrierSpec {
     }
 }
 
-/// Why a [`BarrierSpec`] cannot be run.
+/// Why a [`BarrierSpec`] cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BarrierSpecError {
     /// `run` is zero.
     #[error("a run's number must not be zero")]
     ZeroRun,
-    /// There is no such unit.
+    /// The unit does not exist.
     #[error("no barrier unit {0}: there are {1}")]
     Unit(u8, u8),
-    /// Nobody takes part.
+    /// There are no participants.
     #[error("a barrier without participants")]
     NoParticipants,
     /// A participant is named twice.
     #[error("processor {0} is named twice")]
     Twice(u16),
-    /// The processor is not among the participants.
+    /// The processor is not a participant.
     #[error("this processor is not among the participants")]
     NotParticipant,
-    /// A run is going on at the unit already.
+    /// A run is still in progress at the unit.
     #[error("run {0} is still going on at unit {1}")]
     Busy(u32, u8),
-    /// The unit was not made ready.
+    /// The unit was not prepared.
     #[error("unit {0} is not ready: this processor has no access to it, or it waits for a barrier")]
     NotReady(u8),
-    /// Nobody can come in no time, or waits longer than an hour.
+    /// The patience is zero, or longer than an hour.
     #[error("the patience is zero, or longer than an hour")]
     Patience,
 }
 
 impl BarrierSpec {
-    /// Checks everything that does not depend on who runs it.
+    /// Checks everything that does not depend on the participant.
     ///
     /// # Errors
-    /// The first thing found wrong.
+    /// The first problem found.
     pub fn validate(&self, units: u8) -> Result<(), BarrierSpecError> {
         if self.run == 0 {
             return Err(BarrierSpecError::ZeroRun);
@@ -128,43 +127,43 @@ impl BarrierSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BarrierReport {
-    /// The run.
+    /// Number of the run.
     pub run: u32,
-    /// The unit.
+    /// Number of the barrier unit.
     pub unit: u8,
-    /// How far the run has come: running; draining, while an answer to a check is missing; done.
-    /// Merged: the earliest phase of all.
+    /// Progress of the run: running; draining, while an answer to a check is missing; done. Merged:
+    /// the earliest phase of all.
     pub phase: RunPhase,
     /// Participants of the run.
     pub participants: u32,
-    /// Participants whose counts these are.
+    /// Participants included in these counts.
     pub reported: u32,
-    /// Barriers that were done; merged: the fewest.
+    /// Barriers done; merged: the fewest.
     pub barriers: u64,
-    /// Eurekas that were waited for and came; merged: the fewest.
+    /// Eurekas awaited and received; merged: the fewest.
     pub eurekas: u64,
-    /// Words of others that were read and compared.
+    /// Words of other participants read and compared.
     pub checks: u64,
     /// Checks that showed a barrier done before another participant had joined it, or a eureka that
     /// nobody had signalled.
     pub early: u64,
-    /// Checks that showed another participant more than one barrier ahead, so that one of ours is
+    /// Checks that showed another participant more than one barrier ahead, so that one of ours was
     /// lost.
     pub lost: u64,
-    /// Barriers and eurekas that did not come in time.
+    /// Barriers and eurekas that timed out.
     pub timed_out: u64,
     /// Why the run failed, if it did; merged: the first reason found.
     pub failure: Option<String>,
     /// Nanoseconds from the start until the last barrier (so far); merged: the longest.
     pub elapsed_ns: u64,
-    /// Time from joining until the barrier was done.
+    /// Time from joining a barrier until it was done.
     pub latency: LatencyCounts,
-    /// Time from signalling a eureka until being told of it.
+    /// Time from signalling a eureka until seeing it.
     pub eureka_latency: LatencyCounts,
 }
 
 impl BarrierReport {
-    /// Adds the counts of other participants of the same run.
+    /// Adds the counts of other participants in the same run.
     pub fn merge(&mut self, other: &Self) {
         let fewest = |own: u64, others: u64| match (self.reported, other.reported) {
             (0, _) => others,
@@ -188,8 +187,8 @@ impl BarrierReport {
         self.eureka_latency.merge(&other.eureka_latency);
     }
 
-    /// Whether all participants are in it, all had as many barriers as all others, and no check
-    /// showed anything wrong.
+    /// Whether it includes all participants, all did the same number of barriers, and no check
+    /// failed.
     pub fn is_clean(&self) -> bool {
         let all = self.reported == self.participants
             && self.latency.count() == self.barriers * u64::from(self.participants);

@@ -1,27 +1,27 @@
 //! Blocks of traffic runs, line by line.
 //!
-//! A source that does not know what became of a block may send the next one to the same address.
-//! Pieces of the first may still be on their way, and come between those of the second, or after
-//! them. That is nobody's fault, but it must not be taken for one, nor hide one: so the target
-//! looks at the number that each line carries, and when a line of an earlier block overwrites a
-//! whole one of the latest, it is remembered that the latter was there.
+//! A source that does not know the fate of a block may send the next one to the same address.
+//! Pieces of the first may still be in flight, and arrive among those of the second or after them.
+//! That is no fault, but must neither count as one nor hide one: so the target looks at the number
+//! in each line, and when a line of an earlier block overwrites a whole one of the latest, it
+//! remembers that the latter was there.
 
 use std::collections::BTreeMap;
 
 use super::memory::Memory;
 use super::stamp::{Found, LINE, Stamp};
 
-/// Which of the announced addresses, and which line of the block there.
+/// Index of an announced address, and of a line of the block there.
 pub(crate) type Line = (u16, u32);
 
-/// What has come to one address.
+/// What has arrived at one address.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
-    /// The latest block of which a line has come.
+    /// The latest block of which a line has arrived.
     newest: u32,
-    /// Lines of it that have come; damaged ones too, so that somebody looks at them.
+    /// Lines of it that have arrived; damaged ones too, so that the block is judged.
     came: u32,
-    /// Whether its last line, which says that it is there, was among them before it was.
+    /// Whether its final line, which announces the whole block, arrived before others of it.
     is_awaited: bool,
 }
 
@@ -31,12 +31,12 @@ pub(crate) struct LateLines {
     places: Box<[Place]>,
     /// Lines of a block.
     lines: u32,
-    /// Whole lines that are overwritten: of which block.
+    /// Overwritten whole lines, with the block they belonged to.
     overwritten: BTreeMap<Line, u32>,
 }
 
 impl LateLines {
-    /// None have come to so many addresses, of blocks of `size` bytes.
+    /// For `addresses` addresses without a line so far, of blocks of `size` bytes.
     pub(crate) fn new(addresses: usize, size: u32) -> Self {
         Self {
             places: vec![Place::default(); addresses].into_boxed_slice(),
@@ -45,10 +45,10 @@ impl LateLines {
         }
     }
 
-    /// A line of no more than [`LINE`] bytes is about to be written to `address` of `memory`, which
-    /// is `line`. One too short to carry a number comes from a source that sends nothing after a
-    /// block of which it knows nothing. The number of the block, if it was awaited and is all there
-    /// with this line.
+    /// Handles a line of at most [`LINE`] bytes before it is written to `address` of `memory`,
+    /// which is `line`. One too short for a number is from a source that sends nothing after a
+    /// block of unknown fate. Returns the number of the block if it was awaited and this line
+    /// completes it.
     #[inline]
     pub(crate) fn comes(
         &mut self,
@@ -71,25 +71,25 @@ impl LateLines {
         }
         let place = &mut self.places[usize::from(line.0)];
         let is_there = place.is_awaited && place.came >= self.lines;
-        // Told once: late lines of earlier blocks may follow.
+        // Report it once: late lines of earlier blocks may follow.
         place.is_awaited &= !is_there;
         is_there.then_some(place.newest)
     }
 
-    /// The last line of block `number` has said that all of it is there. Whether that is so; else
-    /// [`comes`](Self::comes) tells when it is.
+    /// The final line of block `number` has announced the whole block. True if it is complete; else
+    /// [`comes`](Self::comes) reports when it is.
     pub(crate) fn is_whole(&mut self, place: u16, number: u32) -> bool {
         match self.places.get_mut(usize::from(place)) {
             Some(place) if place.newest == number => {
                 place.is_awaited = place.came < self.lines;
                 !place.is_awaited
             }
-            // Whoever judges it sees that it is late.
+            // Judging it shows that it is late.
             _ => true,
         }
     }
 
-    /// A line of another block than the latest comes.
+    /// Handles a line of a block other than the latest.
     #[cold]
     fn of_another(
         &mut self,
@@ -122,14 +122,14 @@ impl LateLines {
         }
     }
 
-    /// Whether lines of a later block than `number` have come to its address: it cannot be judged
-    /// any more.
+    /// Whether lines of a later block than `number` have arrived at its address, so that it can no
+    /// longer be judged.
     pub(crate) fn is_outdated(&self, place: u16, number: u32) -> bool {
         let place = self.places.get(usize::from(place));
         place.is_some_and(|place| is_before(number, place.newest))
     }
 
-    /// Whether `line` of block `number` was there, and one of an earlier block has overwritten it.
+    /// Whether `line` of block `number` was there until a line of an earlier block overwrote it.
     pub(crate) fn has_been_there(&self, line: Line, number: u32) -> bool {
         self.overwritten.get(&line) == Some(&number)
     }
@@ -140,7 +140,7 @@ const fn is_before(number: u32, other: u32) -> bool {
     number.wrapping_sub(other) > 1 << 31
 }
 
-/// What the `size` bytes at `local`, which have been read at `address` of somebody's memory, are.
+/// Classifies the `size` bytes at `local`, which were read from `address` of a target's memory.
 pub fn block_found(memory: &Memory, local: u64, address: u64, size: u32) -> Found {
     let mut line = [0; LINE];
     let size = u64::from(size);
@@ -155,8 +155,8 @@ pub fn block_found(memory: &Memory, local: u64, address: u64, size: u32) -> Foun
     lines.max().unwrap_or(Found::Whole)
 }
 
-/// How many lines of the block are whole lines of another run's messages, or such by which one that
-/// `was_there` has been overwritten; `None` if any is neither those nor its own.
+/// Counts whole lines of another run's messages, and of another block where they overwrote a line
+/// that `was_there`; `None` if any other line is wrong.
 pub(crate) fn wrong_lines(
     memory: &Memory,
     address: u64,

@@ -1,24 +1,23 @@
 //! The target's side of a traffic run: was everything delivered, once, whole and in order?
 //!
-//! A source announces a run to each of its targets before it sends the first message: by
-//! a write of 32 bytes to [`ANNOUNCE_ADDRESS`], an address that no memory has, or by a control
-//! request where the machine has such. From then on the target demands of every write of that
-//! source into the announced addresses that it carries the stamp that is exactly the next of its
-//! address. Numbers that were skipped over are remembered, so that a second delivery (duplicate)
-//! and a delivery after a later one are told apart; the latter is a misorder, or no fault where the
-//! run's packets choose their ways one by one.
+//! A source announces a run to each of its targets before the first message: by a write of 32 bytes
+//! to [`ANNOUNCE_ADDRESS`], which no memory has, or by a control request where the machine has
+//! those. From then on, every write of that source into the announced addresses must carry the
+//! stamp that is next at its address. The target remembers skipped numbers, to distinguish a
+//! duplicate from a delivery after a later one; the latter is a misorder, or no fault where the
+//! run's packets choose their paths one by one.
 //!
-//! What comes late from another run of that source, however many runs ago, says so itself (see
-//! [`stamp`](super::stamp)) and is counted as stale, never as corrupted; of messages too short for
-//! that the last runs are remembered. Numbers of runs grow, so that a late announcement does not
-//! take the place of a newer one.
+//! A late message of another run of that source identifies itself however old it is (see
+//! [`stamp`](super::stamp)) and counts as stale, never as corrupted; for messages too short for
+//! that, the target remembers the last runs. Run numbers grow, so a late announcement cannot
+//! replace a newer one.
 //!
-//! The messages of an atomic run add one to the words at the announced addresses, which are set to
-//! known values before: how many were carried out is what the words say.
+//! Messages of an atomic run add one to the words at the announced addresses, which the
+//! announcement sets to known values: the words count the additions carried out.
 //!
-//! A target that is started again has an empty memory and knows of no run. So that its zeros are
-//! not called damage, and those of a target that has lived all the time are, a source whose gets or
-//! additions found zeros [asks](Checker::knows) at the end whether the run is still known.
+//! A restarted target has an empty memory and knows no run. Its zeros are no damage, but those of a
+//! target that never restarted are: a source whose gets or additions found zeros
+//! [asks](Checker::knows) at the end whether the target still knows the run.
 
 use std::collections::VecDeque;
 
@@ -31,11 +30,10 @@ use super::traffic_spec::{
 };
 use super::turns::{Turn, Turns};
 
-/// Bytes of an announcement.
 pub const ANNOUNCEMENT_BYTES: usize = 32;
-/// Where a run is announced: above every memory, within the 48 address bits.
+/// Address of announcements: above every memory, within the 48 address bits.
 pub const ANNOUNCE_ADDRESS: u64 = 1 << 47;
-/// Bytes between two addresses of a run: one value of the hash bits (paper, section 7.8.2), or a
+/// Bytes between two addresses of a run: one value of the hash bits (BlackWidow sec. 7.8.2), or a
 /// block.
 pub(crate) const fn stride_of(size: u32) -> u64 {
     if size <= STRIDE as u32 {
@@ -45,43 +43,41 @@ pub(crate) const fn stride_of(size: u32) -> u64 {
     }
 }
 
-/// Bytes between two addresses of a run whose messages are one packet.
+/// Bytes between two addresses of a run with single-packet messages.
 pub(crate) const STRIDE: u64 = 64;
 
-/// In the byte of the operation.
+/// Flag in the operation byte.
 const ANY_ORDER: u8 = 0x80;
-/// Additions to one word that a run is not expected to live to see: what is more is another number.
+/// More additions to one word than any run makes; a larger difference is some other number.
 pub(crate) const MOST_ADDITIONS: u64 = 1 << 44;
 const MAGIC: u32 = 0x5048_5452;
-/// Where an announcement says what it is for.
+/// Offset of the purpose in an announcement.
 const PURPOSE_AT: usize = 13;
-/// Runs whose counts a target keeps; the oldest goes.
+/// Runs whose counts a target keeps; the oldest is discarded.
 const KEPT_RUNS: usize = 16;
-/// Runs of one source with messages below [`NUMBERED_BYTES`] that are remembered when they are
-/// over.
+/// Finished runs of one source, with messages below [`NUMBERED_BYTES`], that are remembered.
 const KEPT_SHORT_RUNS: usize = 4;
-/// Sources that can be told apart: node ids have 18 bits.
+/// Distinct sources: node ids have 18 bits.
 const SOURCES: u32 = 1 << 18;
 /// Addresses checked per target over all sources: 16 MiB of counters.
 const MAX_CHECKED: usize = 4 << 20;
 
-/// What an announcement is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Purpose {
     /// The run begins.
     Begin = 0,
-    /// To hear whether the target knows of the run; nothing begins.
+    /// Asks whether the target knows the run; begins nothing.
     Ask = 1,
 }
 
-/// What a source tells a target before a run.
+/// What a source sends to a target before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Announcement {
     pub(crate) run: u64,
     pub(crate) nonce: u32,
     pub op: Operation,
-    /// Whether messages to one address arrive in their order.
+    /// Whether messages to one address arrive in order.
     pub(crate) ordered: bool,
     pub size: u32,
     pub(crate) addresses: u16,
@@ -104,8 +100,7 @@ impl Announcement {
         out
     }
 
-    /// The announcement in `data` and what it is for, or `None` when any field of it is not one
-    /// that a source sends.
+    /// Parses `data`; `None` if any field has a value that no source sends.
     pub fn parse(data: &[u8]) -> Option<(Purpose, Self)> {
         let data: &[u8; ANNOUNCEMENT_BYTES] = data.try_into().ok()?;
         let word =
@@ -129,13 +124,11 @@ impl Announcement {
         sound.then_some((*purpose, announcement))
     }
 
-    /// The announced addresses.
     pub(crate) fn all_addresses(&self) -> impl Iterator<Item = u64> + use<> {
         let (base, stride) = (self.base, stride_of(self.size));
         (0..u64::from(self.addresses)).map(move |n| base + n * stride)
     }
 
-    /// Whether messages are block transfers.
     fn is_block(&self) -> bool {
         self.size > MAX_SIZE
     }
@@ -146,18 +139,18 @@ impl Announcement {
     }
 }
 
-/// What became of an announcement.
+/// Result of an announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Announced {
     /// Messages may come.
     Accepted,
     /// The addresses are not in this memory.
     OutOfRange,
-    /// The target checks as many addresses as it can.
+    /// The target already checks its maximum of addresses.
     Full,
-    /// A later run of the same source has been announced: this one comes late.
+    /// A later run of the same source was already announced.
     Outdated,
-    /// The answer to a question: there is no such run here, or no more.
+    /// Reply to [`Purpose::Ask`]: the target does not know the run, or no longer.
     Unknown,
 }
 
@@ -166,12 +159,12 @@ pub enum Announced {
 struct Flow {
     announcement: Announcement,
     stamp: Stamp,
-    /// Of puts: the numbers that have come, by address.
+    /// For puts: the numbers that have arrived, by address.
     turns: Turns,
-    /// Of blocks: what lines of earlier ones do to later ones.
+    /// For blocks: what lines of earlier blocks do to later ones.
     late: LateLines,
     counts: usize,
-    /// The latest runs before it whose messages cannot say whose they are, newest first.
+    /// Earlier runs whose messages do not identify their run, newest first.
     short: VecDeque<ShortRun>,
 }
 
@@ -184,7 +177,7 @@ struct ShortRun {
 }
 
 impl Flow {
-    /// The short runs that its successor is to remember.
+    /// The short runs that its successor remembers.
     fn into_short(self) -> VecDeque<ShortRun> {
         let Self {
             announcement,
@@ -204,7 +197,7 @@ impl Flow {
         short
     }
 
-    /// Whether `data`, which is no message of this run, is a whole one of a run before.
+    /// Whether `data`, which is no message of this run, is a whole message of an earlier one.
     #[cold]
     fn is_stale(&self, address: u64, data: &[u8]) -> bool {
         self.stamp.is_of_another_run(address, data)
@@ -213,7 +206,7 @@ impl Flow {
 }
 
 impl Flow {
-    /// Which line of which of its addresses `data`, for `address`, are, if it has blocks.
+    /// The address number and line of `data` at `address`, if the run writes blocks.
     #[inline]
     fn line_of(&self, address: u64, data: &[u8]) -> Option<Line> {
         let offset = address.wrapping_sub(self.announcement.base);
@@ -240,21 +233,21 @@ impl ShortRun {
     }
 }
 
-/// All runs that a network interface is a target of.
+/// All runs that target a NIC.
 #[derive(Clone, Debug, Default)]
 pub struct Checker {
-    /// By source; grows with the highest that ever announced a run.
+    /// By source; grows to the highest that ever announced a run.
     flows: Vec<Option<Box<Flow>>>,
-    /// What is counted of each, as a target.
+    /// Counts of each run, as a target.
     runs: Vec<TrafficReport>,
     checked: usize,
     stragglers: u64,
-    /// The run that was refused last because its source had announced a later one, and that one.
+    /// The last run rejected because its source had announced a later one, and that one.
     outdated: Option<(u64, u64)>,
 }
 
 impl Checker {
-    /// Messages and announcements of a run that its source had already replaced by another.
+    /// Messages and announcements of a run that its source had already replaced.
     pub fn stragglers(&self) -> u64 {
         self.stragglers
     }
@@ -264,8 +257,8 @@ impl Checker {
         self.runs.last().map(|counts| counts.run)
     }
 
-    /// Adds what is counted of `run` to `report`; false when nothing is known of it. `read` answers
-    /// the 64-bit word at an address of the memory.
+    /// Adds the counts of `run` to `report`; false if the run is unknown. `read` returns the 64-bit
+    /// word at a memory address.
     pub(crate) fn report(
         &self,
         run: u64,
@@ -287,8 +280,8 @@ impl Checker {
         true
     }
 
-    /// Takes the announcement that `source` sent to `target`, which has `memory`. The same
-    /// announcement again (its response was late) changes nothing.
+    /// Handles the announcement that `source` sent to `target`, which has `memory`. A repeated
+    /// announcement (its response was late) changes nothing.
     pub fn announce(
         &mut self,
         source: u32,
@@ -336,7 +329,7 @@ impl Checker {
             Operation::Get => fill(memory, &announcement),
             Operation::Amo => set_words(memory, &announcement, stamp),
         }
-        // May give up flows of the oldest run; the source's own is no longer among them.
+        // May discard flows of the oldest run; the source's own is no longer among them.
         let counts = self.counts_of(announcement.run);
         self.checked += checked;
         self.flows[index] = Some(Box::new(Flow {
@@ -351,14 +344,14 @@ impl Checker {
         Announced::Accepted
     }
 
-    /// The addresses of all flows.
+    /// Total addresses over all flows.
     fn addresses_checked(&self) -> usize {
         let flows = self.flows.iter().flatten();
         flows.map(|flow| flow.turns.len()).sum()
     }
 
-    /// Answers `source`, who asks whether the run that it announced is known: if so, it has been
-    /// since, and the memory is the one that was written then.
+    /// Answers `source`, which asks whether its announced run is known. If so, the target has not
+    /// restarted and its memory is the one written then.
     pub fn knows(&self, source: u32, announcement: &Announcement) -> Announced {
         let flow = self.flows.get(source as usize);
         match flow.and_then(Option::as_deref) {
@@ -367,8 +360,8 @@ impl Checker {
         }
     }
 
-    /// The index of the counts of `run`, new if need be. When there are too many runs, the counts
-    /// of the oldest are given up, and so are its flows.
+    /// Index of the counts of `run`, created if missing. When full, discards the counts and flows
+    /// of the oldest run.
     fn counts_of(&mut self, run: u64) -> usize {
         if let Some(index) = self.runs.iter().position(|counts| counts.run == run) {
             return index;
@@ -393,8 +386,7 @@ impl Checker {
         self.runs.len() - 1
     }
 
-    /// Judges a write of `data` to `address` that came from `source`. Writes that belong to no
-    /// announced run are none of the checker's business.
+    /// Judges a write of `data` to `address` from `source`. Ignores writes outside announced runs.
     #[inline]
     pub fn put(&mut self, source: u32, address: u64, data: &[u8]) {
         let Some(Some(flow)) = self.flows.get_mut(source as usize) else {
@@ -429,10 +421,10 @@ impl Checker {
 }
 
 impl Checker {
-    /// Looks at a write of `data` to `address` that came from `source` and is still to be made in
-    /// `memory`, where runs may have blocks: what it overwrites counts. The address number and the
-    /// number of the block to be [judged](Self::block) when it is made: the last line of that has
-    /// come before others of it, and this one is the last of those.
+    /// Looks at a write of `data` to `address` from `source` before it is made in `memory`, where
+    /// runs may have blocks: what it overwrites counts. Returns the address number and the number
+    /// of the block to [judge](Self::block) once it is made: this is the last missing line of a
+    /// block whose final line came before others.
     #[inline]
     pub fn line(
         &mut self,
@@ -447,8 +439,8 @@ impl Checker {
         Some((line.0.into(), number))
     }
 
-    /// Judges the block whose last line, `data`, has been written to `address` of `memory`, as soon
-    /// as all others are there. False if that is no place for a line of a block of `source`.
+    /// Judges the block whose final line, `data`, was written to `address` of `memory`, once all
+    /// others are there. False if `address` is not that of a line of a block of `source`.
     pub fn last_line(&mut self, source: u32, address: u64, data: &[u8], memory: &Memory) -> bool {
         let Some(Some(flow)) = self.flows.get_mut(source as usize) else {
             return false;
@@ -473,9 +465,8 @@ impl Checker {
         true
     }
 
-    /// Judges block `number` to address number `place` that came from `source` and is said to be in
-    /// `memory`. One over which the source has sent another already, because it did not know what
-    /// had become of it, is not judged: nobody counts on it.
+    /// Judges block `number` from `source`, said to be in `memory` at address number `place`. Skips
+    /// one that the source has overwritten because it did not know its fate: nothing relies on it.
     pub fn block(&mut self, source: u32, place: u32, number: u32, memory: &Memory) {
         let Some(Some(flow)) = self.flows.get_mut(source as usize) else {
             return;
@@ -498,8 +489,8 @@ impl Checker {
             counts.corrupted += 1;
             return;
         };
-        // What another run, or an earlier block, wrote over it since is not the fault of this one,
-        // which did arrive.
+        // What another run or an earlier block wrote over it since is not this block's fault: it
+        // arrived.
         self.stragglers += stale;
         counts.stale += stale;
         let turn = flow.turns.take(place, number);
@@ -507,8 +498,8 @@ impl Checker {
     }
 }
 
-/// The sequence number of a message that is not the one expected, if it is a whole message of
-/// `size` bytes.
+/// Sequence number of a message other than the expected one, if it is a whole message of `size`
+/// bytes.
 #[cold]
 fn number_of(stamp: Stamp, size: u32, address: u64, next: u32, data: &[u8]) -> Option<u32> {
     if data.len() != size as usize {
@@ -517,9 +508,9 @@ fn number_of(stamp: Stamp, size: u32, address: u64, next: u32, data: &[u8]) -> O
     if let Some(number) = Stamp::claimed_number(next, data) {
         return stamp.matches(address, number, data).then_some(number);
     }
-    // A folded stamp does not tell its number: try those around the expected one, nearest first. As
-    // many messages may be missing as a source has outstanding, but the shortest stamps are the
-    // same too often to look so far.
+    // A folded stamp does not hold its number: try those around the expected one, nearest first. As
+    // many messages may be missing as a source has outstanding, but the shortest stamps collide too
+    // often to search that far.
     let reach = if data.len() < 4 { 32 } else { MAX_WINDOW };
     (1..=reach)
         .flat_map(|n| [next.wrapping_add(n), next.wrapping_sub(n)])
@@ -546,7 +537,7 @@ impl TrafficReport {
         }
     }
 
-    /// Counts what the atomic operations of `flow` have made of the memory.
+    /// Counts the additions of `flow`, as its words show them.
     fn add_atomics(&mut self, flow: &Flow, mut read: impl FnMut(u64) -> u64) {
         for address in flow.announcement.all_addresses() {
             let count = read(address).wrapping_sub(flow.stamp.first_count(address));
@@ -559,7 +550,7 @@ impl TrafficReport {
     }
 }
 
-/// The word at an address that has been checked.
+/// The word at a checked address.
 fn word_at(memory: &Memory, address: u64) -> u64 {
     let mut word = [0; 8];
     memory
@@ -568,7 +559,7 @@ fn word_at(memory: &Memory, address: u64) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// Sets the announced words to what an atomic run counts from.
+/// Sets the announced words to the start values of an atomic run.
 fn set_words(memory: &mut Memory, announcement: &Announcement, stamp: Stamp) {
     for address in announcement.all_addresses() {
         memory
@@ -577,7 +568,7 @@ fn set_words(memory: &mut Memory, announcement: &Announcement, stamp: Stamp) {
     }
 }
 
-/// Fills the announced addresses with the pattern that gets expect, whole lines of it.
+/// Fills the announced addresses with whole lines of the pattern that gets expect.
 fn fill(memory: &mut Memory, announcement: &Announcement) {
     for address in announcement.all_addresses() {
         for at in (0..stride_of(announcement.size)).step_by(LINE) {

@@ -1,9 +1,9 @@
-//! Blocks that come as lines.
+//! Blocks that arrive as lines.
 
 use super::*;
 
 impl Bench {
-    /// Lines of block `number` come to address 0.
+    /// Delivers lines of block `number` to address 0.
     fn lines(&mut self, number: u32, which: &[u64]) {
         let size = self.size as u64;
         let mut all = self.stamp.lines(BASE, number);
@@ -21,7 +21,7 @@ impl Bench {
         }
     }
 
-    /// Block `number` to address 0 is said to be there.
+    /// The source says that block `number` to address 0 is complete.
     fn said(&mut self, number: u32) -> TrafficReport {
         self.checker.block(SOURCE, 0, number, &self.memory);
         self.report(1)
@@ -35,7 +35,7 @@ fn late_lines_of_a_block_spoil_no_later_one() {
     let mut bench = Bench::new(200);
     bench.lines(0, &WHOLE);
     assert_eq!(bench.said(0), seen(1, 0));
-    // Nothing is known of blocks 1 and 2 at their source.
+    // The source does not know the fate of blocks 1 and 2.
     bench.lines(1, &[0]);
     bench.lines(3, &[2, 0]);
     bench.lines(1, &[1, 2]);
@@ -45,7 +45,7 @@ fn late_lines_of_a_block_spoil_no_later_one() {
     let report = bench.said(3);
     assert_eq!((report.delivered, report.missing), (2, 2), "{report:?}");
     assert_eq!((report.corrupted, report.stale), (0, 3), "{report:?}");
-    // What has been overwritten since says nothing of the next.
+    // Lines overwritten before do not affect the next block.
     bench.lines(2, &[1]);
     bench.lines(4, &WHOLE);
     let report = bench.said(4);
@@ -55,7 +55,7 @@ fn late_lines_of_a_block_spoil_no_later_one() {
 
 #[test]
 fn canary_a_line_that_never_came_is_not_taken_for_one_that_was_overwritten() {
-    // Of block 1 line 2 is acknowledged and not there.
+    // Line 2 of block 1 is acknowledged but missing.
     for late in [[2, 2], [2, 0], [0, 2]] {
         let mut bench = Bench::new(256);
         bench.lines(0, &late[..1]);
@@ -64,20 +64,20 @@ fn canary_a_line_that_never_came_is_not_taken_for_one_that_was_overwritten() {
         let report = bench.said(1);
         assert_eq!((report.delivered, report.corrupted), (0, 1), "{report:?}");
     }
-    // One that had been overwritten in the block before.
+    // A line that was overwritten in the block before.
     let mut bench = Bench::new(256);
     bench.lines(1, &WHOLE);
     bench.lines(0, &[2]);
     assert_eq!(bench.said(1).corrupted, 0);
     bench.lines(2, &[0, 1, 3]);
     assert_eq!(bench.said(2).corrupted, 1);
-    // One that was damaged when it was overwritten.
+    // A line that was damaged when it was overwritten.
     let mut bench = Bench::new(256);
     bench.lines(1, &WHOLE);
     bench.memory.write(BASE + 130, &[0xff]).unwrap();
     bench.lines(0, &[2]);
     assert_eq!(bench.said(1).corrupted, 1);
-    // And one that is damaged after that.
+    // A line that is damaged after that.
     let mut bench = Bench::new(256);
     bench.lines(1, &WHOLE);
     bench.lines(0, &[2]);
@@ -109,7 +109,7 @@ fn damaged_lines_and_those_of_other_runs_begin_no_block() {
     line = bench.stamp.lines(BASE, 5).next_line();
     line[63] ^= 1;
     bench.checker.line(SOURCE, BASE, &line, &bench.memory);
-    // Nor do writes that are no lines.
+    // Nor do writes that are not lines.
     line = bench.stamp.lines(BASE + 5, 5).next_line();
     bench.checker.line(SOURCE, BASE + 5, &line, &bench.memory);
     bench
@@ -139,7 +139,7 @@ fn a_block_is_judged_when_its_last_line_says_that_it_is_there() {
         assert!(says(&mut bench, &last(stamp, number)[..8]));
     }
     assert_eq!(bench.report(1), seen(2, 0));
-    // Again; one that another has followed; one of another run; one whose word is damaged.
+    // A duplicate; a block that another has followed; one of another run; one with a damaged word.
     assert!(says(&mut bench, &last(stamp, 1)[..8]));
     assert_eq!(bench.report(1).duplicated, 1);
     bench.lines(3, &[1]);
@@ -153,18 +153,18 @@ fn a_block_is_judged_when_its_last_line_says_that_it_is_there() {
     bad[1] ^= 1;
     assert!(says(&mut bench, &bad[..8]));
     assert_eq!(bench.report(1).corrupted, 1);
-    // Lines that come behind it: it is judged when it has all.
+    // Lines that arrive after the final one: the block is judged once all are there.
     bench.lines(4, &[2]);
     assert!(says(&mut bench, &last(stamp, 4)[..8]));
     for (line, delivered) in [(0, 2), (1, 3)] {
         bench.lines(4, &[line]);
         assert_eq!(bench.report(1).delivered, delivered);
     }
-    // A late line of an earlier block does not have it judged again.
+    // A late line of an earlier block does not cause a second judgement.
     bench.lines(3, &[0]);
     assert_eq!(bench.report(1).delivered, 3);
     assert_eq!(bench.report(1).duplicated, 1);
-    // One that never comes, and one that comes damaged.
+    // A line that never arrives, and one that arrives damaged.
     bench.lines(5, &[0, 2]);
     assert!(says(&mut bench, &last(stamp, 5)[..8]));
     let report = bench.report(1);
@@ -181,7 +181,7 @@ fn a_block_is_judged_when_its_last_line_says_that_it_is_there() {
     bench.checker.block(SOURCE, 0, 5, &bench.memory);
     let report = bench.report(1);
     assert_eq!((report.delivered, report.corrupted), (3, 2), "{report:?}");
-    // Elsewhere events are events.
+    // Writes elsewhere are ordinary events.
     let (checker, memory) = (&mut bench.checker, &bench.memory);
     let line = last(stamp, 6);
     assert!(!checker.last_line(SOURCE, BASE + 193, &line, memory));

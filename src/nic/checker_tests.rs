@@ -42,7 +42,7 @@ impl Bench {
         }
     }
 
-    /// The next run begins.
+    /// Begins the next run.
     fn announce(&mut self, run: u64, size: u32) -> Announced {
         self.run = run;
         self.size = size as usize;
@@ -50,7 +50,7 @@ impl Bench {
         self.told(announcement(run, size))
     }
 
-    /// What the source announces.
+    /// Announces `announcement` from the source.
     fn told(&mut self, announcement: Announcement) -> Announced {
         let (checker, memory) = (&mut self.checker, &mut self.memory);
         checker.announce(SOURCE, TARGET, announcement, memory)
@@ -81,7 +81,7 @@ impl Bench {
     }
 }
 
-/// A report of nothing but messages that were good or late.
+/// A report with only good and late messages.
 fn seen(delivered: u64, stale: u64) -> TrafficReport {
     TrafficReport {
         delivered,
@@ -98,7 +98,7 @@ fn messages_in_order_raise_no_complaint_at_any_size() {
     }
 }
 
-// The canaries: each kind of damage is seen as what it is. Sizes 4 and 7 are folded stamps.
+// The canaries: each kind of damage is recognised. Sizes 4 and 7 are folded stamps.
 const SIZES: [u32; 5] = [4, 7, 8, 13, 32];
 
 #[test]
@@ -119,7 +119,7 @@ fn canary_misorder() {
         assert_eq!((report.delivered, report.misordered), (5, 1), "{size}");
         let others = [report.corrupted, report.duplicated, report.missing];
         assert_eq!(others, [0; 3]);
-        // The late one again is a duplicate, not a second misorder.
+        // The late message again is a duplicate, not a second misorder.
         let report = bench.deliver([2]);
         assert_eq!((report.misordered, report.duplicated), (1, 1));
     }
@@ -151,7 +151,7 @@ fn canary_corruption() {
             data[bit / 8] ^= 1 << (bit % 8);
             bench.put(&data);
             let report = bench.report(1);
-            // A stamp of a few bits may look like a neighbour's; it never looks right.
+            // A stamp of a few bits may look like a neighbour's, but never right.
             assert!(!report.is_clean(), "{size} bytes, bit {bit}");
             if size > 4 {
                 assert_eq!(report.corrupted, 1, "{size} bytes, bit {bit}");
@@ -214,7 +214,7 @@ fn runs_of_many_sources_leave_no_address_counted_that_nobody_writes_to() {
         run += 1;
         checker.announce(source, TARGET, announcement(run, 8), memory)
     };
-    // A source that comes back when exactly as many other runs are known as are kept.
+    // A source returns when exactly as many other runs are known as are kept.
     for _ in 0..200 {
         for source in core::iter::once(1).chain([2; KEPT_RUNS - 1]) {
             assert_eq!(announce(source), Announced::Accepted);
@@ -296,7 +296,7 @@ fn a_target_knows_of_the_run_that_was_announced_last_and_of_no_other() {
     assert_eq!(of_another, Announced::Unknown);
     bench.announce(2, 8);
     assert_eq!(known(&bench, 1), Announced::Unknown);
-    // One that was started again.
+    // A restarted target.
     let fresh = Checker::default();
     assert_eq!(fresh.knows(SOURCE, &announcement(2, 8)), Announced::Unknown);
 }
@@ -314,7 +314,7 @@ fn the_refused_run_is_told_which_later_one_stands_in_its_way() {
     };
     assert_eq!(of_another(&mut bench, 5), Announced::Accepted);
     assert_eq!(of_another(&mut bench, 3), Announced::Outdated);
-    // Below that no run is left alone.
+    // The highest of both: the first source would reject numbers between them too.
     assert_eq!(bench.report(3).outdated_by, 9);
 }
 
@@ -334,7 +334,7 @@ fn a_block_is_as_bad_as_its_worst_line() {
     assert_eq!(found(&memory, 1_000), Found::Wrong, "a byte of another");
 }
 
-/// Seed 8118 of the soak: more than 32 messages lost in a row were taken for corrupted ones.
+/// Seed 8118 of the soak: more than 32 messages lost in a row counted as corrupted.
 #[test]
 fn a_long_loss_is_a_loss_at_any_size_that_can_tell() {
     for size in [4, 5, 7, 8, 32] {
@@ -344,8 +344,8 @@ fn a_long_loss_is_a_loss_at_any_size_that_can_tell() {
     }
 }
 
-/// One stamp was kept of the run before: what came of earlier ones counted as corrupted, 27 to 196
-/// messages after two stalled runs.
+/// Only one earlier run's stamp was kept: late messages of older runs counted as corrupted, 27 to
+/// 196 of them after two stalled runs.
 #[test]
 fn what_comes_late_of_any_run_before_is_stale_and_not_corrupt() {
     for size in [8, 9, 16, 32, 64] {
@@ -365,7 +365,7 @@ fn what_comes_late_of_any_run_before_is_stale_and_not_corrupt() {
         }
         let report = bench.deliver([2]);
         assert_eq!(report, seen(3, late.len() as u64), "{size} bytes");
-        // The canary: a damaged one among them is no late one.
+        // Canary: a damaged message among them is not a late one.
         let mut damaged = late[7].clone();
         damaged[0] ^= 1;
         bench.put(&damaged);
@@ -373,7 +373,7 @@ fn what_comes_late_of_any_run_before_is_stale_and_not_corrupt() {
     }
 }
 
-/// A target that was started again knows no run before; a source that was, has another nonce.
+/// A restarted target knows no earlier run; a restarted source has another nonce.
 #[test]
 fn late_messages_are_known_by_a_target_that_has_just_been_started() {
     let mut old = Bench::new(8);
@@ -446,7 +446,7 @@ fn a_block_over_which_another_run_has_written_is_not_corrupt() {
     let report = bench.report(3);
     assert_eq!((report.delivered, report.stale), (1, 2));
     assert_eq!(report.corrupted, 0);
-    // The canary.
+    // Canary.
     bench.memory.write(BASE + 70, &[0xff]).unwrap();
     bench.checker.block(SOURCE, 0, 1, &bench.memory);
     assert_eq!(bench.report(3).corrupted, 1);

@@ -1,11 +1,11 @@
-//! Where a sender's messages go, one after the other.
+//! The sequence of destinations of a sender's messages.
 
 use super::traffic_pattern::Choice;
 use super::traffic_spec::{SpecError, TrafficSpec};
 use crate::rng::Rng;
 
-/// The destinations that the network interface of a processor draws for its messages, for those who
-/// send in its place: programs at its door. It never ends, unless the processor is a silent one.
+/// Draws the destinations of a processor's messages, for programs at its door that send in the
+/// NIC's stead. It never ends, unless the processor is silent.
 #[derive(Clone, Debug)]
 pub struct Destinations {
     all: Vec<u16>,
@@ -15,10 +15,10 @@ pub struct Destinations {
 }
 
 impl Destinations {
-    /// Those of processor `own` in a run as `spec` says.
+    /// The destinations of processor `own` in the run `spec`.
     ///
     /// # Errors
-    /// When the pattern is none for so many participants, or `own` is not one of them.
+    /// If the pattern does not support this number of participants, or `own` is not one of them.
     pub fn new(spec: &TrafficSpec, own: u16) -> Result<Self, SpecError> {
         let (all, choice) = spec.destinations(own)?;
         let (rng, turn) = (Rng::new(spec.seed, own.into()), 0);
@@ -30,7 +30,7 @@ impl Destinations {
         })
     }
 
-    /// All processors that may be drawn.
+    /// All possible destinations.
     pub fn all(&self) -> &[u16] {
         &self.all
     }

@@ -1,4 +1,4 @@
-//! Latencies of a run: recorded cheaply, serialised sparsely, merged over network interfaces.
+//! Latencies of a run: recorded cheaply, serialised sparsely, merged over NICs.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 use crate::kit::Standstills;
 use crate::time::{Duration, Time};
 
-/// Latencies above this are counted as this: 2^40 ns, some 18 minutes.
+/// Higher latencies count as this: 2^40 ns, some 18 minutes.
 const MAX_NS: u64 = 1 << 40;
-/// Two decimal digits: values are right to 1 %, and the counts fit a second-level cache.
+/// Two decimal digits: values are accurate to 1 %, and the counts fit a second-level cache.
 const DIGITS: u8 = 2;
 
-/// The recording side, 33 KiB. Messages that were issued together are often answered together:
-/// latencies that are the same one after the other are counted before their bucket is looked for.
+/// The recording side, 33 KiB. Messages issued together are often answered together: equal
+/// consecutive latencies are counted before their bucket is looked up.
 #[derive(Clone, Debug)]
 pub struct LatencyRecorder {
     histogram: Histogram<u64>,
-    /// The latest latency in ns, and how many times it came that are not in the histogram.
+    /// The latest latency in ns, and how many times it occurred that are not in the histogram.
     latest_ns: u64,
     times: u64,
     standstills: Standstills,
@@ -39,7 +39,7 @@ impl LatencyRecorder {
         }
     }
 
-    /// The process stood still for `span`, which ended at `now` and is not contained in it.
+    /// The process stood still for `span`, which ended at `now` and is not included in it.
     pub fn stood_still(&mut self, now: Time, span: Duration) {
         self.standstills.add(now, span);
     }
@@ -80,7 +80,7 @@ impl LatencyRecorder {
 }
 
 /// Latencies as counts per bucket: `(highest latency of the bucket in ns, count)`, ascending,
-/// empty buckets left out. All recorders use the same buckets, so that counts can be merged.
+/// without empty buckets. All recorders use the same buckets, so counts can be merged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LatencyCounts {
@@ -97,7 +97,7 @@ impl LatencyCounts {
     }
 
     /// The latency in ns that `per_mille` of 1,000 messages did not exceed (500: the median), or
-    /// zero when nothing was counted.
+    /// zero if nothing was counted.
     pub fn quantile(&self, per_mille: u16) -> u64 {
         let count = u128::from(self.count());
         let wanted = (count * u128::from(per_mille.min(1000)))
@@ -113,7 +113,7 @@ impl LatencyCounts {
         0
     }
 
-    /// The mean in ns, taking each bucket at its highest value; zero when nothing was counted.
+    /// The mean in ns, taking each bucket at its highest value; zero if nothing was counted.
     pub fn mean(&self) -> u64 {
         let sum: u128 = self
             .buckets

@@ -1,49 +1,48 @@
 //! The processor's local memory: lazily allocated pages behind a bounds check.
 //!
-//! A memory that nobody has written reads as zeros and costs eight bytes per page, so that many
-//! network interfaces with large memories fit on one machine.
+//! An unwritten memory reads as zeros and costs eight bytes per page, so that many NICs with large
+//! memories fit on one machine.
 //!
-//! Behind its end, at multiples of [`WINDOW_BYTES`], other memory may be reached through it: a
-//! [`Window`] on what a local program shares with its network interface.
+//! Beyond its end, at multiples of [`WINDOW_BYTES`], it may give access to other memory: a
+//! [`Window`] on what a local program shares with its NIC.
 
 use core::fmt::Debug;
 
 const PAGE_SHIFT: u32 = 16;
 const PAGE_BYTES: usize = 1 << PAGE_SHIFT;
 
-/// Largest memory a network interface may be given, in bytes (64 GiB).
+/// Largest memory of a NIC, in bytes (64 GiB).
 pub const MAX_MEMORY_BYTES: u64 = 1 << 36;
 
-/// Addresses of a window: window `n` begins at `n + 1` times as much.
+/// Address space of a window: window `n` begins at `n + 1` times this.
 pub const WINDOW_BYTES: u64 = 1 << 49;
-/// Where in a window the addresses of the program's own begin: byte `a` of its address space is at
-/// this plus `a`.
+/// Offset in a window of the program's address space: byte `a` of it is at this plus `a`.
 pub const OWN_AT: u64 = 1 << 48;
-/// Windows of one memory.
+/// Most windows of one memory.
 pub const MAX_WINDOWS: usize = 64;
 
-/// Memory that is shared with another process, which may change it at any time.
+/// Memory shared with another process, which may change it at any time.
 pub trait Window: Debug + Send {
-    /// Bytes, at most [`OWN_AT`].
+    /// Size in bytes, at most [`OWN_AT`].
     fn size(&self) -> u64;
 
-    /// Fills `out` from `offset` on; all of it is inside.
+    /// Fills `out` from `offset` on; the range is inside the window.
     fn read(&self, offset: u64, out: &mut [u8]);
 
-    /// Stores `data` at `offset`; all of it is inside.
+    /// Stores `data` at `offset`; the range is inside the window.
     fn write(&mut self, offset: u64, data: &[u8]);
 
-    /// Changes the 64-bit word at `offset`, a multiple of eight, in one step as the other side sees
-    /// it, and answers what it was; `change` may be called more than once.
+    /// Updates the 64-bit word at `offset`, a multiple of eight, atomically as the other side sees
+    /// it, and returns the old value; `change` may be called more than once.
     fn update(&mut self, offset: u64, change: &dyn Fn(u64) -> u64) -> u64;
 
-    /// The address space of the program, if it can be reached.
+    /// The program's address space, if it can be accessed.
     fn own(&self) -> Option<&dyn OwnMemory> {
         None
     }
 }
 
-/// The address space of another process, which may take away at any time what is in it.
+/// The address space of another process, which may unmap parts of it at any time.
 pub trait OwnMemory: Debug + Send {
     /// Fills `out` from `address` on.
     ///
@@ -51,31 +50,31 @@ pub trait OwnMemory: Debug + Send {
     /// [`Unreachable`].
     fn read(&self, address: u64, out: &mut [u8]) -> Result<(), Unreachable>;
 
-    /// Stores `data` at `address`, at the latest when [`settle`](Self::settle) is called; what is
-    /// stored first, the other process sees first.
+    /// Stores `data` at `address`, at the latest when [`settle`](Self::settle) is called; the other
+    /// process sees stores in order.
     ///
     /// # Errors
     /// [`Unreachable`].
     fn write(&self, address: u64, data: &[u8]) -> Result<(), Unreachable>;
 
-    /// Everything is stored when this returns, and nothing is read again from before.
+    /// Completes all earlier stores and drops everything read before.
     fn settle(&self);
 }
 
-/// Some of the bytes are not there, or not for that.
+/// Some of the bytes are not mapped, or not for this access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the program's memory cannot be reached there")]
 pub struct Unreachable;
 
-/// An access reached beyond the end of the memory, or what a program has taken away.
+/// An access beyond the end of the memory, or to what a program has unmapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("access to {len} bytes at {address:#x} leaves a memory of {size} bytes")]
 pub struct OutOfRange {
     /// First byte of the access.
     pub(crate) address: u64,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub(crate) len: usize,
-    /// Bytes the memory has.
+    /// Size of the memory in bytes.
     pub(crate) size: u64,
 }
 
@@ -97,7 +96,7 @@ impl Memory {
     /// A memory of `size` bytes, all zero.
     ///
     /// # Panics
-    /// If `size` exceeds [`MAX_MEMORY_BYTES`]; configurations are checked before.
+    /// If `size` exceeds [`MAX_MEMORY_BYTES`]; configurations are checked earlier.
     pub fn new(size: u64) -> Self {
         assert!(
             size <= MAX_MEMORY_BYTES,
@@ -111,7 +110,7 @@ impl Memory {
         }
     }
 
-    /// Lets `window` be reached, and answers which it is; `None` if there are [`MAX_WINDOWS`].
+    /// Attaches `window` and returns its index; `None` if there are [`MAX_WINDOWS`] already.
     ///
     /// # Panics
     /// If it is larger than [`OWN_AT`].
@@ -129,17 +128,17 @@ impl Memory {
         Some(index)
     }
 
-    /// Takes a window away, if there is one: its addresses are out of range from now on.
+    /// Detaches a window, if it exists: its addresses are out of range from now on.
     pub fn detach(&mut self, window: usize) -> Option<Box<dyn Window>> {
         self.windows.get_mut(window)?.take()
     }
 
-    /// The address of the first byte of a window.
+    /// Address of the first byte of a window.
     pub const fn window_base(window: usize) -> u64 {
         (window as u64 + 1) * WINDOW_BYTES
     }
 
-    /// Whether there are `len` bytes at `address`, in the memory or in one window.
+    /// Whether `len` bytes exist at `address`, in the memory or in one window.
     #[inline]
     pub fn contains(&self, address: u64, len: u64) -> bool {
         match address.checked_add(len) {
@@ -149,7 +148,7 @@ impl Memory {
         }
     }
 
-    /// Which window has `len` bytes at `address`, and where in it.
+    /// The window that has `len` bytes at `address`, and their offset in it.
     fn seen(&self, address: u64, len: u64) -> Option<(usize, u64)> {
         let index = (address / WINDOW_BYTES).checked_sub(1)? as usize;
         let offset = address % WINDOW_BYTES;
@@ -161,14 +160,14 @@ impl Memory {
         is_inside.then_some((index, offset))
     }
 
-    /// The address space that has `len` bytes at `address`, and where in it.
+    /// The address space that has `len` bytes at `address`, and their address in it.
     fn own(&self, address: u64, len: u64) -> Option<(&dyn OwnMemory, u64)> {
         let (index, offset) = self.seen(address, len)?;
         let own = self.windows[index].as_ref()?.own()?;
         Some((own, offset.checked_sub(OWN_AT)?))
     }
 
-    /// All that was written to address spaces of programs is stored when this returns.
+    /// Completes all earlier stores to address spaces of programs.
     pub fn settle(&self) {
         for window in self.windows.iter().flatten() {
             if let Some(own) = window.own() {
@@ -177,9 +176,9 @@ impl Memory {
         }
     }
 
-    /// Changes a word of `N` bytes at `address` of a program's own, a multiple of `N`, and answers
-    /// what it was; `None`: it is none of a program's own. All such changes are made here, one after
-    /// the other, but the program itself may change the word in between.
+    /// Updates a word of `N` bytes at `address` in a program's address space, a multiple of `N`,
+    /// and returns the old value; `None` if `address` is in no such space. All such updates are
+    /// made here, in sequence, but the program itself may change the word in between.
     fn update_own<const N: usize>(
         &self,
         address: u64,
@@ -188,18 +187,17 @@ impl Memory {
         let (own, at) = self.own(address, N as u64)?;
         let mut old = [0; N];
         let changed = own.read(at, &mut old).and_then(|()| match change(old) {
-            // What the program writes there meanwhile is not lost for nothing.
+            // Do not overwrite a concurrent store of the program needlessly.
             new if new == old => Ok(()),
             new => own.write(at, &new),
         });
         Some(changed.map_or_else(|_| Err(self.out_of_range(address, N)), |()| Ok(old)))
     }
 
-    /// The same as [`update_shared`](Self::update_shared) for a word of 32 bits, at a multiple of
-    /// four.
+    /// Like [`update_shared`](Self::update_shared), for a 32-bit word at a multiple of four.
     ///
     /// # Errors
-    /// [`OutOfRange`] when it is in no window, or the program has taken it away.
+    /// [`OutOfRange`] if it is in no window, or the program has unmapped it.
     pub fn update_shared_32(
         &mut self,
         address: u64,
@@ -224,11 +222,11 @@ impl Memory {
         OutOfRange { address, len, size }
     }
 
-    /// Changes the 64-bit word at `address` of a window, a multiple of eight, in one step as the
-    /// window's other side sees it, and answers what it was.
+    /// Updates the 64-bit word at `address` of a window, a multiple of eight, atomically as the
+    /// window's other side sees it, and returns the old value.
     ///
     /// # Errors
-    /// [`OutOfRange`] when it is in no window, or the program has taken it away.
+    /// [`OutOfRange`] if it is in no window, or the program has unmapped it.
     pub fn update_shared(
         &mut self,
         address: u64,
@@ -274,7 +272,6 @@ impl Memory {
         Ok(())
     }
 
-    /// Size in bytes.
     pub const fn size(&self) -> u64 {
         self.size
     }
@@ -288,7 +285,7 @@ impl Memory {
     /// Stores `data` at `address`.
     ///
     /// # Errors
-    /// [`OutOfRange`] when any byte is beyond the end; nothing is stored then.
+    /// [`OutOfRange`] if any byte is beyond the end; then nothing is stored.
     #[inline]
     pub fn write(&mut self, address: u64, data: &[u8]) -> Result<(), OutOfRange> {
         if !self.is_own(address, data.len()) {
@@ -310,7 +307,7 @@ impl Memory {
     /// Fills `out` from `address` on.
     ///
     /// # Errors
-    /// [`OutOfRange`] when any byte is beyond the end; `out` is untouched then.
+    /// [`OutOfRange`] if any byte is beyond the end; then `out` is untouched.
     #[inline]
     pub fn read(&self, address: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
         if !self.is_own(address, out.len()) {

@@ -1,6 +1,6 @@
-//! What the network interfaces of every machine share: the verified traffic that tests them, the
-//! vocabulary of collective operations, the memory, the periods between restarts, and the slab of
-//! outstanding requests.
+//! What the NICs of all machines share: the verified traffic that tests them, the vocabulary of
+//! collective operations, the memory, the periods between restarts, and the slab of outstanding
+//! requests.
 
 mod barrier;
 pub mod block_lines;

@@ -1,42 +1,41 @@
-//! Periods: by when a request was posted it is told from those that had its id before.
+//! Periods: the time of posting distinguishes a request from earlier ones with its id.
 //!
-//! A response may come late: links repeat for as long as they have to, a router stands still, a
-//! wire has a long delay. By then its request may have timed out, or whoever posted it may have
-//! been killed and started again, and the id may be in use for another one. So a packet says beside
-//! the id in which period of time it was posted, modulo as many as its bits can tell, and the
-//! response repeats it. (TCP's PAWS, RFC 7323 section 5, is the same idea.) A response is taken
-//! only for a request of its id *and* period, and
+//! A response may arrive late: links resend as often as they must, a router stands still, a wire
+//! has a long delay. By then its request may have timed out, or its requester may have been killed
+//! and restarted, and the id may be in use for another request. So beside the id a packet carries
+//! the period in which it was posted, modulo what its bits can hold, and the response repeats it.
+//! (TCP's PAWS, RFC 7323 section 5, is the same idea.) A response is accepted only for a request of
+//! its id *and* period, and
 //!
-//! - within a period an id whose response has not come serves once: after a time-out it rests until
-//!   the next;
-//! - a network interface that has had a predecessor begins with the first period that begins after
-//!   itself, since it does not know what that one has asked in the present one.
+//! - within a period an id whose response has not arrived serves once: after a timeout it rests
+//!   until the next;
+//! - a NIC that has a predecessor begins with the first period that starts after itself, since it
+//!   does not know that one's requests in the present period.
 //!
 //! So two requests of one name are at least (number of periods - 1) periods apart, whatever was
 //! killed, stopped or delayed between them. Periods are two seconds long, and at least a tenth of a
-//! request's time-out.
+//! request's timeout.
 
 use crate::time::{Duration, Time};
 
-/// Least length of a period: the most that a restarted network interface waits, unless time-outs
-/// are long.
+/// Shortest period: the longest wait of a restarted NIC, unless timeouts are long.
 const SHORTEST: Duration = Duration::from_ms(2_000);
-/// Periods in a request's time-out, at most: long time-outs say that responses may be old.
+/// Most periods in a request's timeout: long timeouts mean that responses may be old.
 const PER_TIMEOUT: u64 = 10;
 const PS_PER_NS: u64 = 1_000;
 
-/// What a network interface knows of those that had its place, and its requests, before it.
+/// What a NIC knows of its predecessors and their requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Incarnation {
-    /// What a clock that all incarnations share said when this one's own time was zero, in
-    /// nanoseconds. It may not go backwards from one incarnation to the next.
+    /// The reading, in nanoseconds, of a clock that all incarnations share when this one's time was
+    /// zero. It may not go backwards from one incarnation to the next.
     pub clock_ns: u64,
-    /// Whether none was before it whose requests or responses may still be under way.
+    /// Whether there was no predecessor with requests or responses still in flight.
     pub first: bool,
 }
 
 impl Default for Incarnation {
-    /// The first, on a clock of its own.
+    /// The first, on its own clock.
     fn default() -> Self {
         Self {
             clock_ns: 0,
@@ -51,15 +50,15 @@ pub struct Periods {
     clock_ns: u64,
     length_ns: u64,
     number: u64,
-    /// When the present one ends.
+    /// When the present period ends.
     ends: Time,
-    /// The first in which requests may be posted.
+    /// The first period in which requests may be posted.
     opens: u64,
 }
 
 impl Periods {
-    /// Those of a network interface that begins at `now` and whose requests time out after
-    /// `timeout`; `longer` times as long as they need be.
+    /// Periods of a NIC that begins at `now` and whose requests time out after `timeout`; `longer`
+    /// times as long as necessary.
     pub fn new(incarnation: Incarnation, now: Time, timeout: Duration, longer: u64) -> Self {
         let length_ns = (timeout.as_ns() / PER_TIMEOUT)
             .max(SHORTEST.as_ns())
@@ -76,7 +75,6 @@ impl Periods {
         periods
     }
 
-    /// Lets time pass.
     #[inline]
     pub(crate) fn advance(&mut self, now: Time) {
         if now >= self.ends {
@@ -84,7 +82,7 @@ impl Periods {
         }
     }
 
-    /// The process stood still for `span`, which ended at `now` and is not contained in it. The
+    /// The process stood still for `span`, which ended at `now` and is not included in it. The
     /// clock that all incarnations share did not stop.
     pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
         self.clock_ns = self
@@ -98,12 +96,11 @@ impl Periods {
         let clock_ns = self.clock_ns.saturating_add(now.as_ns());
         self.number = clock_ns / self.length_ns;
         let left_ns = self.length_ns - clock_ns % self.length_ns;
-        // From the beginning of the nanosecond that it is.
+        // From the start of the present nanosecond.
         let began = Time::from_ps(now.as_ps() / PS_PER_NS * PS_PER_NS);
         self.ends = began + Duration::from_ns(left_ns);
     }
 
-    /// The number of the present period.
     #[inline]
     pub(crate) const fn number(&self) -> u64 {
         self.number

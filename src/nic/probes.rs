@@ -1,8 +1,8 @@
-//! Probes: single operations of no consequence, to see whether and how they arrive.
+//! Probes: single operations without effect, to see whether and how they arrive.
 //!
-//! A probe is a request like any other in all that a router sees, but it changes nothing: what it
-//! reads nobody looks at, what it adds is zero, and what it puts is thrown away at the target, which
-//! answers as if it were written. So it may run beside whatever uses the memories.
+//! To routers a probe is a request like any other, but it changes nothing: its reads are ignored,
+//! it adds zero, and the target discards its puts but answers as if it had written them. So it may
+//! run beside other users of the memories.
 
 use std::collections::VecDeque;
 
@@ -11,50 +11,48 @@ use serde::{Deserialize, Serialize};
 use super::traffic_spec::Operation;
 use crate::time::Time;
 
-/// Where puts of probes go, where a machine tells them by their address: as many bytes as below
-/// `PROBE_BYTES` from there on, which no memory has.
+/// Address of probe puts, where a machine recognises them by address: the `PROBE_BYTES` from here
+/// on, which no memory has.
 pub(crate) const PROBE_ADDRESS: u64 = 3 << 45;
-/// Bytes of the addresses of such puts: of all that machines route by.
+/// Bytes of the address range of such puts: covers all bits that machines route by.
 const PROBE_BYTES: u64 = 1 << 21;
-/// Probes of one network interface whose ends are remembered.
+/// Probes of one NIC whose ends are remembered.
 pub(crate) const MAX_PROBES: usize = 64;
 
-/// Whether a put to that address is a probe's.
+/// Whether a put to that address is a probe.
 #[inline]
 pub const fn is_probed(address: u64) -> bool {
     address & !(PROBE_BYTES - 1) == PROBE_ADDRESS
 }
 
-/// The address of a probe's put that has the same low bits as another one.
+/// The probe put address with the same low bits as `like`.
 #[inline]
 pub const fn probed_address(like: u64) -> u64 {
     PROBE_ADDRESS | like & (PROBE_BYTES - 1)
 }
 
-/// What a probe asks for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeSpec {
-    /// The number of the network interface that it goes to.
+    /// Number of the target NIC.
     pub to: u16,
-    /// What it does.
     pub op: Operation,
-    /// Bytes put or got; an atomic operation has eight.
+    /// Bytes to put or get; an atomic operation has eight.
     pub bytes: u32,
-    /// The address that a get or an atomic operation is for. Of a put, the lowest 21 bits are taken.
+    /// Address of a get or an atomic operation. For a put, only the lowest 21 bits count.
     #[serde(default)]
     pub address: u64,
-    /// Whether its packet takes the way of ordered ones, where the machine has a choice.
+    /// Whether its packet takes an ordered path, where the machine has a choice.
     #[serde(default)]
     pub ordered: bool,
 }
 
-/// A probe that was sent.
+/// A probe sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
-    /// By which its end is asked for.
+    /// By which to query its end.
     pub number: u64,
-    /// What routers know its packets by; see [`Passage::identity`](crate::trace::Passage::identity).
+    /// Identity of its packets; see [`Passage::identity`](crate::trace::Passage::identity).
     pub identity: u64,
 }
 
@@ -62,46 +60,44 @@ pub struct Probe {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProbeOutcome {
-    /// The target has done it, and the answer has come.
+    /// The target carried it out, and the answer arrived.
     Done,
-    /// The target would not do it.
+    /// The target rejected it.
     Refused,
-    /// It, or the answer, came damaged.
+    /// It or the answer arrived damaged.
     Damaged,
-    /// No answer came in time.
     TimedOut,
 }
 
-/// The end of a probe, in the network interface's own time.
+/// The end of a probe, in the NIC's own time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeEnd {
-    /// Which.
+    /// Number of the probe.
     pub(crate) number: u64,
     /// When it was sent.
     pub posted_ps: u64,
-    /// When its answer was seen, or nobody waited any more.
+    /// When its answer arrived, or it timed out.
     pub ended_ps: u64,
-    /// How it ended.
     pub outcome: ProbeOutcome,
 }
 
 /// Why a probe was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProbeError {
-    /// As many requests as may be are outstanding, or wait for the link.
+    /// The maximum of requests is outstanding or waiting for the link.
     #[error("too many requests are outstanding: try again")]
     Full,
-    /// The machine, or its memory, has no such operation.
+    /// The machine or its memory has no such operation.
     #[error("there is no such operation of that length at that address")]
     Impossible,
-    /// Nobody has that number.
+    /// No NIC has that number.
     #[error("nobody has number {0}")]
     Nobody(u16),
 }
 
-/// A network interface that sends probes.
+/// A NIC that sends probes.
 pub trait Probes {
-    /// The number that routers know it by.
+    /// The number by which routers know it.
     fn routed_number(&self) -> u32;
 
     /// Sends a probe.
@@ -110,16 +106,16 @@ pub trait Probes {
     /// See [`ProbeError`].
     fn probe(&mut self, now: Time, spec: &ProbeSpec) -> Result<Probe, ProbeError>;
 
-    /// How a probe of the last [`MAX_PROBES`] ended, once.
+    /// How a probe ended, if among the last [`MAX_PROBES`]; reported once.
     fn probe_ended(&mut self, number: u64) -> Option<ProbeEnd>;
 }
 
-/// The ends of probes that nobody has asked for yet.
+/// Ends of probes not queried yet.
 #[derive(Clone, Debug, Default)]
 pub struct ProbeLog(VecDeque<ProbeEnd>);
 
 impl ProbeLog {
-    /// Remembers an end; the oldest goes.
+    /// Records an end; the oldest is discarded when full.
     pub fn ended(&mut self, number: u64, (posted, ended): (Time, Time), outcome: ProbeOutcome) {
         if self.0.len() == MAX_PROBES {
             self.0.pop_front();
@@ -132,7 +128,6 @@ impl ProbeLog {
         });
     }
 
-    /// The end of that probe.
     pub fn take(&mut self, number: u64) -> Option<ProbeEnd> {
         let index = self.0.iter().position(|end| end.number == number)?;
         self.0.remove(index)

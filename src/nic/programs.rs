@@ -1,15 +1,15 @@
-//! Local programs at network interfaces whose requests name addresses, and no domains or keys.
+//! Local programs at NICs whose requests name addresses instead of domains and keys.
 //!
-//! What a program registers is reached at addresses of its own, which begin with bit 47: below it
-//! stand a key of the program's job, the handle, and the offset.
+//! Registered memory has addresses of its own: bit 47, then a key of the program's job, the handle,
+//! and the offset.
 //!
 //! ```text
 //! bit  47  46 .. 35  34 .. 28  27 .. 0
 //!       1    key      handle   offset
 //! ```
-//! The key is put there by the network interface of the program that asks, and compared by that of
-//! the memory, so that a program reaches what its own job has registered, as on machines that have
-//! such keys in their packets. A machine's software did that with its page tables.
+//! The requester's NIC inserts the key and the NIC of the memory compares it, so that a program can
+//! access only what its own job has registered, as on machines with such keys in their packets. A
+//! machine's software did that with its page tables.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,75 +22,72 @@ use super::local::{Client, LocalPort, Taken, key_of, member_of};
 use super::memory::{MAX_WINDOWS, Window};
 use crate::time::Time;
 
-/// Addresses of registered memory have this bit.
+/// Set in addresses of registered memory.
 const MARK: u64 = 1 << 47;
 const KEY_SHIFT: u32 = 35;
 const KEY_BITS: u32 = 47 - KEY_SHIFT;
 const HANDLE_SHIFT: u32 = 28;
-/// Handles of one network interface.
+/// Handles of one NIC.
 const HANDLES: usize = 1 << (KEY_SHIFT - HANDLE_SHIFT);
-/// Most bytes that are registered as one.
+/// Most bytes of one registration.
 const MOST_BYTES: u64 = 1 << HANDLE_SHIFT;
-/// Handles of one program.
+/// Most handles of one program.
 const MOST_HANDLES: usize = HANDLES / 4;
-/// What is registered begins at a multiple of this, lest offsets have other lines than addresses.
+/// Registrations begin at a multiple of this, so that offsets and addresses share cache lines.
 const LINE: u64 = 64;
-/// The outstanding requests are shared between the programs and one more, who is IP, or comes
-/// next; of these a program has at least so many.
+/// Outstanding requests are shared between the programs and one more user, IP or the next program;
+/// each program has at least this many.
 const LEAST_REQUESTS: u32 = 16;
 
-/// What a program asks of the memory at an address.
+/// What a program requests of the memory at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked<'a> {
     /// Write these bytes.
     Put(&'a [u8]),
-    /// Read so many.
+    /// Read this many bytes.
     Get(u8),
-    /// Change a word, with these operands.
+    /// Update a word, with these operands.
     Atomic(AtomicOp, [u64; 2]),
 }
 
-/// How that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer<'a> {
-    /// It was carried out: what was read, or the word as it was.
+    /// It was carried out; the bytes read, or the old word.
     Done(&'a [u8]),
-    /// The target refused it.
+    /// The target rejected it.
     Refused,
-    /// It came damaged, and was not carried out.
+    /// It arrived damaged and was not carried out.
     Damaged,
-    /// Nobody knows whether it was carried out.
+    /// It may or may not have been carried out.
     Unknown,
 }
 
-/// Why it was not asked.
+/// Why a request was not posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// There is no room for it now.
     Later,
-    /// There never will be.
+    /// It can never be posted.
     For(Status),
 }
 
-/// A network interface that can put and get for programs, and perhaps change words.
+/// A NIC that can put and get for programs, and perhaps update words.
 pub trait LoadsAndStores {
-    /// By which number others know it, if it has one.
+    /// Its processor number, if it has one.
     fn known_as(&self) -> Option<u16>;
 
     /// Bytes of the longest put.
     fn most_bytes(&self) -> u16;
 
-    /// Whether it can change words.
     fn has_atomics(&self) -> bool;
 
-    /// Requests that may be outstanding at once.
+    /// Most outstanding requests.
     fn most_requests(&self) -> u32;
 
-    /// Its programs.
     fn programs(&mut self) -> &mut Programs;
 
-    /// Asks processor `to` for something, and answers by which name
-    /// [`Programs::ended`] is told of its end.
+    /// Posts a request to processor `to`, and returns the name by which [`Programs::ended`] reports
+    /// its end.
     ///
     /// # Errors
     /// See [`Refused`].
@@ -111,7 +108,6 @@ struct Slot {
     member: u8,
     key: u64,
     window: Box<dyn Window>,
-    /// Requests that have not ended.
     requests: u32,
 }
 
@@ -123,38 +119,35 @@ struct Part {
     access: Access,
 }
 
-/// A request of a program.
 #[derive(Clone, Copy, Debug)]
 struct UnderWay {
-    /// Nobody's, when the program has gone.
+    /// `None` when the program has gone.
     client: Option<Client>,
     name: u64,
-    /// Of a get: where in the program's data the bytes go.
+    /// For a get: where in the program's data the bytes go.
     into: Option<u64>,
     fetch: bool,
 }
 
-/// The local programs of one network interface: their memory, what they have registered, and what
-/// they have asked for.
+/// The local programs of one NIC: their memory, registrations and requests.
 #[derive(Debug, Default)]
 pub struct Programs {
     slots: Vec<Option<Slot>>,
     parts: Vec<Option<Part>>,
-    /// The handle that was given last.
+    /// The handle assigned last.
     handle: usize,
     under_way: BTreeMap<u64, UnderWay>,
     ended: VecDeque<(Client, Completion)>,
 }
 
-/// The key of a job's memory.
 fn key_in_address(job: u64) -> u64 {
     (u64::from(key_of(job, ANY_MEMBER)) & ((1 << KEY_BITS) - 1)).max(1)
 }
 
-/// Whether an address is one of registered memory.
+/// Whether an address is in registered memory.
 #[inline]
 pub const fn is_registered(address: u64) -> bool {
-    // The mark alone is where traffic runs are announced.
+    // Traffic runs are announced at the mark alone.
     address > MARK && address < MARK << 1
 }
 
@@ -199,7 +192,7 @@ impl Programs {
         Ok((Client(index as u8 + 1), member))
     }
 
-    /// What it has asked for runs out, and is nobody's any more.
+    /// Requests of the program finish without an owner.
     fn let_go(&mut self, client: Client) {
         let Some(slot) = self.slots.get_mut(usize::from(client.0).wrapping_sub(1)) else {
             return;
@@ -225,7 +218,7 @@ impl Programs {
         if its.filter(|part| part.client == client).count() == MOST_HANDLES {
             return Err(Status::TooMany);
         }
-        // One that has just served rests as long as it can.
+        // Reuse freed handles as late as possible.
         let mut handles = (1..=HANDLES).map(|step| (self.handle + step) % HANDLES);
         let free = handles.find(|&handle| self.parts[handle].is_none());
         let handle = free.ok_or(Status::TooMany)?;
@@ -244,8 +237,8 @@ impl Programs {
         its.map(|_| 0).ok_or(Status::NotYours)
     }
 
-    /// The program and the place in its data that `len` bytes at an address are, if they may be
-    /// reached so.
+    /// The program and the offset in its data of `len` bytes at an address, if that access is
+    /// allowed.
     fn place(&self, address: u64, len: usize, may: fn(Access) -> bool) -> Option<(usize, u64)> {
         let handle = (address >> HANDLE_SHIFT) as usize % HANDLES;
         let Part {
@@ -261,7 +254,7 @@ impl Programs {
         (is_inside && is_its && may(access)).then_some((index, part.offset + offset))
     }
 
-    /// Writes to registered memory; `false` if that may not be.
+    /// Writes to registered memory; `false` if not allowed.
     pub fn write(&mut self, address: u64, data: &[u8]) -> bool {
         let place = self.place(address, data.len(), |access| access.put);
         let Some((index, offset)) = place else {
@@ -273,7 +266,7 @@ impl Programs {
         true
     }
 
-    /// Reads registered memory; `false` if that may not be.
+    /// Reads registered memory; `false` if not allowed.
     pub fn read(&self, address: u64, out: &mut [u8]) -> bool {
         let place = self.place(address, out.len(), |access| access.get);
         let Some((index, offset)) = place else {
@@ -285,8 +278,8 @@ impl Programs {
         true
     }
 
-    /// Changes a word of registered memory in one step, as its program sees it, and answers what it
-    /// was; `None` if that may not be.
+    /// Updates a word of registered memory atomically, as its program sees it, and returns the old
+    /// value; `None` if not allowed.
     pub(crate) fn update(&mut self, address: u64, change: &dyn Fn(u64) -> u64) -> Option<u64> {
         let (index, offset) = self.place(address, 8, |access| access.atomic)?;
         let slot = self.slots[index].as_mut()?;
@@ -294,7 +287,6 @@ impl Programs {
         is_aligned.then(|| slot.window.update(offset, change))
     }
 
-    /// A request of a program has ended.
     pub fn ended(&mut self, name: u64, answer: Answer<'_>) {
         let Some(request) = self.under_way.remove(&name) else {
             debug_assert!(false, "what programs ask for is kept until it ends");
@@ -318,7 +310,7 @@ impl Programs {
                     word.map_or(0, |&word| u64::from_le_bytes(word)),
                 )
             }
-            // These packets do not say why.
+            // These packets give no reason.
             Answer::Refused => (Status::OutOfBounds, 0),
             Answer::Damaged => (Status::Damaged, 0),
             Answer::Unknown => (Status::TimedOut, 0),
@@ -333,7 +325,7 @@ impl Programs {
     }
 }
 
-/// Whether a part is in a program's data.
+/// Checks that a part is in a program's data.
 fn inside(bytes: u64, part: Local) -> Result<(), Status> {
     match part.offset.checked_add(part.bytes) {
         Some(end) if end <= bytes => Ok(()),
@@ -341,7 +333,7 @@ fn inside(bytes: u64, part: Local) -> Result<(), Status> {
     }
 }
 
-/// The address of a place, for programs of the job with that key.
+/// The address of `remote`, for programs of the job with that key.
 fn address_of(key: u64, remote: Remote, len: u64) -> Result<u64, Status> {
     let handle = u64::from(remote.handle);
     if handle >= HANDLES as u64 {
@@ -355,7 +347,7 @@ fn address_of(key: u64, remote: Remote, len: u64) -> Result<u64, Status> {
     }
 }
 
-/// What of a command is a request to another network interface.
+/// The part of a command that is a request to another NIC.
 struct Wanted<'a> {
     at: Remote,
     asked: Asked<'a>,
@@ -407,7 +399,7 @@ fn wanted<'a>(request: &Request<'a>) -> Result<Wanted<'a>, Status> {
     })
 }
 
-/// Asks for a client, if it may.
+/// Posts a client's request, if allowed.
 fn begin(
     nic: &mut impl LoadsAndStores,
     now: Time,
@@ -434,7 +426,7 @@ fn begin(
     }
     let address = address_of(slot.key, wanted.at, len).map_err(Refused::For)?;
     let is_at_its_share = slot.requests >= (most / shares).max(LEAST_REQUESTS);
-    // What those who have gone asked for counts until it ends.
+    // Requests of departed programs count until they end.
     let all = programs.under_way.len() as u32;
     if is_at_its_share || all >= (most - most / shares).max(1) {
         return Err(Refused::Later);

@@ -1,44 +1,43 @@
-//! Puts of a local program into the memories of other network interfaces, whatever the machine.
+//! Puts of a local program into the memories of other NICs, on any machine.
 
 use super::memory::Memory;
 use crate::time::Time;
 
-/// Why a put was not taken.
+/// Why a put was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PutError {
-    /// As many requests as may be are outstanding, or wait for the link: later it may be taken.
+    /// The maximum of requests is outstanding or waiting for the link; it may be accepted later.
     #[error("too many requests are outstanding")]
     Full,
-    /// Nobody has that number, or no put has that length.
+    /// No processor has that number, or the length is not possible.
     #[error("there is no such put")]
     Impossible,
 }
 
-/// How a put ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PutEnd {
     /// The bytes are in the target's memory.
     Done,
-    /// It, or the answer, came damaged: the same put may succeed.
+    /// It or the answer arrived damaged: the same put may succeed.
     Damaged,
-    /// It was refused, or no answer came; then it may yet be carried out.
+    /// It was rejected, or timed out and may yet be carried out.
     Lost,
 }
 
-/// Puts that a network interface makes for a local program, beside its own traffic.
+/// Puts that a NIC makes for a local program, beside its own traffic.
 pub trait RemotePuts {
-    /// By which number others know it, if it has one.
+    /// Its processor number, if it has one.
     fn number(&self) -> Option<u16>;
 
-    /// Requests that may be outstanding at once, its own traffic's among them.
+    /// Most outstanding requests, including those of its own traffic.
     fn most_outstanding(&self) -> usize;
 
     /// Bytes of the longest put.
     fn longest_put(&self) -> usize;
 
-    /// Puts `data` at `address` of the memory of processor `to`, and answers the name that
+    /// Puts `data` at `address` of processor `to`'s memory, and returns the name that
     /// [`put_ended`](Self::put_ended) repeats. Ordered puts to one processor are carried out in the
-    /// order in which they were posted, within 64 bytes at least.
+    /// order of posting, at least within 64 bytes.
     ///
     /// # Errors
     /// See [`PutError`].
@@ -51,15 +50,15 @@ pub trait RemotePuts {
         ordered: bool,
     ) -> Result<u64, PutError>;
 
-    /// The next put that has ended.
+    /// The next ended put, and how it ended.
     fn put_ended(&mut self) -> Option<(u64, PutEnd)>;
 
-    /// Puts of others carried out here so far.
+    /// Puts of other NICs carried out here so far.
     fn puts_served(&self) -> u64;
 
-    /// The memory that others put into.
+    /// The memory that other NICs put into.
     fn own_memory(&self) -> &Memory;
 
-    /// Keeps traffic runs that start from now on out of the last `bytes` of the memories.
+    /// Keeps later traffic runs out of the last `bytes` of the memories.
     fn reserve(&mut self, bytes: u64);
 }

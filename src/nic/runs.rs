@@ -1,4 +1,4 @@
-//! The traffic runs of a network interface, as their source.
+//! The traffic runs of a NIC, as their source.
 
 use std::collections::VecDeque;
 
@@ -9,16 +9,16 @@ use super::traffic_spec::{SpecError, TrafficSpec};
 use super::{Answered, Issuer, RunRequest};
 use crate::time::{Duration, Time};
 
-/// Reports of earlier runs that are kept; the oldest goes.
+/// Reports of earlier runs that are kept; the oldest is discarded.
 const KEPT_RUNS: usize = 16;
 
-/// The run that is going on, and what came of those before it.
+/// The current run, and reports of earlier ones.
 #[derive(Debug, Default)]
 pub struct Runs {
     driver: Option<Driver>,
     /// Runs begun so far.
     begun: u32,
-    /// Bytes at the end of every memory that runs keep out of.
+    /// Bytes at the end of every memory that runs do not use.
     reserved: u64,
     finished: VecDeque<TrafficReport>,
 }
@@ -27,7 +27,7 @@ impl Runs {
     /// Starts a run; see [`Driver::new`].
     ///
     /// # Errors
-    /// See [`SpecError`]; a run that is going on is not disturbed.
+    /// See [`SpecError`]; a run in progress continues.
     pub fn start(
         &mut self,
         now: Time,
@@ -65,13 +65,13 @@ impl Runs {
         }
     }
 
-    /// Keeps runs that start from now on out of the last `bytes` of the memories.
+    /// Keeps later runs out of the last `bytes` of the memories.
     pub fn reserve(&mut self, bytes: u64) {
         self.reserved += bytes;
     }
 
-    /// Ends the issuing of the run that is going on, if any; outstanding messages are waited for.
-    /// True when it issued no more before: a caller that asks again does not want to wait.
+    /// Stops issuing for the current run, if any, but waits for outstanding messages. True if it
+    /// had already stopped: a caller that asks again does not want to wait.
     pub fn stop(&mut self) -> bool {
         let Some(driver) = self.driver.as_mut().filter(|driver| !driver.is_done()) else {
             return false;
@@ -81,9 +81,9 @@ impl Runs {
         was_draining
     }
 
-    /// What is known here of `run`, as its source and as a target; `None` (no run given): of the
-    /// run started here last, else of the one announced here last. `None` when nothing is known.
-    /// `read` answers the 64-bit word at an address of the memory.
+    /// Counts of `run` here, as its source and as a target. Without a run: of the last one started
+    /// here, else of the last one announced here. `None` if nothing is known. `read` returns the
+    /// 64-bit word at a memory address.
     pub fn report(
         &self,
         run: Option<u64>,
@@ -109,13 +109,12 @@ impl Runs {
         (is_source || is_target).then_some(report)
     }
 
-    /// What the run that is going on was told.
+    /// Specification of the current run.
     pub fn spec(&self) -> Option<&TrafficSpec> {
         self.driver.as_ref().map(Driver::spec)
     }
 
-    /// Issues what the run that is going on has to issue, and answers its number when it is done
-    /// now.
+    /// Issues messages of the current run, and returns its number if it is now done.
     #[inline]
     pub fn issue(&mut self, now: Time, nic: &mut impl Issuer) -> Option<u64> {
         let driver = self.driver.as_mut()?;
@@ -148,7 +147,7 @@ impl Runs {
         }
     }
 
-    /// When the run that is going on stops issuing by itself.
+    /// When the current run next needs to be called.
     pub fn deadline(&self) -> Option<Time> {
         self.driver.as_ref().and_then(Driver::deadline)
     }

@@ -1,26 +1,26 @@
-//! Requests that wait for their response: slots with time-outs, rest and quarantine.
+//! Requests that wait for their response: slots with timeouts, rest and quarantine.
 //!
-//! A slot serves one request at a time, and its number with the [period](super::periods) in which
-//! the request was posted is the request's name; how a packet carries the two is the machine's.
-//! Free slots are taken in the order in which they were given back, so each rests as long as it
-//! can. The slot of a request that timed out is quarantined: its response may still come, and must
-//! never complete another request. A quarantined slot serves again when its late response has come,
-//! when it is known that the request was never sent, or in a later period when no other slot is
-//! left, the one that has rested longest. Until then nothing can be asked: better late than wrong.
+//! A slot serves one request at a time. Its number and the [period](super::periods) in which the
+//! request was posted name the request; how a packet carries the two depends on the machine. Free
+//! slots are reused in the order in which they were freed, so each rests as long as it can. The
+//! slot of a request that timed out is quarantined: its response may still arrive, and must never
+//! complete another request. A quarantined slot serves again when its late response has arrived,
+//! when the request turns out never to have been sent, or, if no other slot is left, in a later
+//! period, longest-rested first. Until then no request can be posted: better late than wrong.
 //!
-//! All requests have the same time-out, so posting order is deadline order: the waiting form one
-//! doubly linked list through the slots, and expiry looks only at its front. Posting, completing
-//! and expiring are O(1) and allocate nothing.
+//! All requests have the same timeout, so posting order is deadline order: waiting requests form
+//! one doubly linked list through the slots, and expiry looks only at its front. Posting,
+//! completing and expiring are O(1) and allocate nothing.
 
 use super::periods::Periods;
 use crate::kit::Grace;
 use crate::time::{Duration, Time};
 
 const NONE: u32 = u32::MAX;
-/// Limit of the extension of time-outs after standstills, in time-outs.
+/// Limit of the extension of timeouts after standstills, in timeouts.
 const GRACE: u64 = 4;
 
-/// What is remembered of a request until its response comes.
+/// What is kept of a request until its response arrives.
 pub trait Entry: Copy {
     /// When it was posted.
     fn posted(&self) -> Time;
@@ -30,7 +30,7 @@ pub trait Entry: Copy {
 enum State {
     Free,
     Waiting,
-    /// Given up; its response may still come.
+    /// Given up; its response may still arrive.
     Quarantine,
 }
 
@@ -41,7 +41,7 @@ struct Slot<E> {
     entry: E,
     previous: u32,
     next: u32,
-    /// In which the slot served last; periods do not come round within 270 years.
+    /// Period in which the slot served last; periods do not wrap within 270 years.
     period: u32,
     state: State,
 }
@@ -88,7 +88,7 @@ impl List {
     }
 }
 
-/// The outstanding requests of one network interface, by slot.
+/// The outstanding requests of one NIC, by slot.
 #[derive(Clone, Debug)]
 pub struct Slab<E> {
     slots: Vec<Slot<E>>,
@@ -104,13 +104,12 @@ pub struct Slab<E> {
 #[derive(Clone, Copy, Debug)]
 struct Region {
     free: List,
-    /// The longest there first.
+    /// Longest quarantined first.
     quarantine: List,
 }
 
 impl<E: Entry> Slab<E> {
-    /// As many as `slots` slots, all free and filled with `idle`, from the present one of `periods`
-    /// on.
+    /// `slots` free slots, filled with `idle`, from the present period of `periods` on.
     pub fn new(slots: u32, idle: E, periods: Periods) -> Self {
         Self::in_regions(slots, idle, periods, (1, |_| 0))
     }
@@ -156,7 +155,7 @@ impl<E: Entry> Slab<E> {
         self.waiting.len
     }
 
-    /// Given-up requests whose response has not been seen.
+    /// Given-up requests without a response so far.
     #[cfg(any(test, feature = "testing"))]
     pub fn quarantined(&self) -> u32 {
         self.regions.iter().map(|r| r.quarantine.len).sum()
@@ -169,7 +168,7 @@ impl<E: Entry> Slab<E> {
         self.waiting.len + resting.sum::<u32>()
     }
 
-    /// Lets time pass: what is begun from now on is of another period.
+    /// Advances time: later requests may belong to another period.
     #[inline]
     pub fn advance(&mut self, now: Time) {
         self.periods.advance(now);
@@ -191,7 +190,7 @@ impl<E: Entry> Slab<E> {
     fn present(&self) -> u32 {
         self.periods.number() as u32
     }
-    /// When there are slots again, if none is left now.
+    /// When slots become available, if none is now.
     #[cfg(any(test, feature = "testing"))]
     pub fn opens(&self) -> Option<Time> {
         let is_full = (0..self.regions.len()).all(|region| !self.has_slot_in(region));
@@ -204,8 +203,7 @@ impl<E: Entry> Slab<E> {
         one_is_full.then(|| self.periods.ends())
     }
 
-    /// The slot of a region that has been in quarantine longest, if it was not used in the present
-    /// period.
+    /// The longest-quarantined slot of a region, if it was not used in the present period.
     #[inline]
     fn rested(&self, region: usize) -> Option<u32> {
         let index = self.regions[region].quarantine.front;
@@ -213,23 +211,23 @@ impl<E: Entry> Slab<E> {
         (slot.period != self.present()).then_some(index)
     }
 
-    /// The period in which slot `index` served last, if there is such a slot.
+    /// The period in which slot `index` served last, if that slot exists.
     #[inline]
     pub fn period(&self, index: u32) -> Option<u32> {
         self.slots.get(index as usize).map(|slot| slot.period)
     }
 
-    /// Begins a request and answers its slot and period, or `None` when no slot is left in the
+    /// Begins a request and returns its slot and period, or `None` when no slot is left in the
     /// present period.
     ///
-    /// `entry` must not have been posted earlier than any begun before.
+    /// `entry` must not have been posted before any that began earlier.
     #[inline]
     pub fn begin(&mut self, entry: E) -> Option<(u32, u32)> {
         self.begin_in(0, entry)
     }
 
     /// Like [`begin`](Self::begin), in a slot of `region`.
-    // Inlined so that the entry is stored where it stays: copying it would stall on its stores.
+    // Inlined to store the entry in its final location: a copy would stall on the entry's stores.
     #[inline(always)]
     pub fn begin_in(&mut self, region: usize, entry: E) -> Option<(u32, u32)> {
         if !self.periods.is_open() {
@@ -254,18 +252,17 @@ impl<E: Entry> Slab<E> {
         Some((index, period))
     }
 
-    /// The request of slot `index`, if one waits there.
+    /// The request waiting in slot `index`.
     #[inline]
     pub fn get(&self, index: u32) -> Option<&E> {
         let slot = self.slots.get(index as usize)?;
         (slot.state == State::Waiting).then_some(&slot.entry)
     }
 
-    /// Ends the request of slot `index`, since its response has come, and answers what was
-    /// remembered of it.
+    /// Ends the request of slot `index`, whose response has arrived, and returns its entry.
     ///
     /// # Panics
-    /// If none waits there.
+    /// If no request waits there.
     #[inline]
     pub fn finish(&mut self, index: u32) -> E {
         let entry = self.leave(index, State::Free);
@@ -274,11 +271,10 @@ impl<E: Entry> Slab<E> {
         entry
     }
 
-    /// Ends the request of slot `index`, whose response may still come, and answers what was
-    /// remembered of it.
+    /// Ends the request of slot `index`, whose response may still arrive, and returns its entry.
     ///
     /// # Panics
-    /// If none waits there.
+    /// If no request waits there.
     pub fn give_up(&mut self, index: u32) -> E {
         let entry = self.leave(index, State::Quarantine);
         let region = &mut self.regions[(self.region_of)(index)];
@@ -296,8 +292,8 @@ impl<E: Entry> Slab<E> {
         entry
     }
 
-    /// Notes that nothing more will come for slot `index`: its late response is here, or it was
-    /// never sent. True when it was in quarantine, which it leaves.
+    /// Records that nothing more will arrive for slot `index`: its late response is here, or it was
+    /// never sent. True if that ends its quarantine.
     pub fn release(&mut self, index: u32) -> bool {
         let slot = self.slots.get_mut(index as usize);
         let Some(slot) = slot.filter(|slot| slot.state == State::Quarantine) else {
@@ -317,27 +313,27 @@ impl<E: Entry> Slab<E> {
         Some(slot.entry.posted())
     }
 
-    /// The process stood still for `span` until `now`. Targets that had been asked by then may have
-    /// stood still too, and may go on later.
+    /// The process stood still for `span` until `now`. Targets of earlier requests may have stood
+    /// still too, and may resume later.
     pub fn stood_still(&mut self, now: Time, span: Duration, timeout: Duration) {
         self.grace.stood_still(now, span, timeout.times(GRACE));
         self.periods.stood_still(now, span);
     }
 
-    /// When the request that has waited longest times out, and when it was posted.
+    /// When the longest-waiting request times out, and when it was posted.
     #[inline]
     pub fn times_out(&self, timeout: Duration) -> Option<(Time, Time)> {
         let posted = self.oldest()?;
         Some((posted + timeout + self.grace.of(posted), posted))
     }
 
-    /// When the next request has waited for `timeout`, or when there are slots again.
+    /// When the next request has waited for `timeout`, or when slots become available again.
     pub fn next_deadline(&self, timeout: Duration) -> Option<Time> {
         let timed_out = self.times_out(timeout).map(|(at, _)| at);
         [timed_out, self.all_open()].into_iter().flatten().min()
     }
 
-    /// Times out the longest-waiting request if it was posted at `limit` or before.
+    /// Times out the longest-waiting request if it was posted at or before `limit`.
     #[inline]
     pub fn expire(&mut self, limit: Time) -> Option<(u32, E)> {
         let index = self.waiting.front;

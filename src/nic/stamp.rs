@@ -1,24 +1,24 @@
-//! Payload stamps: what a traffic run writes, so that its target can tell what arrived.
+//! Payload stamps: what a traffic run writes, so that its target can identify what arrived.
 //!
-//! The first eight bytes of a message are one little-endian word that says by itself what it is:
-//! from the lowest bit on its sequence number among the messages of this run from this source to
-//! this address (28 bits), the tag of its run (18 bits: a hash of run and incarnation of the
-//! source) and a check over tag, source, target, address and sequence number (18 bits). Bytes 8 to
-//! 63 are drawn from that word, so that all of them are verified. So a whole message of *any* other
-//! run, however long ago, is told from a damaged one without that anybody remembers that run; one
-//! damaged word in 2^18 is mistaken for such a one.
+//! The first eight bytes of a message are one self-describing little-endian word: from the lowest
+//! bit, its sequence number among the messages of this run from this source to this address (28
+//! bits), the tag of its run (18 bits: a hash of run and incarnation of the source) and a check
+//! over tag, source, target, address and sequence number (18 bits). Bytes 8 to 63 are derived from
+//! that word, so that all of them are verified. This distinguishes a whole message of *any* other
+//! run, however old, from a damaged one without remembering that run; one damaged word in 2^18 is
+//! mistaken for one.
 //!
-//! 2^28 numbers to one address, 64 addresses to a target: 17 thousand million messages pass before
-//! a number comes again, half an hour at ten million messages per second.
+//! With 2^28 numbers per address and 64 addresses per target, a number recurs after 17 billion
+//! messages: half an hour at ten million messages per second.
 //!
-//! A message shorter than eight bytes carries the word folded down to its length by multiplication:
-//! its target, who knows which number must come next, computes the same and compares. With one
-//! byte, one wrong message in 256 goes unseen, and below four bytes the messages that come after a
-//! loss, or late from an earlier run, may be taken for another kind of damage than they are.
+//! A message shorter than eight bytes carries the word folded to its length by multiplication: its
+//! target, which knows the next number, computes the same and compares. With one byte, one wrong
+//! message in 256 goes unnoticed; below four bytes, messages that follow a loss, or late ones of an
+//! earlier run, may be reported as another kind of damage.
 //!
 //! Gets read a [pattern](read_words) that depends on the address alone, the same for every run and
-//! source, so that runs over the same memory agree. No byte of it is zero: memory that nobody has
-//! written is told from it, however short the get.
+//! source, so that runs over the same memory agree. None of its bytes is zero, which distinguishes
+//! it from unwritten memory however short the get.
 
 use super::traffic_spec::MAX_SIZE;
 use crate::rng::mix;
@@ -26,20 +26,20 @@ use crate::rng::mix;
 const ADDRESS_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 const SEQUENCE_FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// Of a word: the bits of the sequence number, and those of the tag above them.
+/// Of a word: the bits of the sequence number, and of the tag above them.
 const SEQUENCE_BITS: u32 = 28;
 const TAG_BITS: u32 = 18;
 const SEQUENCE_MASK: u64 = (1 << SEQUENCE_BITS) - 1;
 const TAG_MASK: u64 = ((1 << TAG_BITS) - 1) << SEQUENCE_BITS;
 const CHECK_MASK: u64 = !(SEQUENCE_MASK | TAG_MASK);
-/// What the bytes after the word are drawn with.
+/// Generates the bytes after the word.
 const TAIL: u64 = 0x6a09_e667_f3bc_c909;
-/// What the pattern of memory that is read is drawn with.
+/// Generates the pattern of memory to read.
 const PATTERN: u64 = mix(0x5041_5454_4552_4e00);
 /// One bit of every byte.
 const ODD: u64 = 0x0101_0101_0101_0101;
 
-/// The words that memory at `address`, a multiple of 64, holds to be read.
+/// The words that gets read at `address`, a multiple of 64.
 #[inline]
 fn words_at(address: u64) -> impl Iterator<Item = [u8; 8]> {
     let first = PATTERN ^ address.wrapping_mul(ADDRESS_FACTOR);
@@ -48,8 +48,7 @@ fn words_at(address: u64) -> impl Iterator<Item = [u8; 8]> {
     words.map(|word| (word | ODD).to_le_bytes())
 }
 
-/// Fills the first `len` of `out` with what memory at `address`, a multiple of 64, holds to be
-/// read.
+/// Fills the first `len` of `out` with what gets read at `address`, a multiple of 64.
 #[inline]
 pub(crate) fn read_words(address: u64, out: &mut [u8; LINE], len: usize) {
     let places = out[..len.next_multiple_of(8)].as_chunks_mut::<8>().0;
@@ -58,7 +57,7 @@ pub(crate) fn read_words(address: u64, out: &mut [u8; LINE], len: usize) {
     }
 }
 
-/// What memory at `address`, a multiple of 64, holds to be read.
+/// What gets read at `address`, a multiple of 64.
 #[inline]
 pub fn read_line(address: u64) -> [u8; LINE] {
     let mut line = [0; LINE];
@@ -66,19 +65,19 @@ pub fn read_line(address: u64) -> [u8; LINE] {
     line
 }
 
-/// What a get has found, the worst last.
+/// What a get found, worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Found {
-    /// What it was to find.
+    /// The expected bytes.
     Whole,
-    /// Zeros, wholly or in whole lines: memory as it is before anybody has written.
+    /// Zeros, entirely or in whole lines: unwritten memory.
     Blank,
     /// Anything else.
     Wrong,
 }
 
 impl Found {
-    /// What `data`, read at `address`, a multiple of 64, are; no more than a line of them.
+    /// Classifies `data`, at most a line, read at `address`, a multiple of 64.
     #[inline]
     pub(crate) fn of(address: u64, data: &[u8]) -> Self {
         // Word by word: a wider load over recent 8-byte stores stalls.
@@ -107,16 +106,16 @@ impl Found {
 /// Makes and checks the stamps of one run between one source and one target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
-    /// Of source and target.
+    /// Hash of source and target.
     pair: u64,
-    /// Where it stands in a word.
+    /// Shifted to its position in a word.
     tag: u64,
-    /// Of both.
+    /// Hash of both.
     base: u64,
 }
 
 impl Stamp {
-    /// The stamps of a run; `nonce` keeps incarnations of the source apart.
+    /// The stamps of a run; `nonce` distinguishes incarnations of the source.
     pub(crate) const fn of_run(run: u64, nonce: u32, source: u32, target: u32) -> Self {
         let pair = mix((source as u64) << 32 | target as u64);
         let hash = mix(mix(run) ^ nonce as u64);
@@ -137,15 +136,15 @@ impl Stamp {
         mix(self.base ^ at ^ number.rotate_left(32)) & CHECK_MASK | self.tag | sequence
     }
 
-    /// What the word at `address` counts from in an atomic run: its low half is zero, its high half
-    /// says whose it is. Its highest bit is set, so that no count from it passes for one from zero.
+    /// Start value of the word at `address` in an atomic run: the low half is zero, the high half
+    /// identifies the run. The top bit is set, so that no count from it passes for one from zero.
     #[inline]
     pub(crate) const fn first_count(self, address: u64) -> u64 {
         let at = address.wrapping_mul(ADDRESS_FACTOR);
         mix(self.base ^ at) & !0xffff_ffff | 1 << 63
     }
 
-    /// Fills the first `len` of `out` with what message `sequence` to `address` carries.
+    /// Fills the first `len` of `out` with the payload of message `sequence` to `address`.
     #[inline]
     pub(crate) fn fill(
         self,
@@ -168,8 +167,8 @@ impl Stamp {
         }
     }
 
-    /// The sequence number that an unfolded stamp claims to have: of all with those bits, the one
-    /// nearest to `next`.
+    /// The sequence number that an unfolded stamp claims: of all with those bits, the one nearest
+    /// to `next`.
     pub(crate) fn claimed_number(next: u32, data: &[u8]) -> Option<u32> {
         let word = u64::from_le_bytes(*data.first_chunk()?);
         let unused = u32::BITS - SEQUENCE_BITS;
@@ -178,7 +177,7 @@ impl Stamp {
     }
 
     /// Whether `data` is a whole message to `address`, from this source to this target, but of
-    /// another run. Of data shorter than a word nobody can say.
+    /// another run. False for data shorter than a word, which do not tell.
     #[cold]
     pub(crate) fn is_of_another_run(self, address: u64, data: &[u8]) -> bool {
         let Some(word) = data.first_chunk() else {
@@ -189,13 +188,13 @@ impl Stamp {
         other.tag != self.tag && other.matches(address, word as u32, data)
     }
 
-    /// Whether `data` is a whole message of this run to `address`, with whatever number.
+    /// Whether `data` is a whole message of this run to `address`, with any number.
     #[cold]
     pub(crate) fn is_of_any_number(self, address: u64, data: &[u8]) -> bool {
         Self::claimed_number(0, data).is_some_and(|number| self.matches(address, number, data))
     }
 
-    /// What block `sequence` to `address` carries, line by line.
+    /// The payload of block `sequence` to `address`, line by line.
     pub fn lines(self, address: u64, sequence: u32) -> Lines {
         Lines {
             stamp: self,
@@ -204,10 +203,10 @@ impl Stamp {
         }
     }
 
-    /// Whether `data` is what message `sequence` to `address` carries.
+    /// Whether `data` is the payload of message `sequence` to `address`.
     #[inline]
     pub(crate) fn matches(self, address: u64, sequence: u32, data: &[u8]) -> bool {
-        // The shortest stamp that is whole, and the commonest: no more than a word.
+        // The shortest unfolded stamp, and the commonest: a single word.
         if let Some((word, [])) = data.split_first_chunk() {
             return u64::from_le_bytes(*word) == self.word(address, sequence);
         }
@@ -221,7 +220,7 @@ impl Stamp {
 #[derive(Clone, Debug)]
 pub struct Lines {
     stamp: Stamp,
-    /// Of the next line.
+    /// Address of the next line.
     address: u64,
     sequence: u32,
 }
@@ -230,7 +229,6 @@ pub struct Lines {
 pub const LINE: usize = 64;
 
 impl Lines {
-    /// The next line.
     #[inline]
     pub fn next_line(&mut self) -> [u8; LINE] {
         let mut line = [0; LINE];
@@ -289,7 +287,7 @@ mod tests {
         assert!(!STAMP.matches(64, 6, &good));
     }
 
-    /// The first 46 bits were zeros: gets of up to five bytes found nothing wrong anywhere.
+    /// Once the first 46 bits were zeros: gets of up to five bytes found nothing wrong anywhere.
     #[test]
     fn what_is_read_is_told_from_zeros_and_from_other_addresses_at_every_size() {
         for len in 1..=LINE {
@@ -297,7 +295,7 @@ mod tests {
                 let line = read_line(0x1240 + 64 * n);
                 Found::of(0x1240, &line[..len]) != Found::Wrong
             });
-            // Seven bits of a byte are drawn.
+            // Seven bits of a byte are random.
             let allowed = [40, 2][usize::from(len > 1)];
             assert!(wrong.count() <= allowed, "{len} bytes");
             for address in (0..1 << 16).step_by(64) {

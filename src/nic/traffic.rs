@@ -17,17 +17,17 @@ use super::turns::Turn;
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
-/// Who and where the source is.
+/// Describes the source.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
     /// Its number in the specification of the run.
     pub processor: u16,
-    /// Of its memory, and of its targets'.
+    /// Size of its memory and of its targets'.
     pub memory_bytes: u64,
-    /// Differs from every other incarnation's.
+    /// Differs from that of every other incarnation.
     pub nonce: u32,
     pub abilities: Abilities,
-    /// After which its requests are given up.
+    /// Time after which its requests are given up.
     pub timeout: Duration,
 }
 
@@ -36,37 +36,37 @@ pub struct Source {
 pub(crate) struct Driver {
     spec: TrafficSpec,
     layout: Layout,
-    /// Of blocks: addresses of all targets that blocks can still go to.
+    /// For blocks: addresses of all targets that still accept blocks.
     usable: usize,
     announcement: Announcement,
     targets: Vec<Target>,
     choice: Choice,
     rng: Rng,
-    /// Index of the target to use next, where they are used in turn.
+    /// Index of the next target, where targets are used in turn.
     turn: usize,
-    /// When messages are due, once they are, in a run with a rate.
+    /// When messages are due, in a run with a rate, once it has begun.
     pace: Option<Pace>,
-    /// This source's own number.
+    /// This source's number.
     own: u16,
-    /// Targets that the run is to be announced to.
+    /// Targets to announce the run to.
     to_announce: VecDeque<u32>,
-    /// Targets that it has been announced to, and is to be once more: now, and when.
+    /// Announced targets to repeat it to: now, and when.
     to_repeat: VecDeque<u32>,
     repeats: BTreeSet<(Time, u32)>,
     /// The first interval of the quick repetitions, and that of the others.
     intervals: [Duration; 2],
-    /// The longest that an announcement took to be answered.
+    /// The longest time that an announcement took to be answered.
     slowest_answer: Option<Duration>,
-    /// Targets to be asked whether they still know of the run.
+    /// Targets to ask whether they still know the run.
     to_ask: VecDeque<u32>,
-    /// Tells the runs of this network interface apart.
+    /// Distinguishes the runs of this NIC.
     serial: u32,
     phase: RunPhase,
     started: Time,
     ends: Option<Time>,
     /// When the last message was issued.
     last_offer: Time,
-    /// When nothing more was issued.
+    /// When issuing ended.
     ended: Option<Time>,
     last_acknowledgement: Time,
     last_answer: Time,
@@ -77,7 +77,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// Prepares `spec` at `source`. `identity` is the number under which a processor's checker
+    /// Prepares `spec` at `source`. `identity` maps a processor to the number by which its checker
     /// knows it.
     ///
     /// # Errors
@@ -153,12 +153,11 @@ impl Driver {
         })
     }
 
-    /// Lets this be run number `serial` of its network interface.
+    /// Makes this run number `serial` of its NIC.
     pub(crate) fn with_serial(self, serial: u32) -> Self {
         Self { serial, ..self }
     }
 
-    /// What the run was told.
     pub(crate) fn spec(&self) -> &TrafficSpec {
         &self.spec
     }
@@ -171,7 +170,7 @@ impl Driver {
         self.phase == RunPhase::Done
     }
 
-    /// When the run announces itself again, issues its next message, or stops issuing, by itself.
+    /// When the run next repeats an announcement, issues a message or stops issuing.
     pub(crate) fn deadline(&self) -> Option<Time> {
         match self.phase {
             RunPhase::Opening => self.repeats.first().map(|&(at, _)| at),
@@ -191,16 +190,15 @@ impl Driver {
         self.ends = self.ends.map(earlier);
     }
 
-    /// Issues nothing more; what is outstanding is waited for.
+    /// Stops issuing, but waits for outstanding messages.
     pub(crate) fn stop(&mut self) {
         if self.phase > RunPhase::Draining {
             self.phase = RunPhase::Draining;
         }
     }
 
-    /// Counts of the source.
     pub(crate) fn report(&self) -> TrafficReport {
-        // That nothing could be issued because nothing was answered belongs to the offer.
+        // Time in which nothing could be issued because nothing was answered is part of the offer.
         let offered = self.ended.unwrap_or(self.last_offer);
         let active = offered.max(self.last_acknowledgement);
         let after = |ended: Time| self.latency.span(ended, self.last_answer.max(ended));
@@ -216,13 +214,13 @@ impl Driver {
             outstanding: u64::from(self.outstanding),
             not_offered: self.pace.as_ref().map_or(0, Pace::dropped),
             latency: self.latency.counts(),
-            // As long as nobody has been asked.
+            // Until the targets have been asked.
             unwritten: self.counts.unwritten + self.targets.iter().map(|t| t.blank).sum::<u64>(),
             ..self.counts.clone()
         }
     }
 
-    /// Issues what the phase, the window and the links allow. True when the run is done now.
+    /// Issues what the phase, the window and the links allow. True if the run is now done.
     pub(crate) fn issue(&mut self, now: Time, nic: &mut impl Issuer) -> bool {
         if self.phase == RunPhase::Opening {
             self.announce(now, nic);
@@ -241,13 +239,12 @@ impl Driver {
         false
     }
 
-    /// Remembers when the offer ended: at its own end, although this node may have stood still
-    /// beyond it.
+    /// Records when the offer ended: at its planned end, even if this node stood still beyond it.
     fn end_offer(&mut self, now: Time) {
         if self.ended.is_none() {
             let planned = self.ends.map_or(now, |end| end.min(now));
             self.ended = Some(planned.max(self.last_offer));
-            // A source that has sent all that it was to owes nothing.
+            // A source that has sent its full count owes nothing.
             let is_short = self.spec.count == 0 || self.sent < self.spec.count;
             if let Some(pace) = self.pace.as_mut().filter(|_| is_short) {
                 pace.end(planned);
@@ -255,7 +252,7 @@ impl Driver {
         }
     }
 
-    /// Every target has answered or been given up: begins the messages.
+    /// Every target has answered or been given up: begin the messages.
     fn open(&mut self, now: Time) {
         if let Choice::Hot { hot, .. } = &mut self.choice {
             *hot = self.targets[..*hot]
@@ -360,7 +357,7 @@ impl Driver {
         }
     }
 
-    /// The next target, by index, and which of its addresses, if one can be sent to now.
+    /// The index of the next target and which of its addresses, if one can be sent to now.
     #[inline]
     fn next(&mut self, nic: &impl Issuer) -> Option<(usize, u16)> {
         let index = self.choose();
@@ -371,7 +368,7 @@ impl Driver {
         Some((index, turn))
     }
 
-    /// The index of the next target that messages can still go to.
+    /// The index of the next target that still accepts messages.
     #[inline]
     fn choose(&mut self) -> usize {
         let all = self.targets.len();
@@ -379,13 +376,13 @@ impl Driver {
         if self.targets[index].is_usable() {
             return index;
         }
-        // The others take its share: nothing that is still to come would let the run go on with it.
+        // Others take its share: nothing yet to come would let the run continue with it.
         let others = (1..all).map(|n| (index + n) % all);
         let mut usable = others.filter(|&other| self.targets[other].is_usable());
         usable.next().unwrap_or(index)
     }
 
-    /// Accounts for the answer to a message to target `index`, which was posted at `posted`.
+    /// Accounts for the answer to a message to target `index`, posted at `posted`.
     #[inline]
     pub(crate) fn message_answered(
         &mut self,
@@ -417,8 +414,8 @@ impl Driver {
         self.latency.record_span(posted, now);
     }
 
-    /// Lets blocks go to an address again. Where one may still be on its way, none follows, unless
-    /// that does no harm: it would be overwritten.
+    /// Reopens an address for blocks. If a block may still be in flight, no other follows, unless
+    /// overwriting it does no harm.
     fn release(&mut self, index: u32, address: u64, answered: &Answered<'_>) {
         if !self.spec.is_block() {
             return;
@@ -446,13 +443,13 @@ impl Driver {
         }
     }
 
-    /// Accounts for what an addition found: each value that the word has had is found once.
+    /// Accounts for what an addition found: each value of the word must be found once.
     fn fetched(&mut self, index: u32, address: u64, found: u64) {
         let target = &mut self.targets[index as usize];
         let place = (address - self.announcement.base) / self.layout.stride;
         let first = target.stamp.first_count(address);
         let issued = target.sequences[place as usize];
-        // Half of all numbers are ahead of any other, so that the number of those issued may wrap.
+        // Half of all numbers are ahead of any other, so the number of those issued may wrap.
         let is_possible = |count: u64| {
             let left = issued.wrapping_sub(count as u32).wrapping_sub(1);
             count <= MOST_ADDITIONS && left < 1 << 31
@@ -469,7 +466,7 @@ impl Driver {
         }
     }
 
-    /// When all else is over: asks those whose answers were zeros whether they still know of the
+    /// When all else is done: asks targets whose answers were zeros whether they still know the
     /// run.
     fn ask(&mut self, nic: &mut impl Issuer) {
         if self.outstanding == 0 && self.to_ask.is_empty() {
@@ -491,9 +488,9 @@ impl Driver {
         }
     }
 
-    /// Accounts for the answer of target `index`, whose answers before were zeros. Who still knows
-    /// of the run has had its memory all the time: the zeros are wrong. Who does not was started
-    /// again; who does not answer cannot be blamed.
+    /// Accounts for the answer of target `index`, whose earlier answers were zeros. A target that
+    /// still knows the run has kept its memory: the zeros are wrong. One that does not was
+    /// restarted, and one that does not answer cannot be blamed.
     pub(crate) fn question_answered(&mut self, index: u32, answered: Answered<'_>) {
         self.outstanding -= 1;
         let target = &mut self.targets[index as usize];

@@ -1,23 +1,23 @@
-//! How a run is announced to its targets before its first message.
+//! Announces a run to its targets before its first message.
 
 use super::{Answered, Driver, Issuer, Message, Purpose, RunPhase, RunRequest, State, Target};
 use crate::time::{Duration, Time};
 
-/// Evenly spread announcements of a run to a target within the time-out of the first, besides the
-/// quick repetitions: a lost one does no harm, and a target that none reaches is known when one
-/// request has timed out.
+/// Evenly spread announcements of a run to a target within the timeout of the first, besides the
+/// quick repetitions: a lost one does no harm, and a target that none reaches is known as soon as
+/// one request has timed out.
 pub(super) const ATTEMPTS: u8 = 3;
 /// Quick repetitions after the first announcement. While a run opens the network is otherwise idle,
-/// so that a fault which affects the next packet (a bit error in a buffer, say) always hits an
-/// announcement; a path has about as many buffers. The first comes a `QUICK_PART`th of the time-out
-/// later; until a target has answered, each comes twice as long after the one before, up to
-/// `MOST_PARTS` times the first interval, then none earlier than twice the slowest answer so far.
-/// Otherwise a paced network, where an answer takes longer, would be full of repetitions.
+/// so a fault that affects the next packet (a bit error in a buffer, say) always hits an
+/// announcement; a path has about as many buffers. The first follows a `QUICK_PART`th of the
+/// timeout later; until a target has answered, intervals double up to `MOST_PARTS` times the first,
+/// and then are at least twice the slowest answer so far. Otherwise repetitions would fill a paced
+/// network, where answers take longer.
 pub(super) const QUICK: u8 = 8;
 const MOST_PARTS: u64 = 8;
 pub(super) const QUICK_PART: u64 = 512;
 pub(super) const QUICK_LEAST: Duration = Duration::from_ms(1);
-/// Times that an announcement which was damaged on its way is said again at once.
+/// Times that an announcement damaged in flight is resent at once.
 pub(super) const REPEATS: u8 = 8;
 
 impl Driver {
@@ -34,7 +34,7 @@ impl Driver {
             }
         }
         let data = self.announcement.emit(Purpose::Begin);
-        // These are not waited for, so that the window does not hold them up.
+        // Nothing waits for these, so the window does not hold them up.
         while let Some(&index) = self.to_repeat.front() {
             let request = RunRequest::Repetition {
                 index: u16::try_from(index).expect("targets are different processors"),
@@ -69,7 +69,7 @@ impl Driver {
         }
     }
 
-    /// The run has been announced to target `index`, and will be again if it may.
+    /// The run was announced to target `index`; schedules the next repetition, if any.
     fn announced(&mut self, now: Time, index: u32) {
         let [quick, even] = self.intervals;
         let longer = |times: u64| Duration::from_ps(quick.as_ps() * times);
@@ -86,13 +86,13 @@ impl Driver {
         }
     }
 
-    /// Before this time has passed a target is not taken for one that does not answer.
+    /// Least time to wait for a target's answer before announcing again.
     fn answers_come_within(&self) -> Duration {
         let slowest = self.slowest_answer.unwrap_or(Duration::ZERO);
         Duration::from_ps(2 * slowest.as_ps()).min(self.intervals[1])
     }
 
-    /// Accounts for the answer to an announcement that run `serial` repeated, if that is this run.
+    /// Accounts for the answer to a repeated announcement of run `serial`, if that is this run.
     pub(crate) fn repetition_answered(
         &mut self,
         (index, serial): (u16, u32),
@@ -104,8 +104,8 @@ impl Driver {
         }
     }
 
-    /// Accounts for the answer, after the time given, to an announcement to target `index`;
-    /// `again`: to one that was repeated.
+    /// Accounts for the answer, after the given time, to an announcement to target `index`;
+    /// `again`: to a repetition.
     pub(crate) fn announcement_answered(
         &mut self,
         (index, again): (u32, bool),
@@ -117,7 +117,7 @@ impl Driver {
             self.slowest_answer = self.slowest_answer.max(Some(after));
         }
         if self.phase != RunPhase::Opening {
-            // What is to be done about this target has been decided, or nothing is any more.
+            // This target is already decided, or nothing matters any more.
             return;
         }
         let target = &mut self.targets[index as usize];
@@ -133,7 +133,7 @@ impl Driver {
                 }
             }
             (_, Answered::Refused) => State::Refused,
-            // It is the time-out of the first that counts.
+            // Only the timeout of the first announcement counts.
             (state, Answered::Unknown) if again => state,
             (State::Refused, _) => State::Refused,
             _ => State::Unreachable,

@@ -3,7 +3,7 @@ use crate::nic::traffic_issuer::Block;
 use crate::nic::traffic_pattern::TrafficPattern;
 use crate::nic::traffic_spec::tests::FULL;
 
-/// Takes everything at once, and remembers what; nothing while it is closed.
+/// Accepts and records every request; none while closed.
 #[derive(Default)]
 struct Taken(VecDeque<(u16, RunRequest, u64)>, bool);
 
@@ -32,8 +32,8 @@ impl Issuer for Taken {
     }
 }
 
-/// Two targets with one address each, of which the first never answers: the run goes on with the
-/// second. It stood still for ever where the first was next.
+/// Two targets with one address each, of which the first never answers: the run continues with the
+/// second. It once stalled for ever when the first was next.
 #[test]
 fn a_target_all_of_whose_addresses_are_given_up_does_not_hold_up_the_others() {
     let now = Time::ZERO;
@@ -81,8 +81,8 @@ fn a_target_all_of_whose_addresses_are_given_up_does_not_hold_up_the_others() {
     }
 }
 
-/// Blocks of which nothing is known go on to the same addresses: a run of them to a target that was
-/// away for a while ended.
+/// Blocks follow those of unknown fate to the same addresses. Once a run of them ended when its
+/// target was away for a while.
 #[test]
 fn blocks_follow_those_of_which_nothing_is_known() {
     use Operation::{Get, Put};
@@ -122,7 +122,7 @@ fn blocks_follow_those_of_which_nothing_is_known() {
 
 const TIMEOUT: Duration = Duration::from_ms(90);
 
-/// A run towards `destinations` in turn.
+/// A run that sends to `destinations` in turn.
 fn run_to(destinations: &[u16]) -> TrafficSpec {
     let destinations = destinations.to_vec();
     TrafficSpec {
@@ -131,7 +131,7 @@ fn run_to(destinations: &[u16]) -> TrafficSpec {
     }
 }
 
-/// A driver of `spec`, and what takes its requests.
+/// A driver of `spec`, and the issuer that records its requests.
 fn driven(spec: TrafficSpec) -> (Driver, Taken) {
     (driver(spec, Time::ZERO), Taken::default())
 }
@@ -140,7 +140,7 @@ fn ms(ms: u64) -> Time {
     Time::ZERO + Duration::from_ms(ms)
 }
 
-/// Answers all messages that are out, which were sent at `sent`.
+/// Answers all outstanding messages, sent at `sent`.
 fn answer(driver: &mut Driver, taken: &mut Taken, now: Time, sent: Time, answered: Answered<'_>) {
     for (_, request, address) in core::mem::take(&mut taken.0) {
         let RunRequest::Message(index) = request else {
@@ -150,7 +150,7 @@ fn answer(driver: &mut Driver, taken: &mut Taken, now: Time, sent: Time, answere
     }
 }
 
-/// Lets `driver` announce its run, with the answer that target `index` knows of it.
+/// Lets `driver` announce its run; the targets in `indices` accept it.
 fn open(driver: &mut Driver, taken: &mut Taken, indices: core::ops::Range<u16>) {
     driver.issue(Time::ZERO, taken);
     taken.0.clear();
@@ -171,7 +171,7 @@ fn driver(spec: TrafficSpec, now: Time) -> Driver {
     driver.expect("a legal run")
 }
 
-/// Three time-outs one after the other were waited for.
+/// Three successive timeouts were awaited once.
 #[test]
 fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
     let spec = TrafficSpec {
@@ -191,7 +191,7 @@ fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
             if processor == 7 {
                 announced.push(ms);
             } else if !answered {
-                // The second of the first target's is lost as well.
+                // Drop the first target's second one too.
                 driver.announcement_answered((1, false), Duration::ZERO, Answered::Written);
                 answered = true;
             }
@@ -205,7 +205,7 @@ fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
     let report = driver.report();
     assert_eq!((report.unreachable, report.unreached), (1, vec![7]));
     assert_eq!((report.phase, report.sent), (RunPhase::Draining, 4));
-    // What comes of the repetitions later changes nothing, and is not waited for.
+    // Later answers to the repetitions change nothing, and nothing waits for them.
     driver.announcement_answered((0, true), Duration::ZERO, Answered::Unknown);
     while let Some((processor, request, address)) = taken.0.pop_front() {
         let RunRequest::Message(index) = request else {
@@ -220,7 +220,7 @@ fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
     assert_eq!(driver.report().outstanding, 0);
 }
 
-/// A run may end while its repetitions are out, and another begin.
+/// A run may end while its repetitions are in flight, and another begin.
 #[test]
 fn a_repetition_counts_for_its_own_run_only() {
     let (mut driver, mut taken) = driven(run_to(&[7, 2]));
@@ -232,7 +232,7 @@ fn a_repetition_counts_for_its_own_run_only() {
     assert!(!matches!(driver.targets[1].state, State::Unknown { .. }));
 }
 
-/// A repetition that gets through where the first was lost is as good; its time-out says nothing.
+/// A repetition that arrives after the first was lost is as good; its timeout means nothing.
 #[test]
 fn a_repetition_may_reach_who_the_first_did_not() {
     let spec = TrafficSpec {
@@ -263,8 +263,7 @@ fn an_announcement_that_is_damaged_is_said_again_at_once_but_not_for_ever() {
     assert_eq!(driver.report().unreached, [7]);
 }
 
-/// The rate was divided by the wait for time-outs as well: 10 s of it after a fault, of a run of 2
-/// s.
+/// The rate once included the wait for timeouts: 10 s after a fault, for a run of 2 s.
 #[test]
 fn the_wait_for_time_outs_is_no_part_of_the_rate() {
     let second = Duration::from_ms(1_000);
@@ -278,7 +277,7 @@ fn the_wait_for_time_outs_is_no_part_of_the_rate() {
         let (mut driver, mut taken) = driven(spec);
         open(&mut driver, &mut taken, 0..1);
         driver.issue(Time::ZERO, &mut taken);
-        // A second later a hundred are answered; those that follow never are.
+        // A second later a hundred are answered; later ones never are.
         let (begin, at) = (Time::ZERO, Time::ZERO + second);
         answer(&mut driver, &mut taken, at, begin, Answered::Written);
         driver.issue(Time::ZERO + second, &mut taken);
@@ -294,8 +293,8 @@ fn the_wait_for_time_outs_is_no_part_of_the_rate() {
     }
 }
 
-/// Announcements that `driver` makes from `from` to `to` ms, with nobody answering: to whom, when,
-/// and whether it is a repetition.
+/// Announcements by `driver` between `from` and `to` ms, with nobody answering: target, time, and
+/// whether it is a repetition.
 fn announced(
     driver: &mut Driver,
     taken: &mut Taken,
@@ -312,21 +311,21 @@ fn announced(
     all
 }
 
-/// Times in ms at which a run is announced to a silent target, the first at `from`.
+/// Times in ms of announcements to a silent target, the first at `from`.
 fn attempts(from: u64) -> Vec<u64> {
     let quick = [0, 1, 3, 7, 15, 23, 31, 39, 47];
     let after = quick.into_iter().chain([77, 107]);
     after.map(|ms| from + ms).collect()
 }
 
-/// Announcements to a processor at these times, the first of them not a repetition.
+/// Announcements to a processor at these times, all but the first repetitions.
 fn to(processor: u16, at: &[u64]) -> Vec<(u16, u64, bool)> {
     let each = at.iter().enumerate();
     each.map(|(n, &ms)| (processor, ms, n > 0)).collect()
 }
 
 /// On an otherwise idle network, announcements hit every fault that affected the next packet, and
-/// three of them within a time-out were not enough.
+/// three of them within a timeout were too few.
 #[test]
 fn a_run_opens_although_its_first_announcements_are_lost() {
     for lost in [1, 3, u64::from(QUICK)] {
@@ -345,21 +344,21 @@ fn a_run_opens_although_its_first_announcements_are_lost() {
     }
 }
 
-/// In a paced lab every announcement was repeated eight times before an answer could have come, and
-/// there were more of them than messages.
+/// In a paced lab every announcement was repeated eight times before an answer could arrive, so
+/// that they outnumbered messages.
 #[test]
 fn nothing_is_repeated_before_an_answer_can_have_come() {
     let (mut driver, mut taken) = driven(run_to(&[7, 8]));
     let all = announced(&mut driver, &mut taken, 0..5);
     assert_eq!(all.len(), 6, "0, 1 and 3 ms, to both");
-    // The repetition of 1 ms was answered after 4 ms: the next is not due at 7 but at 3 + 8 ms.
+    // The repetition of 1 ms was answered after 4 ms: the next is due at 3 + 8 ms, not at 7.
     driver.announcement_answered((0, true), Duration::from_ms(4), Answered::Written);
     let all = announced(&mut driver, &mut taken, 5..27);
     assert_eq!(all, [(8, 11, true), (8, 19, true)]);
 }
 
-/// A network interface that was just started again cannot send at once. The repetitions were
-/// counted from the beginning of the run, and those that could not go were gone.
+/// A restarted NIC cannot send at once. Repetitions once counted from the start of the run, and
+/// those that could not be sent were lost.
 #[test]
 fn repetitions_are_counted_from_the_first_that_has_gone() {
     let spec = run_to(&[7]);
@@ -372,7 +371,7 @@ fn repetitions_are_counted_from_the_first_that_has_gone() {
         let all = announced(&mut driver, &mut taken, opens..opens + 500);
         assert_eq!(all, to(7, &attempts(opens)));
     }
-    // Closed in between: what is due then goes as soon as it can, the next after another interval.
+    // Closed in between: a due one goes as soon as possible, the next after another interval.
     let (mut driver, mut taken) = driven(spec);
     announced(&mut driver, &mut taken, 0..50);
     taken.1 = true;
@@ -382,8 +381,8 @@ fn repetitions_are_counted_from_the_first_that_has_gone() {
     assert_eq!(all, [(7, 85, true), (7, 115, true)]);
 }
 
-/// The window was full of the announcements themselves: with one of one message there was no
-/// repetition.
+/// The announcements themselves once filled the window: a window of one message left no room for
+/// repetitions.
 #[test]
 fn repetitions_do_not_wait_for_the_window() {
     let spec = TrafficSpec {
@@ -406,7 +405,7 @@ fn repetitions_do_not_wait_for_the_window() {
     );
 }
 
-/// It was called out of reach.
+/// Such a target once counted as unreachable.
 #[test]
 fn a_target_that_refuses_the_run_is_told_from_one_that_does_not_answer() {
     let spec = TrafficSpec {
@@ -418,7 +417,7 @@ fn a_target_that_refuses_the_run_is_told_from_one_that_does_not_answer() {
     driver.announcement_answered((0, false), Duration::ZERO, Answered::Refused);
     driver.announcement_answered((1, false), Duration::ZERO, Answered::Unknown);
     driver.announcement_answered((2, false), Duration::ZERO, Answered::Written);
-    // What else comes of the first does not make it unreachable.
+    // Later results of the first do not make it unreachable.
     driver.announcement_answered((0, true), Duration::ZERO, Answered::Unknown);
     driver.issue(Time::ZERO, &mut taken);
     let report = driver.report();
@@ -428,12 +427,12 @@ fn a_target_that_refuses_the_run_is_told_from_one_that_does_not_answer() {
     assert_eq!((report.sent, report.refused), (1, 0));
 }
 
-/// What the target says when it is asked whether it knows of the run.
+/// The target's answer when asked whether it knows the run.
 const KNOWS: Answered<'_> = Answered::Written;
 const DOES_NOT: Answered<'_> = Answered::Refused;
 
-/// A run of two gets or additions of `size` to each of two targets, of which the first finds zeros;
-/// it says `says` at the end. Counts of corrupted and unwritten ones, before that and after.
+/// A run of two gets or additions of `size` to each of two targets; the first finds zeros and
+/// answers `says` at the end. Counts of corrupted and unwritten ones, before and after.
 fn zeros_found(op: Operation, size: u32, says: Answered<'_>) -> [(u64, u64); 2] {
     let spec = TrafficSpec {
         op,
@@ -479,7 +478,7 @@ fn zeros_found(op: Operation, size: u32, says: Answered<'_>) -> [(u64, u64); 2] 
     [before, counts(&driver)]
 }
 
-/// All of them were called corrupted.
+/// All of them once counted as corrupted.
 #[test]
 fn zeros_are_corrupt_only_where_the_run_is_known() {
     let gets = [1, 2, 3, 4, 5, 8, 31, 64, 65, 4_096].map(|size| (Operation::Get, size));
@@ -489,12 +488,12 @@ fn zeros_are_corrupt_only_where_the_run_is_known() {
         }
         assert_eq!(zeros_found(op, size, DOES_NOT), [(0, 2), (0, 2)], "{size}");
         assert_eq!(zeros_found(op, size, Answered::Unknown), [(0, 2), (0, 2)]);
-        // The canary.
+        // Canary.
         assert_eq!(zeros_found(op, size, KNOWS), [(0, 2), (2, 0)], "{size}");
     }
 }
 
-/// A run with a rate towards processor 1, opened at time zero.
+/// A run with a rate to processor 1, opened at time zero.
 fn paced(rate: u64, window: u32, duration: Duration, count: u64) -> (Driver, Taken) {
     let spec = TrafficSpec {
         pattern: TrafficPattern::List {
@@ -511,8 +510,7 @@ fn paced(rate: u64, window: u32, duration: Duration, count: u64) -> (Driver, Tak
     (driver, taken)
 }
 
-/// Driven by nothing but its own deadlines, a source issues one message each time, as many as its
-/// rate says.
+/// Driven only by its own deadlines, a source issues one message each time, at its rate.
 #[test]
 fn a_source_with_a_rate_is_woken_for_each_message() {
     let second = Duration::from_ms(1_000);
@@ -522,7 +520,7 @@ fn a_source_with_a_rate_is_woken_for_each_message() {
         assert!(taken.0.len() <= 1);
         answer(&mut driver, &mut taken, now, now, Answered::Written);
         if let Some(next) = driver.deadline() {
-            // One that has passed would be looked at without end.
+            // A deadline in the past would spin for ever.
             assert!(next > now);
             now = next;
         }
@@ -534,8 +532,8 @@ fn a_source_with_a_rate_is_woken_for_each_message() {
     assert_eq!(now, Time::ZERO + second);
 }
 
-/// The window is full, then the link takes nothing: a window of messages is made up for, the others
-/// are counted.
+/// The window is full, then the link accepts nothing: a window of messages is made up for, the
+/// others are counted.
 #[test]
 fn a_source_that_is_held_up_catches_up_with_a_window_of_messages() {
     for link_is_closed in [false, true] {
@@ -554,7 +552,7 @@ fn a_source_that_is_held_up_catches_up_with_a_window_of_messages() {
         answer(&mut driver, &mut taken, ms(100), ms(100), all);
         driver.issue(ms(100), &mut taken);
         assert_eq!(driver.report().sent, window + 10);
-        // Nothing is answered from now on, and the end comes late.
+        // No more answers from now on, and the end is late.
         driver.issue(ms(2_500), &mut taken);
         answer(&mut driver, &mut taken, ms(2_500), ms(2_500), all);
         assert!(driver.issue(ms(2_500), &mut taken));

@@ -1,54 +1,54 @@
-//! What a traffic run asks of its network interface, and what it is told.
+//! The interface between a traffic run and its NIC.
 
 use super::checker::ANNOUNCEMENT_BYTES;
 use super::stamp::{Found, Stamp};
 
-/// A request of a run, for the network interface to make a packet of.
+/// A request of a run, for the NIC to make a packet of.
 #[derive(Clone, Copy, Debug)]
 pub enum Message<'a> {
-    /// Tells a target of the run, or asks it about that.
+    /// Announces the run to a target, or asks whether it knows the run.
     Announce(&'a [u8; ANNOUNCEMENT_BYTES]),
-    /// Writes.
+    /// Writes `data`.
     Put { address: u64, data: &'a [u8] },
-    /// Reads.
+    /// Reads `len` bytes.
     Get { address: u64, len: u8 },
     /// Writes or reads a block: see [`Block`].
     Block(Block),
-    /// Adds one to the word there, and answers what it was.
+    /// Adds one to the word and returns the old value.
     Add { address: u64 },
 }
 
-/// A message that is a block transfer.
+/// A block transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
     /// Whether it reads.
     pub is_get: bool,
-    /// At the target.
+    /// Address at the target.
     pub address: u64,
-    /// The same as a number: which of the announced addresses it is.
+    /// Index of that among the announced addresses.
     pub place: u32,
-    /// In the source's own memory.
+    /// Address in the source's own memory.
     pub local: u64,
     pub len: u32,
-    /// What a block that is written carries.
+    /// Stamps the payload of a written block.
     pub stamp: Stamp,
     pub sequence: u32,
 }
 
-/// Which request of a run has ended, by the index of its target. Eight bytes, which go from call to
-/// call in a register: written to memory and read again, they would be waited for behind all that
-/// was written before.
+/// Identifies an ended request of a run, by the index of its target. Eight bytes, which pass
+/// between calls in a register: written to memory and read back, they would wait behind all earlier
+/// stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(align(8))]
 pub enum RunRequest {
     Announcement(u32),
-    /// A repeated announcement. The run does not wait for its answer, which may come during the next
-    /// run: `serial` tells them apart. All targets are different processors (`MAX_PROCESSOR`).
+    /// A repeated announcement. The run does not wait for its answer, which may arrive during the
+    /// next run, hence `serial`. All targets are different processors (`MAX_PROCESSOR`).
     Repetition {
         index: u16,
         serial: u32,
     },
-    /// The question whether a target still knows of the run.
+    /// Asks whether a target still knows the run.
     Question(u32),
     Message(u32),
 }
@@ -58,23 +58,23 @@ const _: () = assert!(size_of::<RunRequest>() == 8);
 /// How a message ended.
 #[derive(Clone, Copy, Debug)]
 pub enum Answered<'a> {
-    /// Nobody knows whether it was carried out.
+    /// It may or may not have been carried out.
     Unknown,
-    /// Not sent: its target has been silent for a whole time-out.
+    /// Not sent: its target has been silent for a whole timeout.
     Unsent,
-    /// It was damaged on its way and not carried out.
+    /// It was damaged in flight and not carried out.
     Damaged,
-    /// It was not.
+    /// The target rejected it.
     Refused,
     Written,
     Read(&'a [u8]),
-    /// A block was read, and this found.
+    /// A block was read, with this result.
     ReadBlock(Found),
-    /// What the word was before.
+    /// The old value of the word.
     Added(u64),
 }
 
-/// The network interface, as a run at its source needs it.
+/// The NIC, as a run at its source needs it.
 pub trait Issuer {
     /// Whether a request to `address` can go now.
     fn can_go(&self, address: u64) -> bool;

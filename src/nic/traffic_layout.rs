@@ -1,19 +1,19 @@
-//! Where the messages of a run go.
+//! Memory addresses of a run's messages.
 
 use super::checker::{STRIDE, stride_of};
 use super::traffic_spec::{Operation, SpecError, TrafficSpec};
 
 /// Bytes of the blocks of a run to one target, unless they are fewer than [`FEWEST_BLOCKS`]: enough
-/// short ones to fill a round trip, and no more than the processor's caches like.
+/// short ones to fill a round trip without exceeding the processor's caches.
 const BLOCKS_BYTES: u64 = 512 << 10;
 const FEWEST_BLOCKS: u64 = 8;
 
-/// Where in the memories the addresses of a run are.
+/// Memory layout of a run.
 ///
-/// Gets use the upper half of the target's memory, the others the lower. Where there are more
-/// sources than room, regions of different sources overlap: the checker keeps sources apart, and
-/// gets only read what is the same for all. Blocks are checked when they are in the memory, so that
-/// theirs must not overlap; at their source they use the uppermost quarter.
+/// Gets use the upper half of the target's memory, other operations the lower. Where sources are
+/// too many, their regions overlap: the checker keeps sources apart, and gets only read what is the
+/// same for all. Blocks are checked in memory, so their regions must not overlap; at their source
+/// they use the uppermost quarter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     pub(crate) addresses: u16,

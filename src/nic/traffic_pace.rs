@@ -6,8 +6,7 @@ use crate::time::{Duration, Time};
 
 const PS_PER_SECOND: u128 = 1_000_000_000_000;
 
-/// Stream of the seed that draws when a source begins, apart from the one that draws its
-/// destinations.
+/// Stream of the seed that draws the start of a source, separate from that of its destinations.
 const PHASE_STREAM: u64 = 1 << 33;
 
 /// Random gaps are multiples of the mean gap divided by this, which approximates an exponential
@@ -18,44 +17,44 @@ const STEPS: u64 = 256;
 /// not earlier ones could be issued.
 ///
 /// With even gaps message *k* is due exactly *k* / rate after the first, rounded up to a
-/// picosecond, so that no error adds up. The first is due at a moment of the first interval that is
-/// drawn from the seed, so that sources do not fire in step. A node that is driven late finds
-/// several due at once.
+/// picosecond, so that errors do not accumulate. The first is due at a time within the first
+/// interval that is drawn from the seed, so that sources do not fire in step. A node that runs late
+/// finds several due at once.
 ///
 /// Random gaps have a geometric distribution with the same mean, like those of the sources of
 /// `phitwire sim`: the open loop of queueing theory.
 ///
-/// A source that cannot issue what is due (its window is full, the queue in front of its link is)
-/// owes it, and issues it as soon as it can; but it owes a window of messages at most. What is due
-/// beyond that is dropped from the plan and counted: otherwise a short stop of the network would be
-/// followed by a burst without bound, and a network that cannot carry the rate would be offered its
-/// whole backlog at the end of the run.
+/// A source that cannot issue a due message (its window or the queue before its link is full) owes
+/// it and issues it as soon as possible, but owes at most a window of messages. Due messages beyond
+/// that are dropped and counted: otherwise an unbounded burst would follow a short stop of the
+/// network, and a network that cannot carry the rate would be offered its whole backlog at the end
+/// of the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
     /// Messages per second.
     rate: u64,
-    /// Most messages that are owed.
+    /// Most messages owed.
     most: u64,
     /// When the first is due.
     first: Time,
-    /// How many have been due so far.
+    /// Messages due so far.
     due: u64,
-    /// When the next is.
+    /// When the next is due.
     next: Time,
-    /// Of those that have been due, those that are still to be issued.
+    /// Due messages still to be issued.
     owed: u64,
-    /// And those that never will be.
+    /// Due messages that will never be issued.
     dropped: u64,
     /// Source of random gaps.
     random: Option<(Rng, Geometric)>,
-    /// Total length of standstills. Due times include it: messages that fell due in a standstill
-    /// are owed or dropped.
+    /// Total length of standstills. Due times include it: messages due during a standstill are owed
+    /// or dropped.
     standstill: Duration,
 }
 
 impl Pace {
-    /// A source with number `own` that issues `rate` messages per second, above zero, from `now` on
-    /// and owes `most` at most.
+    /// Source `own`, which issues `rate` messages per second, above zero, from `now` on and owes at
+    /// most `most`.
     pub(crate) fn new(
         (rate, gaps): (u64, Gaps),
         most: u32,
@@ -78,7 +77,7 @@ impl Pace {
         }
     }
 
-    /// Lets time pass until `now`, and answers how many messages may be issued.
+    /// Advances to `now`, and returns the number of messages that may be issued.
     #[inline]
     pub(crate) fn owed(&mut self, now: Time) -> u64 {
         let now = now + self.standstill;
@@ -88,7 +87,7 @@ impl Pace {
         self.owed
     }
 
-    /// The process stood still for `span`, which later values of `now` do not contain.
+    /// The process stood still for `span`, which later values of `now` exclude.
     pub(crate) fn stood_still(&mut self, span: Duration) {
         self.standstill = self.standstill + span;
     }
@@ -109,7 +108,7 @@ impl Pace {
             return;
         };
         let interval = (PS_PER_SECOND as u64).div_ceil(self.rate);
-        // After a stop of many intervals, the mean number of messages is due; all but a window are
+        // After a stop of many intervals, count the mean number of messages; all but a window are
         // dropped.
         let missed = now.since(self.next).as_ps() / interval;
         if missed > 2 * self.most + STEPS {
@@ -137,24 +136,24 @@ impl Pace {
         self.next = Time::from_ps(u64::try_from(next).unwrap_or(u64::MAX));
     }
 
-    /// As many of those owed have been issued.
+    /// `messages` of those owed were issued.
     #[inline]
     pub(crate) fn issued(&mut self, messages: u64) {
         debug_assert!(messages <= self.owed, "no more than are owed are issued");
         self.owed -= messages;
     }
 
-    /// When the next message is due, if the source waits for nothing else. Whatever held up those
-    /// that are owed says itself when it is over.
+    /// When the next message is due, unless messages are owed. Whatever blocks those wakes the
+    /// source when it is over.
     #[inline]
     pub(crate) fn next_issue(&self) -> Option<Time> {
         let next = self.next.as_ps().saturating_sub(self.standstill.as_ps());
         (self.owed == 0).then_some(Time::from_ps(next))
     }
 
-    /// The source issues nothing from `end` on: what it owes then it never issues.
+    /// The source issues nothing from `end` on, and never what it owes then.
     pub(crate) fn end(&mut self, end: Time) {
-        // What would be due at the very end is not part of the run.
+        // A message due exactly at the end is not part of the run.
         if let Some(last) = end.as_ps().checked_sub(1) {
             self.owed(Time::from_ps(last));
         }
@@ -179,7 +178,7 @@ mod tests {
         Pace::new((rate, Gaps::Even), most, (seed, 3), Time::ZERO)
     }
 
-    /// Issues what is due whenever it is, until `end`: when.
+    /// Issues messages as they become due, until `end`; returns when.
     fn issues(pace: &mut Pace, end: Time) -> Vec<Time> {
         let mut all = Vec::new();
         while let Some(now) = pace.next_issue().filter(|&at| at < end) {
@@ -233,7 +232,7 @@ mod tests {
     fn what_is_owed_is_bounded_and_the_rest_is_counted() {
         let mut pace = pace(1_000, 50, 1);
         let at = |ms| Time::ZERO + Duration::from_ms(ms);
-        // Nothing can be issued for a tenth of a second.
+        // Issue nothing for a tenth of a second.
         for ms in [10, 20, 100] {
             assert_eq!(pace.owed(at(ms)), ms.min(50));
             assert_eq!(
@@ -250,7 +249,7 @@ mod tests {
         pace.issued(4);
         pace.end(at(120));
         assert_eq!((pace.dropped(), pace.owed), (50 + 16, 0));
-        // All that was due is one or the other.
+        // Every due message is either issued or dropped.
         assert_eq!(pace.due, 54 + 66);
     }
 

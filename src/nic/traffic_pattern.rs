@@ -1,19 +1,19 @@
-//! Who sends to whom: the patterns that live traffic and virtual time have in common.
+//! Traffic patterns, shared by live traffic and virtual time.
 
 use serde::{Deserialize, Serialize};
 
 use super::traffic_spec::SpecError;
 use crate::rng::Rng;
 
-/// Who sends to whom. `i` is the sender's index among the `n` participants
-/// ([`TrafficSpec::processors`](super::TrafficSpec::processors)). The names and definitions are
+/// Maps senders to destinations. `i` is the sender's index among the `n` participants
+/// ([`TrafficSpec::processors`](super::TrafficSpec::processors)). Names and definitions are
 /// BookSim's where it has the pattern.
 ///
 /// A processor that a permutation maps to itself stays silent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum TrafficPattern {
-    /// Each message to a participant drawn at random, never to the sender itself.
+    /// Each message to a random participant, never to the sender itself.
     #[default]
     Uniform,
     /// To `i + 1` modulo `n`.
@@ -28,23 +28,23 @@ pub enum TrafficPattern {
     Transpose,
     /// To `i + ceil(n / 2) - 1` modulo `n`.
     Tornado,
-    /// A permutation drawn from the run's seed: the same one at every participant.
+    /// A permutation drawn from the run's seed, the same at every participant.
     Permutation,
-    /// The adversary of networks of groups: each message to a participant of the next group, drawn
-    /// at random. Groups follow each other by number, the first after the last
-    /// ([`TrafficSpec::groups`](super::TrafficSpec::groups)). One channel between two groups, or a
-    /// few, would carry everything that a group sends if all of it went the shortest way.
+    /// The adversary of networks of groups: each message to a random participant of the next group.
+    /// Groups follow each other by number, the first after the last
+    /// ([`TrafficSpec::groups`](super::TrafficSpec::groups)). On shortest paths, one channel or a
+    /// few between two groups would carry everything that a group sends.
     GroupAdversarial,
     /// To one of `targets` with probability `percent` / 100, otherwise uniform.
     Hotspot {
-        /// Processors that are hot.
+        /// The hot processors.
         targets: Vec<u16>,
-        /// Share of messages that go to them, 1 to 100.
+        /// Percentage of messages that go to them, 1 to 100.
         percent: u8,
     },
     /// In turn to each of `destinations`, the same for every sender (never to the sender itself).
     List {
-        /// Processors to send to.
+        /// Destinations, by processor number.
         destinations: Vec<u16>,
     },
 }
@@ -56,12 +56,12 @@ pub(crate) enum Choice {
     InTurn,
     /// Uniform over all.
     Uniform,
-    /// The first `hot` destinations with probability `percent` / 100, otherwise the others.
+    /// Among the first `hot` destinations with probability `percent` / 100, else among the others.
     Hot { hot: usize, percent: u8 },
 }
 
 impl Choice {
-    /// The next of `all` destinations, at least one. `turn` is the one after the last.
+    /// Chooses among `all` destinations, at least one. `turn` is the one after the last choice.
     #[inline]
     pub(crate) fn draw(&self, all: usize, turn: &mut usize, rng: &mut Rng) -> usize {
         match *self {
@@ -86,17 +86,17 @@ impl Choice {
     }
 }
 
-/// A pattern that gives every sender one destination, for a number of participants.
+/// A pattern with one destination per sender, for a number of participants.
 #[derive(Clone, Debug)]
 pub struct Mapping {
     pattern: TrafficPattern,
     n: usize,
-    /// Of a permutation, all destinations.
+    /// For a permutation, all destinations.
     to: Vec<usize>,
 }
 
 impl Mapping {
-    /// The index that the sender of index `i`, below the number of participants, sends to.
+    /// The destination index of sender `i`, which is below the number of participants.
     pub(crate) fn image(&self, i: usize) -> usize {
         let n = self.n;
         let bits = n.ilog2();
@@ -115,7 +115,7 @@ impl Mapping {
 }
 
 impl TrafficPattern {
-    /// All that have no parameters, in the order in which they are told to users.
+    /// All patterns without parameters, in the order in which users see them.
     pub(crate) const PLAIN: [Self; 9] = [
         Self::Uniform,
         Self::BitComplement,
@@ -128,7 +128,7 @@ impl TrafficPattern {
         Self::GroupAdversarial,
     ];
 
-    /// The pattern's name, without its parameters.
+    /// The pattern's name, without parameters.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::Uniform => "uniform",
@@ -145,7 +145,7 @@ impl TrafficPattern {
         }
     }
 
-    /// The pattern over `n` participants, at least one; `None` where a sender has more than one
+    /// The pattern over `n` participants, at least one; `None` if a sender has more than one
     /// destination.
     pub(crate) fn mapping(&self, n: usize, seed: u64) -> Result<Option<Mapping>, SpecError> {
         let wrong = |need| Err(SpecError::Participants { need, have: n });
@@ -167,7 +167,7 @@ impl TrafficPattern {
     }
 }
 
-/// Stream of the seed that draws the permutation, apart from each sender's own stream.
+/// Stream of the seed that draws the permutation, separate from each sender's stream.
 const PERMUTATION_STREAM: u64 = 1 << 32;
 
 fn random_permutation(n: usize, seed: u64) -> Vec<usize> {
@@ -179,19 +179,19 @@ fn random_permutation(n: usize, seed: u64) -> Vec<usize> {
     to
 }
 
-/// Places by the group that they are in, for patterns from group to group.
+/// Participants by group, for patterns from group to group.
 #[derive(Clone, Debug)]
 pub struct Groups {
-    /// Of each place, the rank of its group among all groups that there are.
+    /// Rank of each participant's group among all groups present.
     ranks: Vec<u32>,
-    /// All places, group by group.
+    /// All participants, group by group.
     places: Vec<u32>,
-    /// Where in `places` each group begins, and behind the last.
+    /// Index in `places` where each group begins, plus the end.
     starts: Vec<u32>,
 }
 
 impl Groups {
-    /// From the group of each place. Groups follow each other by number, whichever there are.
+    /// Builds it from the group of each participant. Groups are ordered by number, with any gaps.
     pub(crate) fn new(of: impl IntoIterator<Item = u16>) -> Self {
         let of: Vec<u16> = of.into_iter().collect();
         let mut places: Vec<u32> = (0..of.len() as u32).collect();
@@ -215,12 +215,12 @@ impl Groups {
         }
     }
 
-    /// How many groups there are.
+    /// Number of groups.
     pub(crate) fn count(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// The places in the group behind that of `place`, in ascending order.
+    /// The participants in the group after that of `place`, in ascending order.
     #[inline]
     pub(crate) fn next_of(&self, place: usize) -> &[u32] {
         let next = self.ranks[place] as usize + 1;
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(of[..3], [[3, 4], [3, 4], [3, 4]]);
         assert_eq!(of[3..5], [[5], [5]]);
         assert_eq!(of[5], [0, 1, 2]);
-        // Participants of a lab come in the order of their names.
+        // Participants of a lab are ordered by name.
         let (count, of) = next(&[1, 0, 2, 1, 0]);
         assert_eq!(count, 3);
         assert_eq!(of, [vec![2], vec![0, 3], vec![1, 4], vec![2], vec![0, 3]]);

@@ -1,17 +1,17 @@
-//! What came of a traffic run, as one network interface saw it, and merged over several.
+//! Result of a traffic run, as one NIC saw it, and merged over several.
 
 use serde::{Deserialize, Serialize};
 
 use super::latency::LatencyCounts;
 
-/// How far a run has come at its source.
+/// Progress of a run at its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunPhase {
-    /// Everything issued has been answered or has timed out (or nothing was ever issued here).
+    /// Everything issued was answered or timed out (or nothing was ever issued here).
     #[default]
     Done,
-    /// Nothing new is issued; outstanding messages are waited for.
+    /// Issues nothing more, but waits for outstanding messages.
     Draining,
     /// Messages are being issued.
     Running,
@@ -19,69 +19,66 @@ pub enum RunPhase {
     Opening,
 }
 
-/// Counts of one run at one network interface, as source and as target.
+/// Counts of one run at one NIC, as source and as target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrafficReport {
-    /// The run.
+    /// Number of the run.
     pub run: u64,
-    /// How far the run has come here; merged: the earliest phase of all.
+    /// Phase of the run here; merged: the earliest of all.
     pub phase: RunPhase,
     /// Whether the messages are gets.
     pub gets: bool,
     /// Payload bytes per message.
     pub size: u32,
-    /// Nanoseconds from the first message until messages were neither offered nor acknowledged any
-    /// more (so far): until the duration was over, the count was reached or the run was stopped, or
-    /// until the last acknowledgement if that came later. Waiting for time-outs after that does not
-    /// count. Merged: the longest.
+    /// Nanoseconds from the first message until the last message was offered or acknowledged (so
+    /// far): until the duration was over, the count was reached or the run was stopped, or until a
+    /// later last acknowledgement. Timeouts awaited after that do not count. Merged: the longest.
     pub elapsed_ns: u64,
-    /// Nanoseconds from the end of the offer until the last message was answered or had timed out
-    /// (so far); merged: the longest.
+    /// Nanoseconds from the end of the offer until the last message was answered or timed out (so
+    /// far); merged: the longest.
     #[serde(default)]
     pub drain_ns: u64,
     /// Source: messages handed to the network.
     pub sent: u64,
-    /// Source of a run with a rate: messages that were due and not sent, because the window was
-    /// full or the link took nothing for too long. Those that are merely late are not among them
-    /// until the run ends.
+    /// Source of a run with a rate: messages that were due but not sent, because the window was
+    /// full or the link accepted nothing for too long. Merely late messages are excluded until the
+    /// run ends.
     #[serde(default)]
     pub not_offered: u64,
-    /// Source: messages that were answered and not refused (gets and additions: whatever they
-    /// found).
+    /// Source: messages answered and not rejected (gets and additions: whatever they found).
     pub acknowledged: u64,
-    /// Source: messages whose time-out passed unanswered.
+    /// Source: messages that timed out unanswered.
     pub timed_out: u64,
-    /// Source: messages the target refused.
+    /// Source: messages rejected by the target.
     pub refused: u64,
     /// Source: messages outstanding now.
     pub outstanding: u64,
     /// Source: targets that never answered the announcement of the run.
     pub unreachable: u64,
-    /// Source: these targets, in ascending order, [`MAX_NAMED`] at most.
+    /// Source: those targets, in ascending order, at most [`MAX_NAMED`].
     #[serde(default)]
     pub unreached: Vec<u16>,
-    /// Source: targets that answered the announcement of the run and do not take part.
+    /// Source: targets that answered the announcement of the run but do not take part.
     #[serde(default)]
     pub unwilling: u64,
-    /// Source: these targets, in ascending order, [`MAX_NAMED`] at most.
+    /// Source: those targets, in ascending order, at most [`MAX_NAMED`].
     #[serde(default)]
     pub refusers: Vec<u16>,
-    /// Target: the later run for whose sake the announcement of this one was refused (numbers of
-    /// runs grow); zero: none was. Merged: the latest.
+    /// Target: the later run because of which the announcement of this one was rejected (run
+    /// numbers grow); zero: it was not. Merged: the latest.
     #[serde(default)]
     pub outdated_by: u64,
     /// Target: distinct puts delivered with the right bytes, or additions carried out.
     pub delivered: u64,
     /// Messages delivered, or gets and additions answered, with wrong bytes.
     pub corrupted: u64,
-    /// Source: gets and additions that found memory which nobody has written, at targets that do
-    /// not know of the run any more, since they were started again meanwhile, or cannot be asked.
-    /// Targets that still know of it have corrupted such memory; which it is, is known when the run
-    /// is done.
+    /// Source: gets and additions that found unwritten memory, at targets that no longer know the
+    /// run, since they were restarted, or cannot be asked. At targets that still know it such
+    /// memory counts as corrupted; which applies is known when the run is done.
     #[serde(default)]
     pub unwritten: u64,
-    /// Target: puts delivered a second time. Source: additions that fetched what another had
+    /// Target: puts delivered a second time. Source: additions that fetched a value already
     /// fetched.
     pub duplicated: u64,
     /// Target of puts: messages delivered after a later one to the same address.
@@ -89,17 +86,17 @@ pub struct TrafficReport {
     /// Target of puts that may overtake each other: messages delivered after a later one. No fault.
     #[serde(default)]
     pub overtaken: u64,
-    /// Target of puts: messages skipped over and not delivered since.
+    /// Target of puts: messages skipped and not delivered since.
     pub missing: u64,
-    /// Target of puts: late messages of other runs that came among those of this one. No fault of
-    /// this run.
+    /// Target of puts: late messages of other runs that arrived during this one. No fault of this
+    /// run.
     #[serde(default)]
     pub stale: u64,
     /// Time from issue to answer of the acknowledged messages.
     pub latency: LatencyCounts,
 }
 
-/// Targets of a kind that a report names.
+/// Most targets of a kind that a report names.
 pub(crate) const MAX_NAMED: usize = 64;
 
 impl TrafficReport {
@@ -109,13 +106,13 @@ impl TrafficReport {
         name(&mut self.unreached, &[processor]);
     }
 
-    /// Counts a target that refused the announcement of the run.
+    /// Counts a target that rejected the announcement of the run.
     pub(crate) fn refused_by(&mut self, processor: u16) {
         self.unwilling += 1;
         name(&mut self.refusers, &[processor]);
     }
 
-    /// Adds the counts that another network interface took of the same run.
+    /// Adds another NIC's counts of the same run.
     pub fn merge(&mut self, other: &Self) {
         self.phase = self.phase.max(other.phase);
         self.gets |= other.gets;
@@ -144,9 +141,9 @@ impl TrafficReport {
         self.latency.merge(&other.latency);
     }
 
-    /// Messages that went out and did not arrive, of a merged report that holds all sources and
-    /// targets of the run: puts that no target received, whole or corrupted; gets without an
-    /// answer. A put whose acknowledgement alone was lost is not lost, only timed out.
+    /// Messages that were sent and did not arrive, in a merged report of all sources and targets of
+    /// the run: puts that no target received, whole or corrupted; gets without an answer. A put of
+    /// which only the acknowledgement was lost is not lost, only timed out.
     pub fn lost(&self) -> u64 {
         let arrived = if self.gets {
             self.acknowledged + self.refused
@@ -156,8 +153,8 @@ impl TrafficReport {
         self.sent.saturating_sub(arrived)
     }
 
-    /// Messages carried out beyond those that went out, of a merged report that holds all sources
-    /// and targets of the run: additions that a network made twice show in nothing else.
+    /// Messages carried out beyond those sent, in a merged report of all sources and targets of the
+    /// run: nothing else reveals additions that a network made twice.
     pub fn surplus(&self) -> u64 {
         self.delivered.saturating_sub(self.sent)
     }
@@ -183,7 +180,6 @@ impl TrafficReport {
     }
 }
 
-/// Adds `processors` to `names`.
 fn name(names: &mut Vec<u16>, processors: &[u16]) {
     names.extend_from_slice(processors);
     names.sort_unstable();

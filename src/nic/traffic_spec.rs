@@ -1,4 +1,4 @@
-//! What a traffic run is: who takes part, who sends to whom, and how much.
+//! Specification of a traffic run: participants, destinations and amount.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,23 +7,22 @@ use super::traffic_pattern::{Choice, Groups, TrafficPattern};
 
 /// Highest number of a participant: numbers have 15 bits.
 pub const MAX_PROCESSOR: u16 = 0x7fff;
-/// Greatest number of a run: what JSON's numbers hold exactly, and centuries of microseconds.
+/// Highest number of a run: what JSON numbers hold exactly, enough for centuries in microseconds.
 pub const MAX_RUN: u64 = (1 << 53) - 1;
-/// Largest number of messages a run may have outstanding per network interface.
+/// Most messages a run may have outstanding per NIC.
 pub const MAX_WINDOW: u32 = 1 << 16;
-/// Greatest rate of a run, in messages per second and source.
+/// Highest rate of a run, in messages per second and source.
 pub const MAX_RATE: u64 = 1_000_000_000;
-/// Largest number of addresses a run uses per pair of processors.
+/// Most addresses a run uses per pair of processors.
 pub const MAX_ADDRESSES: u16 = 4096;
 
-/// Largest payload of a message that is one packet, of any network interface, in bytes.
+/// Largest payload of a single-packet message on any NIC, in bytes.
 pub(crate) const MAX_SIZE: u32 = 64;
-/// Largest payload of a message that is a block transfer, in bytes.
+/// Largest payload of a block transfer message, in bytes.
 pub const MAX_BLOCK_SIZE: u32 = 16 << 20;
-/// Bytes that a message must have to carry its own number: where order is not kept, all do.
+/// Bytes a message needs to carry its own number; required where order is not kept.
 pub const NUMBERED_BYTES: u32 = 8;
 
-/// The operation of every message of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
@@ -33,8 +32,8 @@ pub enum Operation {
     Put = 0,
     /// A remote read, whose bytes are verified at the reader.
     Get = 1,
-    /// A remote fetching addition of one to a 64-bit word. Each source sees that it fetches every
-    /// value once, and what the words say at the end is how many additions were carried out.
+    /// A remote fetching addition of one to a 64-bit word. Each source checks that it fetches every
+    /// value once; the words at the end tell how many additions were carried out.
     Amo = 2,
 }
 
@@ -46,7 +45,7 @@ impl Operation {
     }
 }
 
-/// How the packets of a run choose their ways, where the network leaves it to them.
+/// How the packets of a run choose their paths, where the network leaves it to them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ways {
@@ -73,7 +72,6 @@ pub enum Ways {
 }
 
 impl Ways {
-    /// All of them, in their order.
     pub const ALL: &'static [Self] = &[
         Self::Adaptive0,
         Self::Adaptive1,
@@ -113,7 +111,7 @@ impl Gaps {
     }
 }
 
-/// What messages a kind of network interface can have.
+/// What messages a kind of NIC supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abilities {
     /// Largest payload in bytes.
@@ -122,14 +120,13 @@ pub struct Abilities {
     pub get_unit: u32,
     /// Whether it has atomic additions.
     pub atomics: bool,
-    /// How its packets can be told to choose their ways: by load with the biases of mode 0 and in
-    /// order, and perhaps others. Empty if they have no choice; then they keep their order.
+    /// How its packets can choose their paths: by load with the biases of mode 0 and in order,
+    /// perhaps others. Empty if they have no choice; then they keep their order.
     pub ways: &'static [Ways],
 }
 
 impl Abilities {
-    /// Those of a network interface that has puts and gets of any number of bytes up to `max_size`,
-    /// and nothing else.
+    /// A NIC with puts and gets of any number of bytes up to `max_size`, and nothing else.
     pub const fn puts_and_gets(max_size: u32) -> Self {
         Self {
             max_size,
@@ -140,18 +137,18 @@ impl Abilities {
     }
 }
 
-/// One traffic run, as every participant is told it.
+/// One traffic run, as every participant gets it.
 ///
-/// The same specification goes to every participant; a participant that only receives need not be
-/// told at all, since a sender announces its run to each target before the first message.
+/// The same specification goes to every participant. One that only receives does not need it, since
+/// a sender announces its run to each target before the first message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrafficSpec {
-    /// Names the run; targets count deliveries under it. Zero is refused. Of a source, numbers grow
-    /// from run to run: what comes late from a run before is known by that. `phitwire-msgrate`
+    /// Names the run; targets count deliveries under it. Zero is rejected. The numbers of a source
+    /// grow from run to run, which identifies late messages of an earlier run. `phitwire-msgrate`
     /// takes the time of day, in microseconds.
     pub run: u64,
-    /// Who sends to whom.
+    /// Sources and their destinations.
     #[serde(default)]
     pub pattern: TrafficPattern,
     /// The participants, by processor number, in index order. May be empty for
@@ -170,13 +167,13 @@ pub struct TrafficSpec {
     /// [`Abilities::get_unit`], and atomic operations have 8.
     #[serde(default = "default_size")]
     pub size: u32,
-    /// Messages this network interface keeps outstanding, 1 to [`MAX_WINDOW`].
+    /// Messages this NIC keeps outstanding, 1 to [`MAX_WINDOW`].
     #[serde(default = "default_window")]
     pub window: u32,
-    /// Messages per second that this network interface issues, 1 to [`MAX_RATE`]: an open loop, in
-    /// which a message is issued when it is due, whether or not earlier ones were answered. If the
-    /// window is full or the link accepts nothing, due messages wait, up to a window of them; the
-    /// others are never issued but counted
+    /// Messages per second that this NIC issues, 1 to [`MAX_RATE`]: an open loop, in which a
+    /// message is issued when it is due, whether or not earlier ones were answered. If the window
+    /// is full or the link accepts nothing, due messages wait, up to a window of them; the others
+    /// are never issued but counted
     /// ([`TrafficReport::not_offered`](super::TrafficReport::not_offered)). Zero means no rate: as
     /// many as the window allows.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -191,20 +188,20 @@ pub struct TrafficSpec {
     #[serde(default)]
     pub count: u64,
     /// Addresses used per target, in turn, 64 bytes apart; 1 to [`MAX_ADDRESSES`]. Block transfers
-    /// use as many as 512 KiB hold, but 8 of long ones, as far apart as they are long, and one at a
+    /// use as many as 512 KiB hold, or 8 of long ones, spaced by their length, one transfer at a
     /// time per address.
     #[serde(default = "default_addresses")]
     pub addresses: u16,
-    /// Seed of all that is random in the run.
+    /// Seed of everything random in the run.
     #[serde(default)]
     pub seed: u64,
-    /// How packets choose their paths, on machines with a choice. `None`: by load alone; puts of
-    /// fewer than 8 bytes, which have no room for their number, in order.
+    /// How packets choose their paths, on machines with a choice. `None`: by load alone, except
+    /// puts of fewer than 8 bytes, which have no room for their number: in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ways: Option<Ways>,
 }
 
-/// For what is not written where it is not there.
+/// Omits zeros when serialising.
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
@@ -243,46 +240,45 @@ impl Default for TrafficSpec {
     }
 }
 
-/// Why a [`TrafficSpec`] cannot be run.
+/// Why a [`TrafficSpec`] cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// `run` is zero.
     #[error("a run's number must not be zero")]
     ZeroRun,
-    /// Numbers of runs grow, so that a greater one than this would be the last for good.
+    /// Run numbers grow, so a greater one would be the last.
     #[error(
         "number of run {0} is above {MAX_RUN}: use the time of day in microseconds, as phitwire-msgrate does"
     )]
     Run(u64),
-    /// A message has another size.
+    /// The message size is out of range.
     #[error("a message of {size} bytes: 1 to {most} are possible")]
     Size {
-        /// Bytes asked for.
+        /// Bytes requested.
         size: u32,
-        /// Most that are possible.
+        /// Largest possible.
         most: u32,
     },
-    /// A get has another size.
+    /// The size of a get is not a multiple of the unit.
     #[error("a get of {size} bytes: multiples of {unit} are possible")]
     GetSize {
-        /// Bytes asked for.
+        /// Bytes requested.
         size: u32,
-        /// The unit.
         unit: u32,
     },
-    /// An atomic operation has another size.
+    /// An atomic operation is not on 8 bytes.
     #[error("an atomic operation on {0} bytes: runs have them on 8")]
     AmoSize(u32),
-    /// The network interface has no such operation.
+    /// The NIC has no atomic operations.
     #[error("this network interface has no atomic operations")]
     NoAtomics,
-    /// Its packets have no choice.
+    /// The NIC's packets cannot choose their paths.
     #[error("this network interface has no choice of ways")]
     NoWays,
-    /// They have one, but not this.
+    /// The NIC's packets cannot choose these paths.
     #[error("this network interface has no such ways: {0:?} are possible")]
     NoSuchWays(&'static [Ways]),
-    /// Messages that are too short to carry their number need an order.
+    /// Messages too short to carry their number need ordered paths.
     #[error("puts of {0} bytes have no room for their number (8 have): they need ordered ways")]
     Unnumbered(u32),
     /// `window` is zero or above [`MAX_WINDOW`].
@@ -294,61 +290,60 @@ pub enum SpecError {
     /// `addresses` is zero or above [`MAX_ADDRESSES`].
     #[error("{0} addresses per target: 1 to {MAX_ADDRESSES} are possible")]
     Addresses(u16),
-    /// Nobody has that number, or it has more than 15 bits.
+    /// No processor has that number, or it exceeds 15 bits.
     #[error("there is no processor {0} in this network (numbers have 15 bits)")]
     Processor(u16),
-    /// A processor is named twice. It would count as two, and what it receives as received twice.
+    /// A processor is named twice; it and what it receives would count twice.
     #[error("processor {0} is named twice")]
     Twice(u16),
-    /// The network interface has no number.
+    /// The NIC has no number.
     #[error("this network interface is not among the virtual nodes")]
     Nameless,
-    /// The network interface is not among the participants of a pattern by index.
+    /// The NIC is not a participant of a pattern by index.
     #[error("processor {0} is not among the participants")]
     NotParticipant(u16),
-    /// The pattern needs another number of participants.
+    /// The pattern needs a different number of participants.
     #[error("this pattern needs {need} participants, not {have}")]
     Participants {
-        /// What the pattern needs.
         need: &'static str,
-        /// How many there are.
+        /// Number of participants.
         have: usize,
     },
-    /// A pattern from group to group lacks the group of a participant, or all are in one.
+    /// A group pattern lacks the group of a participant, or all participants are in one group.
     #[error(
         "this pattern needs participants of two groups at least, and the group of each: {groups} groups are told of \
          {participants} participants"
     )]
     Groups {
-        /// How many participants have a group.
+        /// Participants with a group.
         groups: usize,
-        /// How many participants there are.
+        /// Participants.
         participants: usize,
     },
     /// A hot spot's `percent` is not 1 to 100, or it has no targets.
     #[error("a hot spot needs at least one target and 1 to 100 percent")]
     Hotspot,
-    /// The memory has no room for the run's addresses.
+    /// The memory is too small for the run's addresses.
     #[error("{0} bytes of memory have no room for the run's addresses")]
     Memory(u64),
-    /// A run is going on already.
+    /// A run is still in progress.
     #[error("run {0} is still going on")]
     Busy(u64),
-    /// A run of a higher number has been.
+    /// A run with a higher number was started before.
     #[error("run {run} would come after run {latest}: numbers of runs grow")]
     Outdated {
-        /// The number asked for.
+        /// The number requested.
         run: u64,
-        /// That of the latest run.
+        /// Number of the latest run.
         latest: u64,
     },
 }
 
 impl TrafficSpec {
-    /// Checks everything that does not depend on who runs it.
+    /// Checks everything that does not depend on the participant.
     ///
     /// # Errors
-    /// The first thing found wrong.
+    /// The first problem found.
     pub(crate) fn validate(&self, abilities: Abilities) -> Result<(), SpecError> {
         if self.run == 0 {
             return Err(SpecError::ZeroRun);
@@ -433,7 +428,7 @@ impl TrafficSpec {
         }
     }
 
-    /// The highest number of a processor that the run names.
+    /// The highest processor number that the run names.
     pub(crate) fn highest_processor(&self) -> u16 {
         let named = match &self.pattern {
             TrafficPattern::Hotspot { targets, .. } => targets.as_slice(),
@@ -444,20 +439,19 @@ impl TrafficSpec {
         all.copied().max().unwrap_or(0)
     }
 
-    /// Whether messages are block transfers.
     pub(crate) fn is_block(&self) -> bool {
         self.size > MAX_SIZE
     }
 
-    /// Whether a block may go to the address of one of which nothing is known. Gets change nothing
-    /// there, and late answers to them are not taken. Of puts each line has to tell its number, so
-    /// that late ones are known: see [`block_lines`](super::block_lines).
+    /// Whether a block may go to the address of one whose fate is unknown. Gets change nothing
+    /// there, and late answers to them are ignored. For puts each line must hold its number, so
+    /// that late ones are recognised: see [`block_lines`](super::block_lines).
     pub(crate) fn follows_unknown(&self) -> bool {
         let last = self.size % LINE as u32;
         self.op == Operation::Get || last == 0 || last >= NUMBERED_BYTES
     }
 
-    /// How packets choose their ways, where they can.
+    /// How packets choose their paths, where they can.
     pub fn ways(&self) -> Ways {
         match (self.ways, self.op) {
             (Some(ways), _) => ways,
@@ -466,7 +460,7 @@ impl TrafficSpec {
         }
     }
 
-    /// The destinations of `own` and the rule of choice among them. An empty list: `own` is silent.
+    /// The destinations of `own` and how to choose among them. If empty, `own` is silent.
     pub(crate) fn destinations(&self, own: u16) -> Result<(Vec<u16>, Choice), SpecError> {
         let others =
             |list: &[u16]| -> Vec<u16> { list.iter().copied().filter(|&p| p != own).collect() };

@@ -10,47 +10,45 @@ use crate::time::Time;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Announcements are on their way, or to be; `damaged` of them were damaged.
+    /// Announcements are in flight or pending; `damaged` of them arrived damaged.
     Unknown {
         damaged: u8,
     },
     Open,
-    /// It has answered, and does not take part.
+    /// It answered, but does not take part.
     Refused,
     Unreachable,
 }
 
-/// One target of the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) processor: u16,
     pub(crate) stamp: Stamp,
     pub(crate) state: State,
-    /// How often the run may still be announced to it.
+    /// Announcements still allowed.
     pub(crate) repeats: u8,
-    /// When it was last announced to it.
+    /// When the run was last announced to it.
     pub(crate) announced: Time,
-    /// The address to use next, as an index.
+    /// Index of the next address.
     pub(crate) turn: u16,
     /// The number of the next message, per address.
     pub(crate) sequences: Box<[u32]>,
-    /// Of additions: what they have fetched, by address.
+    /// For additions: the values fetched, by address.
     pub(crate) fetched: Turns,
-    /// Of blocks: addresses that one is on its way to, or may be for ever, see
+    /// For blocks: addresses with one in flight, or perhaps in flight for ever: see
     /// [`TrafficSpec::follows_unknown`].
     pub(crate) busy: Box<[bool]>,
-    /// Of these, addresses that none goes to any more.
+    /// Those of them that get no more blocks.
     pub(crate) given_up: usize,
-    /// Its answers that were zeros, until it is known whose fault that is.
+    /// Answers that were zeros, until their cause is known.
     pub(crate) blank: u64,
-    /// How often the question about that was damaged.
+    /// Damaged questions about those.
     pub(crate) damaged_questions: u8,
 }
 
 impl Target {
-    /// One that has not heard of the run. `announced` is how often it may be announced to it;
-    /// additions remember what they `fetched` from so many addresses, blocks which of so many are
-    /// `busy`.
+    /// A target that does not know the run. `announced`: most announcements; for additions,
+    /// addresses with `fetched` values; for blocks, addresses that may be `busy`.
     pub(crate) fn new(
         (processor, stamp): (u16, Stamp),
         announced: u8,
@@ -73,7 +71,7 @@ impl Target {
         }
     }
 
-    /// Whether messages can still go to it, now or later.
+    /// Whether it accepts more messages, now or later.
     #[inline]
     pub(crate) fn is_usable(&self) -> bool {
         self.busy.is_empty() || self.given_up < self.busy.len()
@@ -81,7 +79,7 @@ impl Target {
 }
 
 impl Layout {
-    /// The next block to address number `turn` of `target`, which is the `index`th.
+    /// The next block to address number `turn` of `target`, which has index `index`.
     pub(crate) fn block(
         &self,
         index: usize,
@@ -102,8 +100,8 @@ impl Layout {
     }
 }
 
-/// The target's next address, from its turn on, whose slice can take a request: a slow or dead
-/// slice does not hold up the others.
+/// The target's next address, from its turn on, whose slice accepts a request: a slow or dead slice
+/// does not hold up the others.
 #[inline]
 pub(crate) fn sendable(
     target: &Target,

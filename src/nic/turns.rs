@@ -1,17 +1,16 @@
-//! Numbers that should come one after the other, and the account of those that do not.
+//! Checks numbers that should arrive in sequence, and accounts for those that do not.
 
 use std::collections::BTreeSet;
 
-/// Numbers skipped over that are remembered per set of counters; what is beyond counts as missing
-/// for good.
+/// Most skipped numbers remembered per set of counters; others count as missing for good.
 const MAX_HOLES: usize = 1 << 16;
 
-/// How a number came.
+/// How a number arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// As the next one.
     InOrder,
-    /// Before that many others.
+    /// With this many skipped before it.
     Ahead(u32),
     /// After a later one, and not seen before.
     Late,
@@ -19,16 +18,15 @@ pub(crate) enum Turn {
     Again,
 }
 
-/// Counters from zero that wrap at 2^32, each of whose numbers should be seen exactly once.
+/// Counters from zero that wrap at 2^32, each of whose numbers should arrive exactly once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turns {
     next: Box<[u32]>,
-    /// Counter and number of those skipped over: of an orderly run none.
+    /// Counter and number of those skipped; empty in an orderly run.
     holes: BTreeSet<(u16, u32)>,
 }
 
 impl Turns {
-    /// Counters that have seen nothing.
     pub(crate) fn new(counters: usize) -> Self {
         Self {
             next: vec![0; counters].into_boxed_slice(),
@@ -40,20 +38,20 @@ impl Turns {
         self.next.len()
     }
 
-    /// The number that should come next; `None` where there is no such counter.
+    /// The number due next; `None` if the counter does not exist.
     #[inline]
     pub(crate) fn next(&self, counter: u64) -> Option<u32> {
         self.next.get(usize::try_from(counter).ok()?).copied()
     }
 
-    /// The next number of `counter` came.
+    /// The next number of `counter` arrived.
     #[inline]
     pub(crate) fn advance(&mut self, counter: u64) {
         let next = &mut self.next[counter as usize];
         *next = next.wrapping_add(1);
     }
 
-    /// `number` came. Half of all numbers count as later than the next one, the others as earlier.
+    /// `number` arrived. Half of all numbers count as later than the next, the others as earlier.
     pub(crate) fn take(&mut self, counter: u64, number: u32) -> Turn {
         let next = self.next[counter as usize];
         let key = counter as u16;
@@ -66,7 +64,7 @@ impl Turns {
             1..=0x7fff_ffff => {
                 let room = MAX_HOLES - self.holes.len();
                 let kept = (skipped as usize).min(room) as u32;
-                // The latest are the likeliest to come yet.
+                // The latest are the likeliest to arrive yet.
                 let first = skipped - kept;
                 let holes = (first..skipped).map(|n| (key, next.wrapping_add(n)));
                 self.holes.extend(holes);

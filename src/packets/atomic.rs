@@ -1,11 +1,11 @@
-//! What the atomic operations do to a word.
+//! Atomic operations on a word.
 
 use phitwire_framing::door::AtomicOp;
 
 use super::transfer::{Kind, Transfer};
 
-/// The word after the operation `asked` on the word `old`; `None` if it is no such operation, or
-/// does not carry its operands.
+/// The word after operation `asked` on the word `old`; `None` if it is not an atomic operation, or
+/// lacks its operands.
 pub(super) fn apply(asked: &Transfer, old: u64) -> Option<u64> {
     let operands = asked.kind.operands()?;
     if usize::from(asked.len) != operands * size_of::<u64>() {
@@ -21,13 +21,13 @@ pub(super) fn apply(asked: &Transfer, old: u64) -> Option<u64> {
     })
 }
 
-/// The operation of packets that does what a program asks for, and how many of its operands count;
-/// `None` if there is none.
+/// The packets' operation for a program's, with its operands and their count; `None` if there is
+/// none.
 pub(super) const fn of_program(op: AtomicOp, [a, b]: [u64; 2]) -> Option<(Kind, [u64; 2], usize)> {
     Some(match op {
         AtomicOp::Add => (Kind::Add, [a, 0], 1),
         AtomicOp::CompareSwap => (Kind::CompareSwap, [a, b], 2),
-        // Of a masked swap the first operand says which bits become those of the second.
+        // The first operand of a masked swap selects the bits to take from the second.
         AtomicOp::Swap => (Kind::MaskedSwap, [!0, a], 2),
         AtomicOp::And => (Kind::MaskedSwap, [!a, 0], 2),
         AtomicOp::Or => (Kind::MaskedSwap, [a, a], 2),

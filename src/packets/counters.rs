@@ -1,31 +1,31 @@
-//! What network interfaces count.
+//! Counters of NICs.
 
 use crate::kit::counters::counters;
 
 counters! {
-    /// What happened at one network interface since it was made. All counters only grow.
+    /// Counts of one NIC since it was made. All counters only grow.
     pub struct TransferNicCounters {
-        /// Requests that were answered.
+        /// Requests that got a reply.
         requests_done,
-        /// What came and is no transfer that network interfaces send.
+        /// Received packets that are not transfers of NICs.
         discard_malformed,
-        /// Requests that came damaged, and were not carried out.
+        /// Requests that arrived damaged, and were not served.
         damaged_requests,
-        /// Answers that came damaged: nobody knows what they said.
+        /// Replies that arrived damaged: their contents are unknown.
         damaged_answers,
-        /// Answers to requests that had been given up, or do not exist.
+        /// Replies to requests that had been given up, or do not exist.
         late_responses,
-        /// Answers that do not carry what the request asked for; it goes on waiting.
+        /// Replies without the data requested; the request keeps waiting.
         mismatched_responses,
-        /// Puts carried out.
+        /// Puts served.
         puts_served,
-        /// Atomic operations carried out.
+        /// Atomic operations served.
         atomics_served,
-        /// Messages taken into queues.
+        /// Messages accepted into queues.
         messages_taken,
-        /// Messages refused: the queue was full, or not open.
+        /// Messages rejected: the queue was full, or not open.
         messages_refused,
-        /// Events lost because nobody fetched them.
+        /// Events lost because they were not fetched in time.
         events_lost,
     }
 }

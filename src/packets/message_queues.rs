@@ -1,53 +1,52 @@
-//! Queues of messages at the network interface that receives them.
+//! Message queues at the receiving NIC.
 //!
-//! A message of 64 bytes goes to the end of any number of queues, each of which has a control word
-//! of tail, limit and interrupt threshold (lecture notes on Scott's paper of ASPLOS 1996; what
-//! exactly the three do was not to be had). Here they are counts of messages since the queue was
-//! opened, not addresses: a message that finds the tail at the limit is refused, any other one
-//! moves the tail on by one; whoever takes one out moves the limit on. A tail that comes to the
-//! threshold interrupts, once.
+//! A message of 64 bytes goes to the end of one of many queues, each with a control word of tail,
+//! limit and interrupt threshold (lecture notes on Scott's paper of ASPLOS 1996; the exact function
+//! of the three was not available). Here they count messages since the queue was opened and are not
+//! addresses: a message that finds the tail at the limit is rejected, any other one advances the
+//! tail by one; taking one out advances the limit. A tail that reaches the threshold interrupts,
+//! once.
 
 use std::collections::VecDeque;
 
 use super::transfer::MESSAGE_BYTES;
 
-/// Queues that there may be, with numbers from 0 on.
+/// Most queues, numbered from 0.
 pub const MAX_QUEUES: u8 = 64;
-/// Messages that a queue may have room for.
+/// Largest capacity of a queue in messages.
 pub const MAX_ROOM: u32 = 1 << 16;
-/// A threshold that no queue comes to.
+/// A threshold that no queue reaches.
 pub const NEVER: u64 = u64::MAX;
 
-/// Where a queue stands, in messages since it was opened.
+/// State of a queue, in messages since it was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlWord {
-    /// Messages that have come.
+    /// Messages that have arrived.
     pub tail: u64,
-    /// With how many it is full.
+    /// Tail at which the queue is full.
     pub limit: u64,
-    /// With how many it interrupts.
+    /// Tail at which it interrupts.
     pub threshold: u64,
 }
 
-/// A message that waits.
+/// A waiting message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The number of the network interface that it comes from.
+    /// Number of the sending NIC.
     pub from: u16,
-    /// What it says.
     pub data: [u8; MESSAGE_BYTES],
 }
 
 /// Why a queue was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueueError {
-    /// Queues have other numbers.
+    /// The number is out of range.
     #[error("there is no queue {0}: numbers are below {MAX_QUEUES}")]
     Number(u8),
-    /// It has been opened.
+    /// The queue is already open.
     #[error("queue {0} is open")]
     Open(u8),
-    /// A queue has room for one message at least, and no more than for [`MAX_ROOM`].
+    /// The capacity is 0 or above [`MAX_ROOM`].
     #[error("a queue of {0} messages: 1 to {MAX_ROOM} are possible")]
     Room(u32),
 }
@@ -55,18 +54,18 @@ pub enum QueueError {
 #[derive(Clone, Debug)]
 struct Queue {
     control: ControlWord,
-    /// The oldest first; the limit bounds them.
+    /// Oldest first; the limit bounds them.
     waiting: VecDeque<Message>,
 }
 
-/// The queues of a network interface, none of which is open at first.
+/// The queues of a NIC, all closed at first.
 ///
-/// Call order: [`open`](Self::open), then [`poll`](Self::poll) as messages come; where nobody
-/// wants to look all the time, [`arm`](Self::arm) and [`take_interrupts`](Self::take_interrupts).
+/// Call order: [`open`](Self::open), then [`poll`](Self::poll) as messages arrive; to avoid
+/// constant polling, [`arm`](Self::arm) and [`take_interrupts`](Self::take_interrupts).
 #[derive(Clone, Debug, Default)]
 pub struct MessageQueues {
     queues: Vec<Option<Queue>>,
-    /// Those that have interrupted, by bit.
+    /// Queues that have interrupted, by bit.
     interrupts: u64,
 }
 
@@ -76,7 +75,7 @@ impl MessageQueues {
         self.queues.get_mut(number)?.as_mut()
     }
 
-    /// Opens queue `number` with room for so many messages.
+    /// Opens queue `number` with room for `room` messages.
     ///
     /// # Errors
     /// See [`QueueError`].
@@ -106,14 +105,14 @@ impl MessageQueues {
         Ok(())
     }
 
-    /// Where queue `number` stands, if it is open.
+    /// The control word of queue `number`, if it is open.
     pub fn control(&self, number: u8) -> Option<ControlWord> {
         let queue = self.queues.get(usize::from(number))?.as_ref()?;
         Some(queue.control)
     }
 
-    /// Lets queue `number` interrupt when its tail comes to `threshold`: at once, if it has. False
-    /// if it is not open.
+    /// Makes queue `number` interrupt when its tail reaches `threshold`; immediately, if it has.
+    /// False if the queue is not open.
     pub fn arm(&mut self, number: u8, threshold: u64) -> bool {
         let Some(queue) = self.get_mut(number.into()) else {
             return false;
@@ -128,13 +127,13 @@ impl MessageQueues {
         core::mem::take(&mut self.interrupts)
     }
 
-    /// Messages that wait in all queues.
+    /// Messages waiting in all queues.
     pub fn waiting(&self) -> u64 {
         let queues = self.queues.iter().flatten();
         queues.map(|queue| queue.waiting.len() as u64).sum()
     }
 
-    /// Takes the oldest message of queue `number`, whose room the next one may have.
+    /// Takes the oldest message of queue `number`, freeing its slot.
     pub fn poll(&mut self, number: u8) -> Option<Message> {
         let queue = self.get_mut(number.into())?;
         let message = queue.waiting.pop_front()?;
@@ -142,7 +141,7 @@ impl MessageQueues {
         Some(message)
     }
 
-    /// Puts a message at the end of queue `number`; false if it is full, or not open.
+    /// Appends a message to queue `number`; false if it is full or not open.
     pub(super) fn deliver(&mut self, number: u64, message: Message) -> bool {
         let Some(queue) = self.get_mut(number) else {
             return false;

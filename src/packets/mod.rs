@@ -1,11 +1,9 @@
-//! Ready parts for machines that move whole packets: a link end, a network interface, and what
-//! simulates them.
+//! Building blocks for machines that move whole packets: a link end, a NIC, and their simulation.
 //!
-//! A machine says how links carry its [`Packet`] and gets a [`PacketEnd`]; how a packet holds a
-//! [`Transfer`], which is a request or the answer to one, and gets a [`PacketNic`]; a machine whose
-//! links carry something else says the same of its link end ([`TransferEnd`]), and gets a
-//! [`TransferNic`]; where routers and the links of network interfaces are
-//! ([`PacketModel`]), and gets a simulation.
+//! A machine that describes how links carry its [`Packet`] gets a [`PacketEnd`]; with how a packet
+//! holds a [`Transfer`], a request or its reply, a [`PacketNic`]. A machine whose links carry
+//! something else describes its link end ([`TransferEnd`]) and gets a [`TransferNic`]. With the
+//! routers and the NICs' links ([`PacketModel`]), it gets a simulation.
 
 mod atomic;
 mod counters;

@@ -18,24 +18,19 @@ use crate::sim::direct::shared::{Common, Shared};
 use crate::time::Duration;
 use core::fmt::Debug;
 
-/// A machine whose routers are chips with links of whole packets, one of which leaves a port in a
-/// cycle at most, and whose network interfaces have a link each. Which channel a packet begins on
-/// depends on the kind of its transfer alone.
+/// A machine whose routers are chips with links of whole packets, at most one of which leaves a
+/// port per cycle, and whose NICs have one link each. The channel on which a packet starts depends
+/// only on the kind of its transfer.
 pub trait PacketModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
-    /// What describes a network.
     type Topology: Network;
-    /// Its packets.
     type Packet: TransferPacket;
-    /// Its routers.
     type Core: ChipCore<End = PacketEnd<Self::Packet>>;
 
-    /// Cycles that a packet is on a link.
+    /// Cycles that a packet takes on a link.
     const LINK_CYCLES: u32;
-    /// Bits of its birth that the address of a transfer has room for.
+    /// Bits of its birth cycle that a transfer's address has room for.
     const BIRTH_BITS: u32 = u64::BITS;
 
-    /// A router.
-    ///
     /// # Errors
     /// See [`PlanError`].
     fn router(
@@ -44,7 +39,7 @@ pub trait PacketModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
         runtime: &Runtime,
     ) -> Result<Chip<Self::Core>, PlanError>;
 
-    /// The link of a network interface.
+    /// The link of a NIC.
     ///
     /// # Errors
     /// See [`PlanError`].
@@ -59,7 +54,7 @@ pub trait PacketModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
 #[derive(Debug)]
 pub struct PacketTerminal<M: PacketModel>(Common<M>);
 
-/// What tells transfers apart; the sums of all that left and all that came have to be the same.
+/// Distinguishes transfers; the sums over all sent and all arrived transfers must be equal.
 fn key(transfer: &Transfer) -> u64 {
     let ends =
         u64::from(transfer.to) | u64::from(transfer.from) << 16 | (transfer.kind as u64) << 32;
@@ -131,7 +126,7 @@ impl<M: PacketModel> PacketTerminal<M> {
     }
 }
 
-/// A network of model `M`, as what makes its nodes.
+/// A network of model `M` as the maker of its nodes.
 struct Of<'a, M: PacketModel>(&'a M::Topology);
 
 impl<M: PacketModel> Nodes<M> for Of<'_, M> {

@@ -1,15 +1,15 @@
-//! The names of requests: the [slot](crate::nic::slab) in the lowest bits, and above it the
-//! [period](crate::nic::periods) in which the request was posted, modulo as many as the bits above
-//! can tell.
+//! Names of requests: the [slot](crate::nic::slab) in the lowest bits; above it the
+//! [period](crate::nic::periods) in which the request was posted, modulo what the remaining bits
+//! can distinguish.
 
-/// Bits that are left for the period at least.
+/// Fewest bits for the period.
 const LEAST_PERIOD_BITS: u32 = 4;
 /// Bits for the period with which periods need not be longer than usual.
 const PERIOD_BITS: u32 = 6;
-/// Bits that name a slot at most.
+/// Most bits for a slot.
 const MOST_SLOT_BITS: u32 = 16;
 
-/// Most requests that may be outstanding where a name has so many bits, 5 at least.
+/// Most requests that may be outstanding with names of `name_bits` bits, at least 5.
 pub(crate) const fn most_outstanding(name_bits: u32) -> u32 {
     assert!(LEAST_PERIOD_BITS < name_bits && name_bits <= u64::BITS);
     let slot_bits = name_bits - LEAST_PERIOD_BITS;
@@ -20,7 +20,7 @@ pub(crate) const fn most_outstanding(name_bits: u32) -> u32 {
     }
 }
 
-/// How slots and periods make names.
+/// How slots and periods form names.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Names {
     slot_bits: u32,
@@ -28,10 +28,10 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The names of `name_bits` bits of as many requests.
+    /// Names of `name_bits` bits for `outstanding` requests.
     ///
     /// # Panics
-    /// If there are none, or more than [`most_outstanding`]; who makes configurations knows.
+    /// If `outstanding` is 0 or more than [`most_outstanding`]; configurations are checked earlier.
     pub(super) fn new(name_bits: u32, outstanding: u32) -> Self {
         let most = most_outstanding(name_bits);
         assert!(
@@ -45,8 +45,8 @@ impl Names {
         }
     }
 
-    /// How many times as long as usual periods have to be, so that the fewer bits that more slots
-    /// leave for them tell them apart for as long.
+    /// How many times longer than usual periods must be: more slots leave fewer bits for periods,
+    /// which must still distinguish them for as long.
     pub(super) fn longer_periods(self) -> u64 {
         1 << PERIOD_BITS.saturating_sub(self.period_bits)
     }
@@ -57,7 +57,7 @@ impl Names {
         period << self.slot_bits | slot as u64
     }
 
-    /// The slot that `name` names, if it has a name.
+    /// The slot in `name`, if it is a valid name.
     #[inline]
     pub(super) const fn slot(self, name: u64) -> u32 {
         name as u32 & ((1 << self.slot_bits) - 1)
@@ -81,8 +81,8 @@ mod tests {
         }
     }
 
-    /// The names of so many bits, and the slots of a network interface that begins at `now`, in
-    /// periods of two seconds.
+    /// Names of `bits` bits, and the slots of a NIC that starts at `now`, in periods of two
+    /// seconds.
     fn made((bits, outstanding): (u32, u32), now: Time) -> (Names, Slab<Posted>) {
         let names = Names::new(bits, outstanding);
         let after = Incarnation {
@@ -116,7 +116,7 @@ mod tests {
         let _ = Names::new(16, 4_097);
     }
 
-    /// The same bits come again after as many periods as they tell apart, and not before.
+    /// Names recur after as many periods as their bits distinguish, and not before.
     #[test]
     fn a_name_comes_again_when_its_bits_have_come_round() {
         let (names, mut slab) = made((16, 512), Time::ZERO);
@@ -126,7 +126,7 @@ mod tests {
             let (slot, period) = slab.begin(Posted(now)).expect("a period has begun");
             slab.finish(slot);
             for _ in 0..511 {
-                // Slots serve in turn: the same one next time.
+                // Slots are used in turn: next time it is the same one.
                 let (slot, _) = slab.begin(Posted(now)).expect("there are 512");
                 slab.finish(slot);
             }
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(periods, 128);
     }
 
-    /// Lives cut short with requests outstanding, whose answers come at any later time.
+    /// NICs killed with requests outstanding, whose replies arrive at any later time.
     #[test]
     fn no_name_comes_again_within_two_minutes_whatever_was_killed() {
         let sizes = [(16, 512), (16, 4_096), (12, 200), (5, 2), (64, 64)];

@@ -1,5 +1,5 @@
-//! A network interface for verified traffic and for users: one link, requests that wait for their
-//! answers, and answers that wait for the link.
+//! A NIC for verified traffic and for users: one link, requests that wait for their replies, and
+//! replies that wait for the link.
 
 #[path = "nic_probes.rs"]
 mod probes;
@@ -29,34 +29,32 @@ use crate::nic::{Answered, Incarnation, MAX_SIZE, Memory, ProbeLog, Probes, Remo
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::time::{Duration, Time};
 
-/// Events that wait to be fetched; older ones are lost.
+/// Events kept until fetched; older ones are lost.
 const MAX_EVENTS: usize = 1_024;
 
-/// What a network interface is told; `C` is what its link end is made from.
+/// Configuration of a NIC; `C` configures its link end.
 #[derive(Clone, Debug)]
 pub struct TransferNicConfig<C> {
-    /// Its number.
     pub number: u16,
-    /// How many there are in the network, with numbers from 0 on.
+    /// NICs in the network, numbered from 0.
     pub nics: u16,
-    /// Its link.
     pub link: C,
-    /// Bytes of its memory.
+    /// Size of its memory in bytes.
     pub memory_bytes: u64,
     /// Requests that may be outstanding, 1 to [`TransferNic::MOST_OUTSTANDING`].
     pub outstanding: u32,
-    /// Answers that may wait for the link: while there are so many, requests wait in the input
-    /// buffer. Where they share a virtual channel with answers, it must be as many as can be owed
-    /// to all others together, or network interfaces may wait for each other in a circle.
+    /// Replies that may wait for the link; beyond that, requests wait in the input buffer. Where
+    /// requests and replies share a virtual channel, it must cover all that the NIC can owe all
+    /// others together, or NICs may wait for each other in a circle.
     pub answers: usize,
-    /// After which a request is given up.
+    /// Time after which a request is given up.
     pub timeout: Duration,
-    /// What it knows of those before it.
+    /// What it knows of its earlier incarnations.
     pub incarnation: Incarnation,
 }
 
 impl<C> TransferNicConfig<C> {
-    /// What its link is told, and all else.
+    /// Splits off the link's configuration.
     pub(super) fn split(self) -> (C, TransferNicConfig<()>) {
         let Self {
             number,
@@ -82,17 +80,16 @@ impl<C> TransferNicConfig<C> {
     }
 }
 
-/// What a network interface of whole packets is told.
+/// Configuration of a NIC of whole packets.
 pub type PacketNicConfig = TransferNicConfig<LinkConfig>;
 
-/// A network interface of whole packets.
+/// A NIC of whole packets.
 pub type PacketNic<P> = TransferNic<PacketEnd<P>>;
 
-/// A network interface over any link end that carries transfers.
+/// A NIC over any link end that carries transfers.
 ///
-/// Call order: that of every [`Node`]; any number of [`post`](Self::post), and
-/// [`poll_completion`](Self::poll_completion) until it answers `None` after each
-/// [`advance`](Node::advance).
+/// Call order: as for every [`Node`]; [`post`](Self::post) any number of times, and after each
+/// [`advance`](Node::advance) [`poll_completion`](Self::poll_completion) until it returns `None`.
 #[derive(Debug)]
 pub struct TransferNic<E: TransferEnd> {
     side: Side<E>,
@@ -102,23 +99,23 @@ pub struct TransferNic<E: TransferEnd> {
     events: Events<DeviceEvent>,
 }
 
-/// What became of a request.
+/// How a request ended.
 #[derive(Clone, Copy, Debug)]
 enum Ended<'a> {
     By(&'a Transfer),
-    /// No answer came, or none that could be read.
+    /// No reply came, or none that was readable.
     Unknown,
 }
 
 impl<E: TransferEnd> TransferNic<E> {
-    /// Requests that may be outstanding at most, by the names that a transfer has room for.
+    /// Most outstanding requests, limited by the names that a transfer can carry.
     pub const MOST_OUTSTANDING: u32 = super::names::most_outstanding(E::NAME_BITS);
 
-    /// A network interface whose link begins to train at `now`.
+    /// A NIC whose link begins to train at `now`.
     ///
     /// # Panics
-    /// If more requests may be outstanding than [`MOST_OUTSTANDING`](Self::MOST_OUTSTANDING), or
-    /// none; configurations are checked before.
+    /// If `outstanding` is 0 or above [`MOST_OUTSTANDING`](Self::MOST_OUTSTANDING); configurations
+    /// are checked earlier.
     pub fn new(config: TransferNicConfig<E::Config>, now: Time) -> Self {
         const {
             let most = E::ABILITIES.max_size as usize;
@@ -136,37 +133,34 @@ impl<E: TransferEnd> TransferNic<E> {
         }
     }
 
-    /// Its memory.
     pub fn memory(&self) -> &Memory {
         &self.side.responder.memory
     }
 
-    /// Its memory, for whoever computes with it.
     pub fn memory_mut(&mut self) -> &mut Memory {
         &mut self.side.responder.memory
     }
 
-    /// The queues that messages to it come into.
+    /// The queues for messages to this NIC.
     pub fn queues(&self) -> &MessageQueues {
         &self.side.responder.queues
     }
 
-    /// The queues, to open them and take messages out.
+    /// The same, to open them and take messages out.
     pub fn queues_mut(&mut self) -> &mut MessageQueues {
         &mut self.side.responder.queues
     }
 
-    /// What happened so far.
     pub fn counters(&self) -> &TransferNicCounters {
         &self.side.counters
     }
 
-    /// Sends a request and answers its name, which its completion repeats. Who it is from, and the
-    /// name, are filled in.
+    /// Sends a request and returns its name, which its completion repeats. Fills in the sender and
+    /// the name.
     ///
     /// # Errors
     /// See [`PostError`]; after [`NoRoom`](PostError::NoRoom) and [`TooMany`](PostError::TooMany)
-    /// the same request may be taken later.
+    /// the same request may succeed later.
     pub fn post(&mut self, now: Time, asked: &Transfer) -> Result<u64, PostError> {
         if !self.completions.has_room() {
             return Err(PostError::TooMany);
@@ -188,22 +182,22 @@ impl<E: TransferEnd> TransferNic<E> {
         side.ask(*asked, asker).ok_or(PostError::TooMany)
     }
 
-    /// The next request of the user that has ended, oldest first.
+    /// The next completed request of the user, oldest first.
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.completions.pop()
     }
 
-    /// Its number.
     pub fn number(&self) -> u16 {
         self.side.config.number
     }
 
-    /// Its link, for what a machine's link carries beside transfers.
+    /// Its link, for what it carries besides transfers.
     pub fn link_mut(&mut self) -> &mut LinkPort<E> {
         &mut self.side.link
     }
 
-    /// Words that others can read and nobody writes over the network, from [`REGISTERS`](super::responder::REGISTERS) on.
+    /// Words that others can read but not write over the network, from
+    /// [`REGISTERS`](super::responder::REGISTERS) on.
     pub fn registers_mut(&mut self) -> &mut Vec<u64> {
         &mut self.side.responder.registers
     }
@@ -212,7 +206,7 @@ impl<E: TransferEnd> TransferNic<E> {
         self.side.counters.events_lost += self.events.push(event);
     }
 
-    /// Takes in what has come, as far as there is room for the answers.
+    /// Receives what has arrived, as far as there is room for the replies.
     fn receive(&mut self) {
         for channel in 0..E::CHANNELS {
             while let Some(front) = E::front(self.side.link.input(), channel) {
@@ -223,8 +217,8 @@ impl<E: TransferEnd> TransferNic<E> {
                 };
                 let (is_request, is_whole) = (transfer.kind.is_request(), front.is_ok());
                 if is_request && self.side.is_full() {
-                    // It goes on when the link takes answers again, which a frame will tell: while
-                    // it takes them, nothing would.
+                    // Resumes on the next frame once the link accepts replies; stop only if it
+                    // refuses, or nothing would wake us.
                     self.side.answer();
                     if self.side.is_full() {
                         break;
@@ -240,7 +234,7 @@ impl<E: TransferEnd> TransferNic<E> {
         }
     }
 
-    /// An answer came.
+    /// Handles a reply.
     #[inline]
     fn answered(&mut self, answer: &Transfer, is_whole: bool) {
         self.side.counters.damaged_answers += u64::from(!is_whole);
@@ -255,7 +249,7 @@ impl<E: TransferEnd> TransferNic<E> {
         self.tell(answer.name, &request, ended);
     }
 
-    /// Tells whoever asked.
+    /// Notifies the requester.
     #[inline]
     fn tell(&mut self, name: u64, request: &Pending, ended: Ended<'_>) {
         let now = self.side.now;
@@ -281,7 +275,7 @@ impl<E: TransferEnd> TransferNic<E> {
                 (Kind::Done, Kind::Get) => Answered::Read(answer.data()),
                 (Kind::Done, Kind::Put) => Answered::Written,
                 (Kind::Done, _) => Answered::Added(answer.word(0)),
-                // Announcements and questions are said again.
+                // Announcements and questions are repeated.
                 (Kind::Damaged, _) if request.is_announcement() => Answered::Damaged,
                 _ => Answered::Refused,
             },
@@ -290,7 +284,7 @@ impl<E: TransferEnd> TransferNic<E> {
         self.runs.answered(now, request.posted, of, answered);
     }
 
-    /// Gives up requests whose answers do not come.
+    /// Gives up requests that timed out.
     fn expire(&mut self) {
         while let Some((name, request)) = self.side.expire() {
             self.tell(name, &request, Ended::Unknown);
@@ -298,7 +292,7 @@ impl<E: TransferEnd> TransferNic<E> {
     }
 }
 
-/// What a local program is told of a request.
+/// The result of a request for a local program.
 #[cold]
 fn answer_to<'a>(ended: &Ended<'a>) -> Answer<'a> {
     match ended {
@@ -311,7 +305,7 @@ fn answer_to<'a>(ended: &Ended<'a>) -> Answer<'a> {
     }
 }
 
-/// What the user is told of a request.
+/// The result of a request for the user.
 #[cold]
 fn completion(name: u64, request: &Pending, now: Time, ended: Ended<'_>) -> Completion {
     let outcome = match ended {
@@ -431,12 +425,12 @@ impl<E: TransferEnd> Device for TransferNic<E> {
     fn describe(&self) -> Map<String, Value> {
         let config = &self.side.config;
         let facts = [
-            // By which tools know it.
+            // Tools identify the NIC by it.
             ("processor", json!(config.number)),
             ("memory_bytes", json!(config.memory_bytes)),
             ("max_outstanding", json!(config.outstanding)),
         ];
-        // Nobody has a way to it before it takes the number of another.
+        // Unreachable until it takes over another NIC's number.
         let spare = (config.number >= config.nics).then_some(("spare", json!(true)));
         let facts = facts.into_iter().chain(spare);
         facts.map(|(name, fact)| (name.to_owned(), fact)).collect()

@@ -1,4 +1,4 @@
-//! Probes of a network interface of transfers.
+//! Probes of a NIC.
 
 use super::{Asker, Transfer};
 use super::{Ended, Kind, MAX_DATA, PostError, TransferEnd, TransferNic};
@@ -48,7 +48,7 @@ impl<E: TransferEnd> Probes for TransferNic<E> {
     }
 }
 
-/// How a probe has ended.
+/// The outcome of a probe.
 #[cold]
 pub(super) fn probe_outcome(ended: &Ended<'_>) -> ProbeOutcome {
     match ended {

@@ -1,4 +1,4 @@
-//! What users and runs ask of a network interface beyond puts and gets, over a link that loses.
+//! Requests of users and runs beyond puts and gets, over a lossy link.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ type Nic = TransferNic<End>;
 const NIC_A: NodeId = NodeId(A as u32);
 const NIC_B: NodeId = NodeId(B as u32);
 
-/// Two network interfaces with a time-out of two seconds, which is a period as well.
+/// Two NICs with a timeout, and so a period, of two seconds.
 fn pair() -> Fabric<Nic> {
     joined([A, B].map(|end| PacketNicConfig {
         timeout: Duration::from_ms(2_000),
@@ -24,7 +24,7 @@ fn pair() -> Fabric<Nic> {
     }))
 }
 
-/// The same over a link that loses, doubles and damages frames.
+/// The same over a link that loses, duplicates and damages frames.
 fn bad_pair() -> Fabric<Nic> {
     let mut fabric = pair();
     let netem = "loss 5% duplicate 5% corrupt 2% delay 20us 10us";
@@ -32,7 +32,7 @@ fn bad_pair() -> Fabric<Nic> {
     fabric
 }
 
-/// Lets B serve what comes, or leave it in the input buffer.
+/// Makes B serve requests, or leave them in the input buffer.
 fn serve(fabric: &mut Fabric<Nic>, serves: bool) {
     fabric.command(NIC_B, |nic, _| {
         nic.side.config.answers = if serves { 64 } else { 0 };
@@ -47,7 +47,7 @@ fn completion(fabric: &mut Fabric<Nic>) -> Option<Completion> {
     fabric.command(NIC_A, |nic, _| nic.poll_completion())
 }
 
-/// Posts a request at A and answers how it ended.
+/// Posts a request at A and returns its outcome.
 fn asked(fabric: &mut Fabric<Nic>, asked: Transfer) -> Outcome {
     let name = post(fabric, NIC_A, asked).expect("there is room");
     fabric.run_for(Duration::from_ms(100));
@@ -56,7 +56,7 @@ fn asked(fabric: &mut Fabric<Nic>, asked: Transfer) -> Outcome {
     ended.outcome
 }
 
-/// The word that an atomic operation found.
+/// The old word of an atomic operation.
 fn found(outcome: Outcome) -> u64 {
     let Outcome::Done { data, len: 8 } = outcome else {
         panic!("a word was found: {outcome:?}");
@@ -108,7 +108,7 @@ fn every_count_of_a_word_is_found_once() {
     let mut left = [300; 2];
     for _ in 0..1_000 {
         for (nic, left) in [NIC_A, NIC_B].into_iter().zip(&mut left) {
-            // Each counts at the other one.
+            // Each increments a word of the other.
             let asked = Transfer::new(1 - nic.0 as u16, Kind::Increment, 64);
             while *left > 0 && post(&mut fabric, nic, asked).is_ok() {
                 *left -= 1;
@@ -138,7 +138,7 @@ fn each_atomic_operation_answers_the_word_before() {
     assert_eq!(on(Kind::CompareSwap, &[6, 0x1234]), 6);
     assert_eq!(on(Kind::MaskedSwap, &[0xff, 0x5678]), 0x1234);
     assert_eq!(on(Kind::Add, &[0]), 0x1278);
-    // There are no words elsewhere.
+    // These addresses have no words.
     for address in [4, 1 << 20, u64::MAX - 7] {
         let outcome = asked(&mut fabric, Transfer::new(1, Kind::Increment, address));
         assert_eq!(outcome, Outcome::Refused, "{address}");
@@ -187,7 +187,7 @@ fn a_late_answer_ends_no_request_of_another_period() {
     fabric.run_for(Duration::from_ms(2_500));
     let ended = completion(&mut fabric).expect("its time is over");
     assert_eq!((ended.name, ended.outcome), (first, Outcome::Unknown));
-    // Of the next period; the slot is the same.
+    // Posted in the next period; the slot is the same.
     let second = post(&mut fabric, NIC_A, increment).expect("a period has begun");
     assert_ne!(first, second);
     let third = post(&mut fabric, NIC_A, increment);
@@ -233,7 +233,7 @@ fn what_no_network_interface_sends_is_not_posted() {
         posted = post(&mut fabric, NIC_A, get);
         fabric.run_for(Duration::from_us(100));
     }
-    // The buffers of B are fewer than the slots of A.
+    // B has fewer buffers than A has slots.
     assert_eq!(posted, Err(PostError::NoRoom));
     let mut alone: Nic = PacketNic::new(told::<2>(A, 64), Time::ZERO);
     assert_eq!(alone.post(Time::ZERO, &get), Err(PostError::NoRoom));
@@ -256,7 +256,7 @@ fn completions_that_nobody_fetches_take_the_place_of_requests() {
     post(&mut fabric, NIC_A, get).expect("one was fetched");
 }
 
-/// The oldest request that B leaves in its input buffer.
+/// The oldest request in B's input buffer.
 fn waiting(fabric: &Fabric<Nic>) -> Option<Transfer> {
     let front = End::front(fabric.node(NIC_B).side.link.input(), 0)?;
     Some(front.expect("it is a transfer"))
@@ -306,7 +306,7 @@ fn what_came_damaged_is_answered_and_known_to_be() {
         assert_eq!(asked.name, name);
         (asked, name)
     });
-    // The first comes damaged.
+    // The first arrives damaged.
     fabric.command(NIC_B, |nic, _| nic.side.spoiled(&outcomes[0].0));
     fabric.run_for(Duration::from_ms(1));
     let ended = completion(&mut fabric).expect("it was answered");
@@ -314,7 +314,7 @@ fn what_came_damaged_is_answered_and_known_to_be() {
         (ended.name, ended.outcome),
         (outcomes[0].1, Outcome::Damaged)
     );
-    // The answer to the second does not bring what was asked for, and that to the third is damaged.
+    // The second's reply does not carry the data requested; the third's is damaged.
     let short = outcomes[1].0.answer(Kind::Done).with(&[1; 4]);
     fabric.command(NIC_A, |nic, _| nic.answered(&short, true));
     assert_eq!(completion(&mut fabric), None);

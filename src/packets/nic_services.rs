@@ -1,4 +1,4 @@
-//! What others ask of a network interface: programs at its door, puts of its process, traffic runs.
+//! Services of a NIC: programs at its door, its process's puts, traffic runs.
 
 use phitwire_framing::door::Status;
 
@@ -63,7 +63,7 @@ impl<E: TransferEnd> LoadsAndStores for TransferNic<E> {
         let posted = self.post_for(now, &transfer, Asker::Program);
         posted.map_err(|error| match error {
             PostError::TooMany | PostError::NoRoom => Refused::Later,
-            // An atomic operation is none here, else its length is none.
+            // An unsupported atomic operation; any other request has a wrong length.
             PostError::NotHere if matches!(asked, Asked::Atomic(..)) => {
                 Refused::For(Status::Unsupported)
             }
@@ -127,8 +127,8 @@ impl<E: TransferEnd> TrafficRuns for TransferNic<E> {
         Some(self.side.config.number)
     }
 
-    /// A run that is going on keeps the number it began with; its answers find their way by what the
-    /// router says of itself.
+    /// A current run keeps the number it began with; its replies are routed by what the router says
+    /// of itself.
     fn renumber(&mut self, number: u16) -> Result<(), DeviceError> {
         self.side.config.number = number;
         self.side.responder.renumber(number);

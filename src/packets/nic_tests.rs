@@ -1,4 +1,4 @@
-//! Two network interfaces at both ends of a link, both of which ask as much as they can.
+//! Two NICs, one at each end of a link, that both send as many requests as they can.
 
 use phitwire_framing::carrier::frame::FrameKind;
 
@@ -10,11 +10,11 @@ pub(crate) use crate::packets::link::tests::{Rig, Sample};
 use crate::packets::{Packet, TransferPacket};
 use crate::sim::{Fabric, LinkSpec, NodeId};
 
-/// The ways of packets that have a choice.
+/// The paths of packets that have a choice.
 const TWO_WAYS: &[Ways] = &[Ways::Adaptive0, Ways::Ordered];
 
-/// A transfer that is a packet; with two channels, answers have their own, and requests a choice of
-/// ways.
+/// A transfer as a packet; with two channels, replies have their own, and requests a choice of
+/// paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TestPacket<const VCS: usize>(Transfer);
 
@@ -93,12 +93,12 @@ impl<const VCS: usize> Sample for TestPacket<VCS> {
 /// Messages of a run.
 const COUNT: u64 = 500;
 
-/// A network interface with few buffers, one of two: where so many answers may wait.
+/// One of two NICs with few buffers and room for `answers` waiting replies.
 fn nic<const VCS: usize>(end: usize, answers: usize) -> PacketNic<TestPacket<VCS>> {
     PacketNic::new(told::<VCS>(end, answers), Time::ZERO)
 }
 
-/// What it is told.
+/// Its configuration.
 pub(super) fn told<const VCS: usize>(end: usize, answers: usize) -> PacketNicConfig {
     let link = config::<Rig<TestPacket<VCS>>>(end).profile(LinkProfile::paper());
     PacketNicConfig {
@@ -113,7 +113,7 @@ pub(super) fn told<const VCS: usize>(end: usize, answers: usize) -> PacketNicCon
     }
 }
 
-/// Two of them, joined.
+/// Two connected NICs.
 pub(super) fn joined<const VCS: usize>(
     told: [PacketNicConfig; 2],
 ) -> Fabric<PacketNic<TestPacket<VCS>>> {
@@ -129,7 +129,7 @@ pub(super) fn joined<const VCS: usize>(
     fabric
 }
 
-/// Two of them, and a run begun by both.
+/// Two connected NICs that have both started a run.
 fn two<const VCS: usize>(answers: usize) -> Fabric<PacketNic<TestPacket<VCS>>> {
     let mut fabric = joined([A, B].map(|end| told::<VCS>(end, answers)));
     for nic in [0, 1].map(NodeId) {
@@ -146,7 +146,7 @@ fn two<const VCS: usize>(answers: usize) -> Fabric<PacketNic<TestPacket<VCS>>> {
     fabric
 }
 
-/// Whether both runs end without a time-out; no more answers than `most` ever wait.
+/// Whether both runs end without a timeout; never more than `most` replies wait.
 fn ends<const VCS: usize>(mut fabric: Fabric<PacketNic<TestPacket<VCS>>>, most: u64) -> bool {
     let reports = |fabric: &Fabric<PacketNic<TestPacket<VCS>>>| {
         [0, 1].map(|nic| {
@@ -176,7 +176,7 @@ fn requests_wait_where_answers_have_no_room_and_none_is_lost() {
 #[test]
 fn on_one_channel_too_two_that_ask_each_other_come_to_their_end() {
     assert!(ends(two::<1>(64), 64));
-    // Each takes a request in before the other can: there is room for one answer either way.
+    // Each accepts a request before the other can: there is room for one reply either way.
     assert!(ends(two::<1>(1), 1));
 }
 

@@ -1,16 +1,16 @@
-//! What a machine says of its packets to its links.
+//! How a machine describes its packets to its links.
 
 use core::fmt::Debug;
 
 use phitwire_framing::carrier::frame::FrameKind;
 
-/// Virtual channels of a link at most.
+/// Most virtual channels of a link.
 pub(crate) const MAX_VCS: usize = 8;
-/// Bytes of a frame of Ethernet, without the headers of UDP.
+/// UDP payload of an Ethernet frame in bytes.
 pub(super) const MAX_FRAME_BYTES: usize = 1_472;
 
-/// A packet, of which all of a machine take as much room in frames and buffers. Nothing moves
-/// packets whose constants are beyond their limits:
+/// A machine's packet; all of them take equal room in frames and buffers. Packets whose constants
+/// exceed their limits do not compile:
 ///
 /// ```compile_fail
 /// use phitwire::link::LinkControlBlock;
@@ -36,24 +36,24 @@ pub(super) const MAX_FRAME_BYTES: usize = 1_472;
 /// let _ = PacketEnd::<Word>::new as fn(_, _) -> _;
 /// ```
 pub trait Packet: Copy + Debug + Eq + Send + Sync + 'static {
-    /// The kind of the frames that carry it.
+    /// The kind of frames that carry it.
     const KIND: FrameKind;
-    /// What its links are called.
+    /// Name of its links.
     const LINK: &'static str;
-    /// Bytes of a packet in a frame, with which a frame fits into one of Ethernet.
+    /// Bytes of a packet in a frame; a frame with one must fit into an Ethernet frame.
     const BYTES: usize;
     /// Virtual channels of a link, 1 to [`MAX_VCS`].
     const VCS: usize = 1;
 
-    /// The virtual channel that it travels on, below [`VCS`](Self::VCS).
+    /// Virtual channel of the packet, below [`VCS`](Self::VCS).
     #[inline]
     fn vc(&self) -> usize {
         0
     }
 
-    /// Writes it into [`BYTES`](Self::BYTES) bytes.
+    /// Writes the packet into [`BYTES`](Self::BYTES) bytes.
     fn emit(&self, bytes: &mut [u8]);
 
-    /// The packet of as many bytes, whose check is good.
+    /// The packet in [`BYTES`](Self::BYTES) bytes, whose check holds.
     fn parse(bytes: &[u8]) -> Self;
 }

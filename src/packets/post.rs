@@ -1,4 +1,4 @@
-//! What a user asks of the network interface, and is told.
+//! Requests of a NIC's user, and their completions.
 
 use std::collections::VecDeque;
 
@@ -6,18 +6,17 @@ use super::transfer::{Kind, MAX_DATA, MESSAGE_BYTES, Transfer, WORD_BYTES};
 use crate::nic::{Abilities, PutEnd};
 use crate::time::Time;
 
-/// Why a request was not taken.
+/// Why a request was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
-    /// It is none that a network interface of this machine can send: its kind, what it carries, or
-    /// whom it goes to.
+    /// NICs of this machine cannot send it: its kind, data or destination is not supported.
     #[error("there are no such requests here")]
     NotHere,
-    /// As many requests as may be are outstanding, or as many completions wait to be fetched, or
-    /// the names of this period are used up, or belong to a predecessor.
+    /// As many requests as allowed are outstanding, or as many completions unfetched; or the names
+    /// of this period are used up, or belong to a predecessor.
     #[error("too many requests are outstanding")]
     TooMany,
-    /// The link takes nothing now.
+    /// The link has no room now.
     #[error("the link has no room")]
     NoRoom,
 }
@@ -25,41 +24,38 @@ pub enum PostError {
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was carried out. A get brings the first `len` bytes, and an atomic operation the word as
-    /// it was before, its lowest bits first.
+    /// Done. A get returns the first `len` bytes; an atomic operation returns the old word, lowest
+    /// bits first.
     Done {
-        /// The bytes, zeros behind them.
+        /// The data, padded with zeros.
         data: [u8; MAX_DATA],
-        /// How many.
+        /// Length of the data.
         len: u8,
     },
-    /// The target did not carry it out.
+    /// The target rejected it.
     Refused,
-    /// It came damaged, and was not carried out.
+    /// It arrived damaged, and was not served.
     Damaged,
-    /// No answer came that could be read. It may or may not have been carried out.
+    /// No readable reply came. It may or may not have been served.
     Unknown,
 }
 
-/// The end of a request that was posted.
+/// The completion of a posted request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// What [`post`](super::TransferNic::post) answered.
+    /// The name that [`post`](super::TransferNic::post) returned.
     pub name: u64,
-    /// What was asked.
     pub(crate) kind: Kind,
-    /// Where.
     pub(crate) address: u64,
-    /// When it was posted.
+    /// When the request was posted.
     pub(crate) posted: Time,
-    /// When its answer was seen, or its time-out.
+    /// When the reply arrived, or the request timed out.
     pub(crate) completed: Time,
-    /// How it ended.
     pub outcome: Outcome,
 }
 
 impl Completion {
-    /// The put that has ended, and how.
+    /// The put's name, and how it ended.
     pub fn end_of_put(self) -> (u64, PutEnd) {
         let end = match self.outcome {
             Outcome::Done { .. } => PutEnd::Done,
@@ -70,7 +66,7 @@ impl Completion {
     }
 }
 
-/// Whether network interfaces that can do this send such a request.
+/// Whether NICs with these abilities can send such a request.
 pub(super) fn is_possible(asked: &Transfer, abilities: Abilities, has_messages: bool) -> bool {
     let len = usize::from(asked.len);
     let fits = match asked.kind {
@@ -85,8 +81,7 @@ pub(super) fn is_possible(asked: &Transfer, abilities: Abilities, has_messages: 
     fits && u32::from(asked.len) <= abilities.max_size
 }
 
-/// The requests of the user that wait, or whose completion does: bounded by those that may be
-/// outstanding.
+/// Completions of the user's requests; open ones are bounded by the most outstanding requests.
 #[derive(Debug)]
 pub(super) struct Completions {
     ended: VecDeque<Completion>,
@@ -103,24 +98,24 @@ impl Completions {
         }
     }
 
-    /// Whether the user may have another one.
+    /// Whether the user may post another request.
     pub(super) fn has_room(&self) -> bool {
         self.open < self.most
     }
 
-    /// A request was posted.
+    /// Counts a posted request.
     pub(super) fn posted(&mut self) {
         debug_assert!(self.has_room(), "that was asked");
         self.open += 1;
     }
 
-    /// One has ended.
+    /// Adds a completion.
     pub(super) fn push(&mut self, completion: Completion) {
         self.ended.push_back(completion);
         debug_assert!(self.ended.len() <= self.open as usize, "each was posted");
     }
 
-    /// The next one, oldest first.
+    /// The next completion, oldest first.
     pub(super) fn pop(&mut self) -> Option<Completion> {
         let completion = self.ended.pop_front()?;
         self.open -= 1;

@@ -1,4 +1,4 @@
-//! The answering side: requests of other network interfaces, carried out in this one's memory.
+//! The responding side: serves requests of other NICs in this NIC's memory.
 
 use super::atomic;
 use super::counters::TransferNicCounters;
@@ -8,10 +8,10 @@ use crate::nic::checker::{ANNOUNCE_ADDRESS, Announced, Announcement, Checker, Pu
 use crate::nic::programs::{Programs, is_registered};
 use crate::nic::{Abilities, Memory, Operation, is_probed};
 
-/// The address of the first of the words that can only be read: beyond every memory.
+/// Address of the first read-only word: beyond every memory.
 pub const REGISTERS: u64 = 1 << 46;
 
-/// A memory, its queues, and what is known of the traffic runs that write into it.
+/// A memory, its queues, and the state of traffic runs that write into it.
 #[derive(Debug)]
 pub(super) struct Responder {
     number: u16,
@@ -20,13 +20,13 @@ pub(super) struct Responder {
     pub(crate) memory: Memory,
     pub(crate) programs: Programs,
     pub(crate) queues: MessageQueues,
-    /// Words behind [`REGISTERS`].
+    /// Words from [`REGISTERS`] on.
     pub(crate) registers: Vec<u64>,
     pub(crate) checker: Checker,
 }
 
 impl Responder {
-    /// That of network interface `number`, with an empty memory.
+    /// For NIC `number`, with an empty memory.
     pub(super) fn new(
         number: u16,
         (abilities, has_messages): (Abilities, bool),
@@ -44,12 +44,12 @@ impl Responder {
         }
     }
 
-    /// It has another number from now on.
+    /// Changes the NIC's number.
     pub(super) fn renumber(&mut self, number: u16) {
         self.number = number;
     }
 
-    /// Carries a request out and answers it.
+    /// Serves a request and returns the reply.
     #[inline]
     pub(super) fn serve(
         &mut self,
@@ -84,7 +84,7 @@ impl Responder {
         if is_registered(address) {
             return self.programs.write(address, asked.data());
         }
-        // What a probe puts goes nowhere.
+        // Puts of probes are discarded.
         if is_probed(address) {
             return true;
         }
@@ -109,7 +109,7 @@ impl Responder {
         Some(answer)
     }
 
-    /// The word that can only be read at an address, if there is one.
+    /// The read-only word at an address, if there is one.
     #[cold]
     fn register(&self, address: u64) -> Option<u64> {
         let offset = address.checked_sub(REGISTERS)?;
@@ -118,7 +118,7 @@ impl Responder {
         self.registers.get(index).copied().filter(|_| aligned)
     }
 
-    /// Carries an atomic operation out on a whole word, and answers what that was before.
+    /// Performs an atomic operation on an aligned word and returns its old value.
     fn atomic(&mut self, asked: &Transfer) -> Option<u64> {
         if !self.abilities.atomics || !asked.address.is_multiple_of(size_of::<u64>() as u64) {
             return None;
@@ -134,7 +134,7 @@ impl Responder {
         written.is_ok().then_some(old)
     }
 
-    /// The word at an address of the memory.
+    /// The word at a memory address.
     pub(super) fn word(&self, address: u64) -> Option<u64> {
         let mut word = [0; size_of::<u64>()];
         self.memory.read(address, &mut word).ok()?;

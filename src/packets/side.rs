@@ -1,5 +1,5 @@
-//! The asking side of a network interface: its link, requests that wait for their answers, and
-//! answers that wait for the link.
+//! The requesting side of a NIC: its link, requests that wait for their replies, and replies that
+//! wait for the link.
 
 use std::collections::VecDeque;
 
@@ -18,25 +18,23 @@ use crate::nic::slab::{Entry, Slab};
 use crate::nic::{Issuer, Message, RunRequest};
 use crate::time::{Duration, Time};
 
-/// Who asked, and is told the answer.
+/// The requester, to which the reply goes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Asker {
     User,
-    /// A local program.
     Program,
-    /// A probe.
     Probe,
     Run(RunRequest),
 }
 
-/// A request that waits for its answer.
+/// A request that waits for its reply.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
     pub(crate) posted: Time,
     pub(crate) asker: Asker,
     pub(crate) kind: Kind,
     pub(crate) address: u64,
-    /// Bytes that its answer brings if all is well.
+    /// Bytes that its reply carries on success.
     pub(crate) answer_bytes: u8,
 }
 
@@ -48,13 +46,13 @@ impl Entry for Pending {
 }
 
 impl Pending {
-    /// Whether it tells of a run, or asks about one.
+    /// Whether it announces a run, or asks about one.
     pub(super) const fn is_announcement(&self) -> bool {
         matches!(self.asker, Asker::Run(asked) if !matches!(asked, RunRequest::Message(_)))
     }
 }
 
-/// A network interface, apart from those whom it asks for.
+/// A NIC without its users.
 #[derive(Debug)]
 pub(super) struct Side<E: TransferEnd> {
     pub(crate) counters: TransferNicCounters,
@@ -65,12 +63,12 @@ pub(super) struct Side<E: TransferEnd> {
     pub(crate) pending: Slab<Pending>,
     pub(crate) answers: VecDeque<Transfer>,
     pub(crate) responder: Responder,
-    /// Whether the requests of the run that is going on keep their order.
+    /// Whether requests of the current run keep their order.
     pub(crate) ordered: bool,
 }
 
 impl<E: TransferEnd> Side<E> {
-    /// What waits where.
+    /// The queues and their fill levels.
     pub(super) fn pipeline(&self) -> PipelineReport {
         let end: &dyn LinkView = self.link.end();
         let unit = end.account().units.credits;
@@ -114,34 +112,34 @@ impl<E: TransferEnd> Side<E> {
         }
     }
 
-    /// Lets time pass.
+    /// Advances the time.
     #[inline]
     pub(super) fn see(&mut self, now: Time) {
         self.now = now;
         self.pending.advance(now);
     }
 
-    /// Carries a request out; its answer waits for the link.
+    /// Serves a request; its reply waits for the link.
     #[inline]
     pub(super) fn serve(&mut self, asked: &Transfer) {
         let answer = self.responder.serve(asked, &mut self.counters);
         self.answers.push_back(answer);
     }
 
-    /// A request came damaged, and is not carried out.
+    /// Rejects a request that arrived damaged.
     #[cold]
     pub(super) fn spoiled(&mut self, asked: &Transfer) {
         self.counters.damaged_requests += 1;
         self.answers.push_back(asked.answer(Kind::Damaged));
     }
 
-    /// Whether as many answers wait as may.
+    /// Whether the queue of replies is full.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.answers.len() >= self.config.answers
     }
 
-    /// Sends answers, as many as the link has room for.
+    /// Sends as many replies as the link has room for.
     #[inline]
     pub(super) fn answer(&mut self) {
         while let Some(answer) = self.answers.front()
@@ -152,14 +150,13 @@ impl<E: TransferEnd> Side<E> {
         }
     }
 
-    /// Whether a request of this kind can go now. Answers go first, where they share a channel.
+    /// Whether a request of this kind can leave now. Replies go first where they share a channel.
     #[inline]
     pub(super) fn has_room(&self, kind: Kind, len: u8) -> bool {
         self.answers.is_empty() && self.link.end().has_room(kind, len)
     }
 
-    /// Sends a request for which there is room, and answers the name that it was given; `None` if
-    /// none is left.
+    /// Sends a request for which there is room. Returns its name, or `None` if none is free.
     #[inline]
     pub(super) fn ask(&mut self, mut asked: Transfer, asker: Asker) -> Option<u64> {
         let Transfer {
@@ -178,7 +175,7 @@ impl<E: TransferEnd> Side<E> {
         Some(asked.name)
     }
 
-    /// The request that an answer ends. If there is none of its name, it comes late.
+    /// The request that a reply ends. A reply whose name has no request is late.
     #[inline]
     pub(super) fn ended(&mut self, answer: &Transfer, is_whole: bool) -> Option<Pending> {
         let slot = self.names.slot(answer.name);
@@ -206,7 +203,7 @@ impl<E: TransferEnd> Side<E> {
         self.pending.stood_still(now, span, self.config.timeout);
     }
 
-    /// The next request whose answer has not come in time.
+    /// The next request that timed out.
     pub(super) fn expire(&mut self) -> Option<(u64, Pending)> {
         let (at, oldest) = self.pending.times_out(self.config.timeout)?;
         if at > self.now {

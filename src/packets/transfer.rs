@@ -1,43 +1,42 @@
-//! What network interfaces and the terminals of the simulator say to each other, whatever the
-//! packets of a machine look like.
+//! Transfers: what NICs and the simulator's terminals exchange, whatever the machine's packets look
+//! like.
 
-/// Bytes that a transfer carries at most.
+/// Most bytes that a transfer carries.
 pub const MAX_DATA: usize = 64;
 
-/// What a transfer is.
+/// The kind of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Writes what it carries.
+    /// Writes its data.
     Put,
-    /// Reads as many bytes.
+    /// Reads `len` bytes.
     Get,
-    /// Answers: carried out; of a get, with what was read; of an atomic operation, with the word as
-    /// it was before.
+    /// Reply: done. Carries the data read by a get, or the old word of an atomic operation.
     Done,
-    /// Answers: not carried out.
+    /// Reply: rejected.
     Refused,
-    /// Answers: not carried out, since the request came damaged.
+    /// Reply: not done, since the request arrived damaged.
     Damaged,
-    /// Adds one to a word, atomically.
+    /// Atomically adds one to a word.
     Increment,
-    /// Adds what it carries to a word, atomically.
+    /// Atomically adds its data to a word.
     Add,
-    /// Carries two words; where the first is found, the second is written, atomically.
+    /// Carries two words: if the first is found, the second is written, atomically.
     CompareSwap,
-    /// Carries two words; writes those bits of the second that are ones in the first, atomically.
+    /// Carries two words: writes the bits of the second that are set in the first, atomically.
     MaskedSwap,
-    /// Carries a message of [`MESSAGE_BYTES`], which goes to the end of the queue whose number is
-    /// the address. It is refused when the queue is full.
+    /// Carries a message of [`MESSAGE_BYTES`] to the end of the queue whose number is the address.
+    /// Rejected if the queue is full.
     Message,
 }
 
 /// Bytes of a message to a queue.
 pub(crate) const MESSAGE_BYTES: usize = 64;
-/// Bytes of a word, which is what atomic operations act on. Words have their lowest bits first.
+/// Bytes of the words that atomic operations act on, lowest bits first.
 pub(crate) const WORD_BYTES: usize = size_of::<u64>();
 
 impl Kind {
-    /// All of them, by their codes.
+    /// All kinds, by code.
     pub const ALL: [Self; 10] = [
         Self::Put,
         Self::Get,
@@ -51,12 +50,12 @@ impl Kind {
         Self::Message,
     ];
 
-    /// Whether an answer is owed to it.
+    /// Whether it needs a reply.
     pub const fn is_request(self) -> bool {
         !matches!(self, Self::Done | Self::Refused | Self::Damaged)
     }
 
-    /// Of an atomic operation, the words that it carries.
+    /// Number of words that an atomic operation carries; `None` for other kinds.
     pub(crate) const fn operands(self) -> Option<usize> {
         match self {
             Self::Increment => Some(0),
@@ -66,7 +65,7 @@ impl Kind {
         }
     }
 
-    /// Bytes that the answer to such a request of `len` bytes carries if all is well.
+    /// Bytes that the reply to such a request of `len` bytes carries on success.
     pub(crate) const fn answer_bytes(self, len: u8) -> u8 {
         match self {
             Self::Get => len,
@@ -76,31 +75,30 @@ impl Kind {
     }
 }
 
-/// A request, or the answer to one.
+/// A request or a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// The number of the network interface that it goes to.
+    /// Number of the destination NIC.
     pub to: u16,
-    /// And of that which it comes from.
+    /// Number of the source NIC.
     pub from: u16,
-    /// What it is.
     pub kind: Kind,
-    /// Of a request: whether it comes behind all that went to the same network interface before.
-    /// Where packets have no choice of ways, it does anyway.
+    /// Of a request: whether it stays behind everything sent to the same NIC before. Where packets
+    /// have no choice of paths, it always does.
     pub ordered: bool,
-    /// The address that is written or read; in an answer, that of the request, for those who have
-    /// room for it: network interfaces do not look.
+    /// Address to write or read. A reply repeats the request's, where its packet has room; NICs
+    /// ignore it.
     pub address: u64,
-    /// The name of the request, which its answer has as well.
+    /// Name of the request, repeated in the reply.
     pub name: u64,
-    /// Bytes that it carries, or asks for.
+    /// Bytes carried or requested.
     pub len: u8,
-    /// The bytes, zeros behind them.
+    /// The data, padded with zeros.
     pub data: [u8; MAX_DATA],
 }
 
 impl Transfer {
-    /// One without a name and contents, from nobody yet.
+    /// A transfer without name, data and source.
     pub const fn new(to: u16, kind: Kind, address: u64) -> Self {
         Self {
             to,
@@ -114,21 +112,21 @@ impl Transfer {
         }
     }
 
-    /// What it carries.
+    /// The data carried.
     pub(crate) fn data(&self) -> &[u8] {
         &self.data[..usize::from(self.len).min(MAX_DATA)]
     }
 
-    /// Word number `index` of what it carries: zero behind the end.
+    /// Data word number `index`; zero beyond the end.
     pub fn word(&self, index: usize) -> u64 {
         let words = self.data.as_chunks().0;
         words.get(index).map_or(0, |&word| u64::from_le_bytes(word))
     }
 
-    /// The same transfer with this to carry, or to ask for as many bytes.
+    /// The same transfer carrying `data`, or requesting as many bytes.
     ///
     /// # Panics
-    /// If it is more than [`MAX_DATA`].
+    /// If `data` is longer than [`MAX_DATA`].
     #[must_use]
     pub fn with(mut self, data: &[u8]) -> Self {
         self.data = [0; MAX_DATA];
@@ -137,10 +135,10 @@ impl Transfer {
         self
     }
 
-    /// The same transfer with these words to carry.
+    /// The same transfer carrying `words`.
     ///
     /// # Panics
-    /// If they are more than [`MAX_DATA`].
+    /// If `words` are longer than [`MAX_DATA`].
     #[must_use]
     pub fn with_words(mut self, words: &[u64]) -> Self {
         self = self.with(&[]);
@@ -154,7 +152,7 @@ impl Transfer {
         self
     }
 
-    /// The answer to it from where it went, which carries nothing yet.
+    /// A reply to it from its destination, without data.
     #[must_use]
     pub(crate) fn answer(&self, kind: Kind) -> Self {
         Self {

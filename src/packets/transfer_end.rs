@@ -1,4 +1,4 @@
-//! What a network interface needs of its link end, whatever the link carries.
+//! What a NIC needs of its link end, whatever the link carries.
 
 use super::link::{PacketEnd, PacketInput};
 use super::packet::Packet;
@@ -6,45 +6,45 @@ use super::transfer::{Kind, Transfer};
 use crate::device::LinkEnd;
 use crate::nic::Abilities;
 
-/// What came, and cannot be taken for what it should be.
+/// Why an arrived unit is unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// Nothing that network interfaces send.
+    /// NICs send nothing like it.
     NoTransfer,
-    /// A transfer of which what it carries was damaged on its way, and nothing else.
+    /// A transfer whose data, and nothing else, was damaged on the way.
     Damaged(Transfer),
 }
 
-/// A link end over which transfers go, each in as many packets, flits or phits as its machine
-/// needs. It keeps the order of each channel, and neither loses nor repeats what it carries while
-/// its link lives.
+/// A link end that carries transfers, each in as many packets, flits or phits as its machine needs.
+/// It keeps the order of each channel, and neither loses nor repeats transfers while its link is
+/// up.
 pub trait TransferEnd: LinkEnd {
-    /// Channels of the input buffer that transfers come on, with numbers from 0 on.
+    /// Channels of the input buffer for transfers, numbered from 0.
     const CHANNELS: usize;
-    /// What transfers can be. `max_size` is what one carries at most: 32 bytes for the announcement
-    /// of a traffic run, and no more than [`MAX_DATA`](super::transfer::MAX_DATA).
+    /// Supported transfers. `max_size` is the most data that one carries: at least 32 bytes, for a
+    /// traffic run's announcement, and at most [`MAX_DATA`](super::transfer::MAX_DATA).
     const ABILITIES: Abilities;
-    /// Bits of the name of a transfer, 5 to 64, of which those above the slots of requests say when
-    /// the request was posted: see [`most_outstanding`](super::most_outstanding).
+    /// Bits of a transfer's name, 5 to 64; those above the slots tell when the request was posted:
+    /// see `most_outstanding`.
     const NAME_BITS: u32 = u64::BITS;
-    /// Whether there is [`Kind::Message`].
+    /// Whether [`Kind::Message`] is supported.
     const MESSAGES: bool = false;
 
-    /// The oldest transfer of `channel`, once all of it has come; what it goes on saying until
-    /// [`pop`](Self::pop). A transfer has the bytes that were sent, or as many as were asked for.
+    /// The oldest transfer of `channel`, once complete; the same until [`pop`](Self::pop). A
+    /// transfer carries the bytes sent, or as many as requested.
     fn front(input: &Self::Input, channel: usize) -> Option<Result<Transfer, Malformed>>;
 
-    /// Takes out of the input buffer what [`front`](Self::front) has said last of `channel`.
+    /// Removes what [`front`](Self::front) last returned for `channel`.
     fn pop(input: &mut Self::Input, channel: usize);
 
-    /// Whether a transfer of this kind can be sent whole now that carries, or asks for, `len` bytes:
-    /// never while the link is down.
+    /// Whether a transfer of this kind that carries, or requests, `len` bytes can be sent whole
+    /// now: never while the link is down.
     fn has_room(&self, kind: Kind, len: u8) -> bool;
 
-    /// Sends a transfer, whose name fits into [`NAME_BITS`](Self::NAME_BITS).
+    /// Sends a transfer, whose name must fit into [`NAME_BITS`](Self::NAME_BITS).
     ///
     /// # Panics
-    /// Without [`has_room`](Self::has_room) for it.
+    /// If it has no room: see [`has_room`](Self::has_room).
     fn send(&mut self, transfer: &Transfer);
 }
 
@@ -57,13 +57,13 @@ pub trait TransferPacket: Packet {
     /// See [`TransferEnd::MESSAGES`].
     const MESSAGES: bool = false;
 
-    /// The packet of a transfer.
+    /// Packs a transfer into a packet.
     fn pack(transfer: &Transfer) -> Self;
 
-    /// The transfer of a packet; `None` if network interfaces send no such packet.
+    /// The transfer in a packet; `None` if NICs send no such packet.
     fn unpack(&self) -> Option<Transfer>;
 
-    /// The virtual channel that transfers of this kind begin on.
+    /// Virtual channel on which transfers of this kind start.
     #[inline]
     fn channel(kind: Kind) -> usize {
         match Self::VCS {

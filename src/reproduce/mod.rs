@@ -1,7 +1,7 @@
 //! Tables that compare this project's values with those of a paper.
 //!
-//! Each table of a machine has a module there. A reference value is a constant and is only ever
-//! compared with; [`ours`](Row::ours) is measured, counted or computed in the run, and
+//! Each table of a machine has a module in its crate. A reference value is a constant, used only
+//! for comparison; [`ours`](Row::ours) is measured, counted or computed in the run, and
 //! [`Row::kind`] says which. Only values that a paper prints have the [source](Row::source)
 //! [`Paper`](Source::Paper). The assumptions of a table, and values that cannot be met, are printed
 //! with it ([`Table::assumptions`]) and explained in `docs/guide/src/reproduce.md`.

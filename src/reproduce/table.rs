@@ -16,7 +16,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds.
     pub(crate) const ALL: [Self; 5] = [
         Self::Running,
         Self::StandAlone,
@@ -37,19 +36,19 @@ impl Kind {
     }
 }
 
-/// Where the reference value comes from.
+/// Source of the reference value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// The paper prints it.
+    /// The paper reproduced prints it.
     Paper,
-    /// It follows from statements of the paper or the description, but is not printed.
+    /// It follows from statements of that paper or the description, but is not printed.
     Expected,
     /// An earlier program of this project computed it.
     Earlier,
 }
 
 impl Source {
-    /// All sources, in the order of their columns.
+    /// All sources, in column order.
     pub const ALL: [Self; 3] = [Self::Paper, Self::Expected, Self::Earlier];
 
     /// The heading of its column, and its key in JSON.
@@ -67,7 +66,7 @@ impl Source {
 pub enum Tolerance {
     /// A fraction of the reference.
     Relative(f64),
-    /// So much in the unit of the table, such as percentage points.
+    /// This much in the unit of the table, such as percentage points.
     Absolute(f64),
     /// The reference is a lower bound.
     AtLeast,
@@ -78,22 +77,17 @@ pub enum Tolerance {
 /// A reference value and ours.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// What the value is of.
     pub label: String,
     /// How our value was obtained.
     pub kind: Kind,
-    /// Where the reference comes from.
+    /// Source of the reference.
     pub source: Source,
-    /// The value with which ours is compared.
     pub reference: f64,
-    /// The value of this run.
     pub ours: f64,
-    /// How far apart they may be.
     pub tolerance: Tolerance,
 }
 
 impl Row {
-    /// A row.
     pub fn new(
         kind: Kind,
         source: Source,
@@ -123,7 +117,7 @@ impl Row {
         self.difference() / self.reference
     }
 
-    /// Whether ours is close enough. A value that is no number never is.
+    /// Whether our value is close enough; a NaN never is.
     pub fn within(&self) -> bool {
         match self.tolerance {
             Tolerance::Relative(most) => self.relative_error().abs() <= most,
@@ -134,21 +128,18 @@ impl Row {
     }
 }
 
-/// A value that the run gave besides, and that nothing is judged by.
+/// A value that the run also produced, shown but not judged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
-    /// What the value is of.
     pub label: String,
     /// How our value was obtained.
     pub kind: Kind,
-    /// The paper's value of the same quantity, if any.
+    /// The printed value of the same quantity, if any.
     pub paper: Option<f64>,
-    /// The value of this run.
     pub ours: f64,
 }
 
 impl Observation {
-    /// A value that is shown but not compared.
     pub fn new(
         kind: Kind,
         label: impl Into<String>,
@@ -168,27 +159,26 @@ impl Observation {
 /// A reproduced table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// What the table shows, and where the paper has it.
+    /// What the table shows, and where the paper prints it.
     pub title: String,
-    /// Unit of all values; empty where they have none.
+    /// Unit of all values; empty if they have none.
     pub unit: &'static str,
-    /// Digits behind the point that are worth showing.
+    /// Decimal places to show.
     pub decimals: usize,
-    /// The values compared.
     pub rows: Vec<Row>,
-    /// Values worth seeing that are not compared.
+    /// Values shown but not compared.
     pub also: Vec<Observation>,
-    /// What was run, and what had to be assumed because the paper does not say it.
+    /// What was run, and assumptions that the paper leaves open.
     pub assumptions: Vec<String>,
 }
 
 impl Table {
-    /// Whether every row is within its tolerance. A table without rows is not.
+    /// Whether every row is within its tolerance; false for a table without rows.
     pub fn within(&self) -> bool {
         !self.rows.is_empty() && self.rows.iter().all(Row::within)
     }
 
-    /// The kinds of its rows, without repetition.
+    /// The distinct kinds of its rows.
     pub fn kinds(&self) -> impl Iterator<Item = Kind> + '_ {
         let is_there = |kind: &Kind| self.rows.iter().any(|row| row.kind == *kind);
         Kind::ALL.into_iter().filter(is_there)

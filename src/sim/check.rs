@@ -1,7 +1,7 @@
-//! Checkers: what must hold in every simulation once nothing moves any more.
+//! Checkers: invariants of every simulation at rest.
 //!
-//! They look at plain accounts that are taken from the nodes, so that a test can spoil an account
-//! and see that the checker notices.
+//! They inspect plain accounts taken from the nodes, so that a test can corrupt an account and see
+//! the checker fail.
 
 use thiserror::Error;
 
@@ -11,98 +11,82 @@ use crate::device::NodeAccount;
 use crate::nic::TrafficReport;
 use crate::nic::{BarrierReport, CollectiveReport};
 
-/// Something that must not be.
+/// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
-    /// Credits that are neither at the sender nor explained by anything in flight.
+    /// Credits are neither at the sender nor explained by anything in flight.
     #[error("link {} {direction:?} vc {vc}: {left} of {offered} {unit} of credit are left at rest", link.0)]
     Credits {
-        /// The link.
         link: LinkId,
-        /// The direction that the credits are for.
         direction: Direction,
-        /// The virtual channel.
         vc: usize,
         /// Credit at the sender.
         left: u32,
-        /// What the receiver offers to one channel.
+        /// Credits that the receiver offers per channel.
         offered: u32,
-        /// What is counted.
+        /// The unit counted.
         unit: &'static str,
     },
-    /// What the sender holds for retransmission although nothing moves.
+    /// The sender still holds data for resending at rest.
     #[error("link {} {direction:?}: {amount} {unit} are unacknowledged at rest", link.0)]
     Unacknowledged {
-        /// The link.
         link: LinkId,
-        /// The direction.
         direction: Direction,
-        /// How many.
         amount: u64,
-        /// What is counted.
+        /// The unit counted.
         unit: &'static str,
     },
-    /// What the sender took from its core and has not sent although nothing moves.
+    /// The sender took data from its core but has not sent it at rest.
     #[error("link {} {direction:?}: {amount} {unit} are unsent at rest", link.0)]
     Unsent {
-        /// The link.
         link: LinkId,
-        /// The direction.
         direction: Direction,
-        /// How many.
         amount: u64,
-        /// What is counted.
+        /// The unit counted.
         unit: &'static str,
     },
-    /// Something was lost or made on a link.
+    /// Data was lost or created on a link.
     #[error("link {} {direction:?}: {taken} {unit} taken, {accepted} accepted, {given_up} given up", link.0)]
     Conservation {
-        /// The link.
         link: LinkId,
-        /// The direction.
         direction: Direction,
-        /// What the sender's core handed over.
+        /// Units that the sender's core handed over.
         taken: u64,
-        /// What the receiver accepted.
+        /// Units that the receiver accepted.
         accepted: u64,
-        /// What the sender gave up.
+        /// Units that the sender gave up.
         given_up: u64,
-        /// What is counted.
+        /// The unit counted.
         unit: &'static str,
     },
-    /// Barriers were wrong.
+    /// A barrier run failed its checks.
     #[error("barriers: {0}")]
     Barriers(String),
-    /// Something remains inside a router.
+    /// Data remains inside a router at rest.
     #[error("node {}: {amount} {unit} are inside at rest", node.0)]
     Inside {
-        /// The router.
         node: NodeId,
-        /// How much.
         amount: u64,
-        /// What is counted.
+        /// The unit counted.
         unit: &'static str,
     },
-    /// Requests or block transfers of a network interface have not come to their end.
+    /// A NIC's requests or block transfers never ended.
     #[error("node {}: {requests} requests and {transfers} block transfers are outstanding at rest", node.0)]
     Outstanding {
-        /// The network interface.
         node: NodeId,
-        /// Requests.
         requests: u32,
-        /// Block transfers.
         transfers: usize,
     },
-    /// Messages of a run did not arrive once, whole and in order.
+    /// Messages of a run did not arrive exactly once, whole and in order.
     #[error("messages: {0}")]
     Messages(String),
-    /// Operations of a collective run were not right.
+    /// A collective run failed its checks.
     #[error("collectives: {0}")]
     Collectives(&'static str),
 }
 
 impl Violation {
-    /// What is wrong with a node at rest.
+    /// Violations of a node at rest.
     pub(super) fn of_node(node: NodeId, account: NodeAccount) -> impl Iterator<Item = Self> {
         let NodeAccount {
             inside: amount,
@@ -120,9 +104,8 @@ impl Violation {
     }
 }
 
-/// Checks one direction of a link at rest. `whole_history` says that the counters of both ends
-/// began together: then everything taken is conserved too, unless a link that went down gave some
-/// of it up.
+/// Checks one direction of a link at rest. With `whole_history`, the counters of both ends began
+/// together: everything taken must be conserved, except what a link that went down gave up.
 pub(crate) fn check_direction(
     link: LinkId,
     direction: Direction,
@@ -164,7 +147,7 @@ pub(crate) fn check_direction(
         });
     }
     let (taken, accepted) = (sender.taken, receiver.accepted);
-    // What was given up may or may not have arrived before.
+    // Data that was given up may have arrived before.
     if whole_history
         && let Some(given_up) = sender.given_up
         && !(accepted <= taken && taken - accepted <= given_up)
@@ -180,15 +163,15 @@ pub(crate) fn check_direction(
     }
 }
 
-/// What may be wrong with a run without being a violation.
+/// Faults that a run may show without a violation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowance {
-    /// Messages that packets which were poisoned on purpose may have cost: one each, or as many as
-    /// one packet may answer.
+    /// Messages that deliberately poisoned packets may have cost: one each, or as many as one
+    /// packet may answer.
     pub soft_errors: u64,
-    /// Something that held packets was destroyed, so that any message may be lost.
+    /// Something that held packets was destroyed, so any message may be lost.
     pub destroyed: bool,
-    /// Targets refuse what came to them poisoned or cut in two, and say so, instead of dropping it.
+    /// Targets reject poisoned or cut requests with a reply instead of dropping them.
     pub refusals: bool,
 }
 
@@ -213,7 +196,7 @@ impl Allowance {
 /// Checks the merged report of all sources and targets of a finished run.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The first violation.
 pub(crate) fn check_messages(report: &TrafficReport, allow: Allowance) -> Result<(), Violation> {
     let check = |all: &[(u64, &str)]| {
         let wrong = all.iter().find(|(count, _)| *count > 0);
@@ -253,8 +236,8 @@ pub(crate) fn check_messages(report: &TrafficReport, allow: Allowance) -> Result
     ])
 }
 
-/// No barrier may be done before all have joined it; where `nothing_happened`, none may be lost or
-/// late either.
+/// Checks that no barrier ended before all had joined and, if `nothing_happened`, that none was
+/// lost or late.
 ///
 /// # Errors
 /// [`Violation::Barriers`].
@@ -279,11 +262,11 @@ pub fn check_barriers(report: &BarrierReport, nothing_happened: bool) -> Result<
     )))
 }
 
-/// Checks the merged report of all participants of a finished collective run of that many
+/// Checks the merged report of all participants of a finished collective run of `iterations`
 /// iterations.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The first violation.
 pub(crate) fn check_collectives(
     report: &CollectiveReport,
     iterations: u64,
@@ -316,7 +299,7 @@ mod tests {
         refusals: true,
     };
 
-    /// Ends that know how much they gave up, with two virtual channels and with eight.
+    /// Ends that know how much they gave up.
     fn ends(vcs: usize) -> [EndAccount; 2] {
         let end = EndAccount {
             active: true,

@@ -1,4 +1,4 @@
-//! The event loop: nodes, wires between their ports, and what is due next.
+//! The event loop: nodes, wires between their ports, and pending deadlines.
 
 mod connect;
 mod wires;
@@ -15,39 +15,38 @@ use crate::node::{Node, PortId};
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
-/// A node of a fabric, by the order of adding.
+/// A node of a fabric, numbered in the order of [`Fabric::add`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
-/// A link of a fabric, by the order of connecting.
+/// A link of a fabric, numbered in the order of connecting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
 /// One of the two directions of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From the end named first.
+    /// From the first-named end.
     AToB,
-    /// From the end named second.
+    /// From the second-named end.
     BToA,
 }
 
 impl Direction {
-    /// Both.
     pub const BOTH: [Self; 2] = [Self::AToB, Self::BToA];
 }
 
-/// What a link of a fabric is made of.
+/// The properties of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkSpec {
-    /// Time that a frame travels, in both directions.
+    /// One-way travel time of a frame.
     pub latency: Duration,
     /// Longest frame in bytes.
     pub mtu: usize,
 }
 
 impl Default for LinkSpec {
-    /// Five metres of cable at 5 ns each, and the 1,500 bytes of an Ethernet.
+    /// Five metres of cable at 5 ns each, and Ethernet's 1,500 bytes.
     fn default() -> Self {
         Self {
             latency: Duration::from_ns(25),
@@ -59,11 +58,8 @@ impl Default for LinkSpec {
 /// What a node reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FabricEvent<E> {
-    /// When.
     pub(crate) at: Time,
-    /// Which node.
     pub(crate) node: NodeId,
-    /// What.
     pub event: E,
 }
 
@@ -75,9 +71,9 @@ struct Slot<N> {
     alarm: Alarm,
     /// The node's attended time.
     clock: Attendance,
-    /// What came while it stands still: see [`Fabric::stop`].
+    /// Frames that arrived since the node was stopped: see [`Fabric::stop`].
     waiting: Option<Vec<(PortId, Vec<u8>)>>,
-    /// How often it ran at the instant `spun_at`.
+    /// Runs at the instant `spun_at`.
     spins: u32,
     spun_at: Time,
 }
@@ -102,12 +98,11 @@ struct Joint {
     alarm: Alarm,
 }
 
-/// When something is due, and the queue entry that will find it. A deadline that moves into the
-/// future (a retry timer, with each frame) leaves its entry where it is, so the queue stays as
-/// short as the fabric is large; the entry is put back when it comes up too early.
+/// A deadline and its queue entry. A deadline that moves later (a retry timer does with each frame)
+/// keeps its entry, so the queue never outgrows the fabric; an entry that comes up too early is
+/// requeued.
 #[derive(Clone, Copy, Debug)]
 struct Alarm {
-    /// When it is due.
     due: Time,
     /// The earliest entry in the queue, never later than `due`. Other entries are stale.
     entry: Time,
@@ -119,7 +114,7 @@ impl Alarm {
         entry: Time::NEVER,
     };
 
-    /// Makes it due at `at`; true when that needs an entry in the queue.
+    /// Sets the deadline to `at`. Returns whether that needs a new queue entry.
     fn set(&mut self, at: Time) -> bool {
         self.due = at;
         let needed = at < self.entry;
@@ -134,38 +129,38 @@ const NO_WIRE: u32 = u32::MAX;
 const EXIT: u32 = 1 << 31;
 /// Events kept for [`Fabric::poll_event`]; older ones are dropped and counted.
 const MAX_EVENTS: usize = 1 << 16;
-/// Frames that wait for a node that stands still, at most: what the queues of its sockets hold.
+/// Most frames that wait for a stopped node: what its socket queues hold.
 const MAX_WAITING: usize = 4_096;
-/// Runs of one node at one instant that are more than any progress explains.
+/// Runs of one node at one instant that no progress explains.
 const MAX_SPINS: u32 = 100_000;
 
-/// What the queue holds. At the same time, wires come before nodes and lower numbers first.
+/// A queue entry. At equal times, wires come before nodes and lower numbers first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     Wire(u32),
     Node(u32),
 }
 
-/// Where frames leave for a node of another fabric.
+/// Collects frames for a node of another fabric.
 struct Exit {
     mtu: usize,
     frames: Vec<SentFrame>,
 }
 
-/// A frame on its way from one fabric to another.
+/// A frame under way from one fabric to another, with its time of sending.
 pub type SentFrame = (Time, Vec<u8>);
 
-/// What is told of the frames that nodes send: when, by which node and port, and their bytes.
+/// Called for each frame that a node sends: time, node, port, bytes.
 pub type NodeTap = Box<dyn FnMut(Time, NodeId, PortId, &[u8]) + Send>;
 
 /// Nodes of type `N` joined by wires, in virtual time. See the [module](super) for the order of
-/// things.
+/// events.
 pub struct Fabric<N: Node> {
     now: Time,
     seed: u64,
     slots: Vec<Slot<N>>,
     joints: Vec<Joint>,
-    /// Indices of the wires of each link, A to B first; [`NO_WIRE`] for one that ends elsewhere.
+    /// Wire indices of each link, A to B first; [`NO_WIRE`] for one that ends elsewhere.
     links: Vec<[u32; 2]>,
     exits: Vec<Exit>,
     queue: BinaryHeap<Reverse<(Time, Due)>>,
@@ -174,16 +169,16 @@ pub struct Fabric<N: Node> {
     buffer: Vec<u8>,
     events: VecDeque<FabricEvent<N::Event>>,
     events_lost: u64,
-    /// Told of every frame that a node hands over.
+    /// Called for every frame that a node sends.
     tap: Option<NodeTap>,
-    /// How often a node ran.
+    /// Node runs so far.
     runs: u64,
-    /// Impairments made so far; each has a random stream of its own.
+    /// Impairments made so far; each has its own random stream.
     streams: u64,
 }
 
 impl<N: Node> Fabric<N> {
-    /// An empty fabric. All chance in it comes from `seed`.
+    /// An empty fabric. `seed` determines everything random in it.
     pub fn new(seed: u64) -> Self {
         Self {
             now: Time::ZERO,
@@ -203,17 +198,15 @@ impl<N: Node> Fabric<N> {
         }
     }
 
-    /// The present.
     pub const fn now(&self) -> Time {
         self.now
     }
 
-    /// The seed it was made with.
     pub const fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// Adds a node, which first runs at the present time.
+    /// Adds a node, which first runs at the current time.
     ///
     /// # Panics
     /// If there are 2^32 - 1 nodes already.
@@ -236,25 +229,21 @@ impl<N: Node> Fabric<N> {
         id
     }
 
-    /// Number of nodes.
     pub fn nodes(&self) -> usize {
         self.slots.len()
     }
 
-    /// Number of links.
     pub fn links(&self) -> usize {
         self.links.len()
     }
 
-    /// A node, to look at.
-    ///
     /// # Panics
     /// If there is no such node.
     pub fn node(&self, id: NodeId) -> &N {
         &self.slots[id.0 as usize].node
     }
 
-    /// Commands a node (a fault, new traffic, a register) and lets it run at the present instant.
+    /// Commands a node (a fault, new traffic, a register) and schedules it to run now.
     ///
     /// # Panics
     /// If there is no such node.
@@ -266,14 +255,13 @@ impl<N: Node> Fabric<N> {
         answer
     }
 
-    /// From now on `tap` is told of every frame that a node sends through one of its ports, before
-    /// anything happens to it.
+    /// Calls `tap` for every frame that a node sends from now on, before any impairment.
     pub(crate) fn set_tap(&mut self, tap: NodeTap) {
         self.tap = Some(tap);
     }
 
-    /// Puts a new incarnation in the place of a node and returns the old one, with all that was
-    /// inside it. Frames on their way to the old one reach the new one.
+    /// Replaces a node with a new incarnation and returns the old one with its contents. Frames
+    /// under way to the old one reach the new one.
     ///
     /// # Panics
     /// If there is no such node, or the new one has another number of ports.
@@ -291,18 +279,18 @@ impl<N: Node> Fabric<N> {
         old
     }
 
-    /// A node stands still, as a process does that is stopped or gets no processor: it neither runs
-    /// nor takes in frames, of which as many wait as its sockets may hold.
+    /// Stops a node, as if its process were stopped or got no CPU: it neither runs nor receives.
+    /// Arriving frames wait, as many as its socket queues hold.
     ///
     /// # Panics
     /// If there is no such node.
     pub fn stop(&mut self, id: NodeId) {
         let slot = &mut self.slots[id.0 as usize];
-        slot.attended(self.now); // It ran until now, as far as it wanted to.
+        slot.attended(self.now); // It has run until now.
         slot.waiting.get_or_insert_default();
     }
 
-    /// A node that stood still goes on, and finds at this one instant all that came meanwhile.
+    /// Resumes a stopped node, which receives all waiting frames at this instant.
     ///
     /// # Panics
     /// If there is no such node.
@@ -310,7 +298,7 @@ impl<N: Node> Fabric<N> {
         self.wake_up(id, Duration::ZERO);
     }
 
-    /// Like [`go_on`](Self::go_on), but the node takes the standstill for a sleep, so that its time
+    /// Like [`go_on`](Self::go_on), but the node takes the standstill for a sleep: its time
     /// includes it.
     #[cfg(any(test, feature = "testing"))]
     pub fn go_on_by_the_clock(&mut self, id: NodeId) {
@@ -322,7 +310,7 @@ impl<N: Node> Fabric<N> {
         self.wake_up(id, Duration::from_ps(u64::MAX));
     }
 
-    /// Lets a stopped node go on, after a sleep on purpose of up to `asleep`.
+    /// Resumes a stopped node after a deliberate sleep of up to `asleep`.
     fn wake_up(&mut self, id: NodeId, asleep: Duration) {
         let slot = &mut self.slots[id.0 as usize];
         let Some(waiting) = slot.waiting.take() else {
@@ -339,7 +327,7 @@ impl<N: Node> Fabric<N> {
         self.wake(id, self.now);
     }
 
-    /// The oldest event that nobody has fetched.
+    /// The oldest event not yet fetched.
     pub fn poll_event(&mut self) -> Option<FabricEvent<N::Event>> {
         self.events.pop_front()
     }
@@ -350,7 +338,7 @@ impl<N: Node> Fabric<N> {
         self.joints.iter().map(|joint| joint.wire.in_flight()).sum()
     }
 
-    /// What happened on all wires together.
+    /// Sum of the counters of all wires.
     pub fn wire_counters(&self) -> WireCounters {
         self.joints
             .iter()
@@ -359,7 +347,7 @@ impl<N: Node> Fabric<N> {
             })
     }
 
-    /// The fingerprint of every frame delivered so far, its time, wire and bytes.
+    /// Hash of every delivered frame's time, wire and bytes.
     pub fn trace_hash(&self) -> u64 {
         let mut hash = TraceHash::default();
         for joint in &self.joints {
@@ -368,7 +356,7 @@ impl<N: Node> Fabric<N> {
         hash.value()
     }
 
-    /// When something happens next.
+    /// Time of the next event.
     pub(crate) fn next_event_time(&mut self) -> Option<Time> {
         while let Some(Reverse((at, what))) = self.queue.peek().copied() {
             let alarm = match what {
@@ -389,10 +377,10 @@ impl<N: Node> Fabric<N> {
         None
     }
 
-    /// Lets everything happen that is due at or before `end`; the present is then `end`.
+    /// Runs everything due at or before `end`, which is then the current time.
     ///
     /// # Panics
-    /// If `end` is in the past, or a node asks to run at one instant for ever.
+    /// If `end` is in the past, or a node asks to run at one instant forever.
     pub fn run_until(&mut self, end: Time) {
         assert!(end >= self.now, "time ran backwards");
         while self.next_event_time().is_some_and(|at| at <= end) {
@@ -401,7 +389,7 @@ impl<N: Node> Fabric<N> {
         self.now = end;
     }
 
-    /// Lets everything happen that is due within `span`.
+    /// Runs everything due within `span`.
     ///
     /// # Panics
     /// See [`run_until`](Self::run_until).
@@ -409,8 +397,8 @@ impl<N: Node> Fabric<N> {
         self.run_until(self.now + span);
     }
 
-    /// Runs until `done` holds, asking at most every `period` and only after something has
-    /// happened, or until `limit` has passed; says which.
+    /// Runs until `done` holds, checked at most every `period` and only after an event, or until
+    /// `limit` has passed. Returns whether `done` held.
     ///
     /// # Panics
     /// If `period` is zero; see also [`run_until`](Self::run_until).
@@ -432,10 +420,10 @@ impl<N: Node> Fabric<N> {
         true
     }
 
-    /// Lets everything happen that is due at the next instant. False when nothing will ever happen.
+    /// Runs everything due at the next instant. False when nothing will ever happen.
     ///
     /// # Panics
-    /// If a node asks to run at one instant for ever.
+    /// If a node asks to run at one instant forever.
     pub fn step(&mut self) -> bool {
         let Some(now) = self.next_event_time() else {
             return false;
@@ -513,7 +501,7 @@ impl<N: Node> Fabric<N> {
                 continue;
             }
             let mut sent = false;
-            // A port that nothing is plugged into sends into nothing.
+            // Frames sent through an unconnected port are dropped.
             let joint = self.joints.get_mut(wire as usize);
             let mtu = joint
                 .as_ref()

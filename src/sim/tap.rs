@@ -1,13 +1,13 @@
-//! Taps: whoever wants to see the frames that links carry.
+//! Taps: observers of the frames that links carry.
 
 use std::sync::Arc;
 
 use crate::time::Time;
 
-/// Is told of every frame that an end of a link sends.
+/// Gets every frame that a link end sends.
 pub trait FrameTap: Send + Sync {
-    /// A frame leaves at `at` by link number `link` of the topology, from its end named first or, if
-    /// `is_b`, the other. Nothing has happened to it yet: it may still be impaired, or lost.
+    /// A frame leaves at `at` on topology link number `link`, from the first-named end or, if
+    /// `is_b`, the other. It may still be impaired or lost.
     fn frame(&self, at: Time, link: u32, is_b: bool, bytes: &[u8]);
 }
 

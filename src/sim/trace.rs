@@ -1,9 +1,9 @@
-//! The fingerprint of a run.
+//! Hash of a run.
 
 /// A running 64-bit hash of a sequence of values; equal sequences have equal hashes on every
 /// machine.
 ///
-/// It tells runs apart, it does not resist anyone: multiply and fold, eight bytes at a time.
+/// It distinguishes runs but resists no attacker: multiply and fold, eight bytes at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceHash(u64);
 
@@ -20,7 +20,7 @@ impl TraceHash {
     #[inline]
     pub fn add(&mut self, value: u64) {
         let product = u128::from(self.0 ^ value) * u128::from(MULTIPLIER);
-        // The addition keeps a zero product from forgetting everything before it.
+        // Without the addition, a zero product would erase everything before it.
         self.0 = (product as u64 ^ (product >> 64) as u64).wrapping_add(self.0.rotate_left(23));
     }
 

@@ -6,7 +6,7 @@ use super::trace::TraceHash;
 use crate::link::impair::{ImpairCounters, Impairment, LaneNoise, LateCopies};
 use crate::time::{Duration, Time};
 
-/// What happened on a wire, in frames.
+/// Counters of a wire, in frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WireCounters {
     /// Frames put on the wire.
@@ -15,20 +15,20 @@ pub struct WireCounters {
     pub(crate) sent_bytes: u64,
     /// Frames delivered to the other end.
     pub(crate) delivered: u64,
-    /// Frames lost because the wire was cut, on the way or when they were sent.
+    /// Frames lost to a cut, in flight or when sent.
     pub lost_in_cut: u64,
-    /// Copies delivered [late](LateCopies), beside the frames themselves.
+    /// Copies delivered [late](LateCopies), not counted in `delivered`.
     pub(crate) late_copies: u64,
-    /// Of those delivered, frames and copies for which a node that stood still had no room.
+    /// Delivered frames and copies dropped because a stopped node had no room.
     pub(crate) overrun: u64,
-    /// What impairments that have been replaced since did.
+    /// Counters of impairments that have been replaced.
     pub(crate) impaired: ImpairCounters,
 }
 
-/// Frames travelling one way: lane noise at the transmitter, then impairment, then the latency.
+/// One direction of a link: lane noise at the transmitter, then impairment, then the latency.
 ///
-/// The latency is the same for all, so that the order is that in which frames leave the impairment.
-/// What arrives may be [copied](LateCopies) to arrive once more.
+/// The latency is constant, so frames arrive in the order in which they leave the impairment.
+/// Arrivals may be [copied](LateCopies) to arrive once more.
 #[derive(Clone, Debug)]
 pub struct Wire {
     latency: Duration,
@@ -39,7 +39,7 @@ pub struct Wire {
     #[cfg(any(test, feature = "testing"))]
     forgery: Option<(Forgery, Vec<u8>)>,
     cut: bool,
-    /// Frames come from another fabric, later than they were sent.
+    /// Whether frames come from another fabric, later than they were sent.
     from_abroad: bool,
     flight: VecDeque<(Time, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
@@ -47,7 +47,7 @@ pub struct Wire {
     counters: WireCounters,
 }
 
-/// What becomes of a late copy: of the frame that came last, and the copy.
+/// Rewrites a late copy, given the last frame received and the copy.
 #[cfg(any(test, feature = "testing"))]
 pub(crate) type Forgery = fn(&[u8], Vec<u8>) -> Vec<u8>;
 
@@ -55,10 +55,10 @@ pub(crate) type Forgery = fn(&[u8], Vec<u8>) -> Vec<u8>;
 const SPARE_BUFFERS: usize = 64;
 
 impl Wire {
-    /// A whole wire that delays by `latency` and does nothing else.
+    /// An uncut wire that only delays, by `latency`.
     ///
     /// # Panics
-    /// If the latency is zero: what is sent at an instant must not arrive in it.
+    /// If the latency is zero: a frame must not arrive at the instant it is sent.
     pub(crate) fn new(latency: Duration) -> Self {
         assert!(latency > Duration::ZERO, "a wire has some latency");
         Self {
@@ -77,10 +77,10 @@ impl Wire {
         }
     }
 
-    /// A wire on which frames are [sent](Self::send) after others have been received that were sent
-    /// later, but by less than its latency. The impairment must not run ahead of what it has yet to
-    /// be given (how many frames it holds and which is the last decide what happens to the next
-    /// one), so it lets frames go only up to the time of each frame given to it and of each call of
+    /// A wire on which a frame may be [sent](Self::send) after the receiver's clock has passed its
+    /// time of sending, by less than the latency. Frames still to be given to the impairment decide
+    /// what happens to later ones (by how many it holds and which is last), so it releases frames
+    /// only up to the time of each frame given to it and of each call of
     /// [`catch_up`](Self::catch_up).
     ///
     /// # Panics
@@ -92,8 +92,8 @@ impl Wire {
         }
     }
 
-    /// Everything that was sent up to `now` to a wire [from abroad](Self::from_abroad) has been
-    /// given to it.
+    /// Declares that everything sent up to `now` to a wire [from abroad](Self::from_abroad) has
+    /// been given to it.
     pub(crate) fn catch_up(&mut self, now: Time) {
         self.depart(now);
     }
@@ -107,18 +107,18 @@ impl Wire {
         counters
     }
 
-    /// The hash of every delivery so far: its time and its bytes.
+    /// Hash of every delivery so far: its time and bytes.
     pub(crate) const fn trace(&self) -> TraceHash {
         self.trace
     }
 
-    /// Frames on the way, those held by the impairment included, late copies not.
+    /// Frames under way, including those held by the impairment but not late copies.
     pub(crate) fn in_flight(&self) -> usize {
         self.flight.len() + self.impairment.as_ref().map_or(0, Impairment::held)
     }
 
-    /// Sets or removes the impairment. Frames that the old one held are lost, as they are when the
-    /// kernel replaces a queueing discipline.
+    /// Sets or removes the impairment. Frames held by the old one are lost, as when the kernel
+    /// replaces a queueing discipline.
     pub(crate) fn set_impairment(&mut self, impairment: Option<Impairment>) {
         if let Some(mut old) = self.impairment.take() {
             old.clear();
@@ -127,31 +127,30 @@ impl Wire {
         self.impairment = impairment;
     }
 
-    /// From now on some frames come again, much later. Copies held by what was set before are lost.
+    /// Makes some frames arrive again, much later. Copies held by an earlier setting are lost.
     ///
     /// # Panics
-    /// On a wire [from abroad](Self::from_abroad), which does not look at its own clock.
+    /// On a wire [from abroad](Self::from_abroad), which does not follow its own clock.
     pub(crate) fn set_late_copies(&mut self, late: LateCopies) {
         assert!(!self.from_abroad, "late copies need the wire's own clock");
         self.late = Some(late);
     }
 
-    /// From now on late copies come as `forgery` makes them: the canary of what looks for their
-    /// harm.
+    /// Rewrites late copies with `forgery` from now on: the canary for the checks of their harm.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn forge_late_copies(&mut self, forgery: Forgery) {
         self.forgery = Some((forgery, Vec::new()));
     }
 
-    /// No further frame is copied. Copies taken before still come: not even a cut holds them up,
-    /// for they need not come through this cable.
+    /// Stops copying frames. Copies already taken still arrive, even through a cut, since they need
+    /// not come through this cable.
     pub(crate) fn stop_late_copies(&mut self) {
         if let Some(late) = &mut self.late {
             late.stop();
         }
     }
 
-    /// Late copies that are still to come.
+    /// Late copies still to arrive.
     pub(crate) fn late_copies_held(&self) -> usize {
         self.late.as_ref().map_or(0, LateCopies::held)
     }
@@ -171,12 +170,11 @@ impl Wire {
         }
     }
 
-    /// Makes the wire whole again.
+    /// Restores a cut wire.
     pub(crate) fn restore(&mut self) {
         self.cut = false;
     }
 
-    /// Whether it is cut.
     pub(crate) const fn is_cut(&self) -> bool {
         self.cut
     }
@@ -192,7 +190,7 @@ impl Wire {
         if let Some(noise) = &mut self.noise {
             noise.apply(bytes);
         }
-        // What was due until now has left; on a wire from abroad nobody has asked for it yet.
+        // What was due has left by now; on a wire from abroad it has not been polled yet.
         self.depart(now);
         if let Some(impairment) = &mut self.impairment {
             impairment.send(now, bytes);
@@ -205,7 +203,7 @@ impl Wire {
         }
     }
 
-    /// When [`receive`](Self::receive) has something to do next.
+    /// When [`receive`](Self::receive) next has work.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let arrival = self.flight.front().map(|(at, _)| *at);
         let impairment = self.impairment.as_ref().filter(|_| !self.from_abroad);
@@ -214,7 +212,7 @@ impl Wire {
         [arrival, departure, copy].into_iter().flatten().min()
     }
 
-    /// The next frame that has arrived by `now`. Give it back by [`recycle`](Self::recycle).
+    /// The next frame that arrived by `now`. Return its buffer with [`recycle`](Self::recycle).
     pub(crate) fn receive(&mut self, now: Time) -> Option<Vec<u8>> {
         if !self.from_abroad {
             self.depart(now);
@@ -254,13 +252,13 @@ impl Wire {
         frame
     }
 
-    /// Gives a received buffer back that nobody had room for.
+    /// Returns the buffer of a frame that the receiver had no room for.
     pub(crate) fn overrun(&mut self, buffer: Vec<u8>) {
         self.counters.overrun += 1;
         self.recycle(buffer);
     }
 
-    /// Gives a received buffer back for reuse.
+    /// Returns a received buffer for reuse.
     pub(crate) fn recycle(&mut self, buffer: Vec<u8>) {
         match &mut self.impairment {
             Some(impairment) => impairment.recycle(buffer),
@@ -269,7 +267,7 @@ impl Wire {
         }
     }
 
-    /// Moves what the impairment lets go onto the wire.
+    /// Moves what the impairment releases onto the wire.
     fn depart(&mut self, now: Time) {
         while let Some((at, frame)) = self.impairment.as_mut().and_then(|i| i.poll(now)) {
             self.fly(at, frame);

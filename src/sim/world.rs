@@ -1,4 +1,4 @@
-//! A whole network in virtual time: a topology's nodes and links in a fabric, traffic, and checks.
+//! A whole network in virtual time: a topology's nodes and links, traffic, and checks.
 
 mod barriers;
 
@@ -18,43 +18,41 @@ use crate::nic::{Incarnation, RunPhase, TrafficReport, TrafficSpec};
 use crate::node::PortId;
 use crate::time::{Duration, Time};
 
-/// Why a topology did not become a world.
+/// Why a topology could not become a world.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WorldError {
-    /// A node cannot be configured.
+    /// A node's configuration is invalid.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// A link cannot be made.
     #[error("link {link}: {error}")]
     Connect {
         /// Id of the link in the topology.
         link: usize,
-        /// Why.
         error: ConnectError,
     },
 }
 
-/// A network in virtual time, of whatever machine. Link number *i* of the fabric is link *i* of the
-/// topology, its end A named first; network interfaces come before routers among the nodes.
+/// A network of any machine in virtual time. Link number *i* of the fabric is link *i* of the
+/// topology, its end A named first; NICs come before routers among the nodes.
 pub struct World<L> {
-    /// The event loop, for everything not offered here.
+    /// The event loop, for everything not wrapped here.
     pub fabric: Fabric<Box<dyn Device>>,
     topology: L,
     runtime: Runtime,
-    /// Which node of the topology each node of the fabric is.
+    /// The topology's node for each node of the fabric.
     nodes: Vec<NodeRef>,
-    /// The epoch of each node's present incarnation.
+    /// Epoch of each node's current incarnation.
     epochs: Vec<u32>,
 }
 
 /// Epochs between two incarnations of a node.
 const EPOCH_STRIDE: u32 = 1 << 16;
-/// Time between two looks at whether something has come to its end.
+/// Time between two checks whether something has ended.
 const LOOK_EVERY: Duration = Duration::from_us(10);
 
 impl<L: Network> World<L> {
-    /// The world of `topology`, all of whose links begin to train. `seed` decides all chance; every
-    /// link is as `spec` says.
+    /// The world of `topology`, with all links starting to train. `seed` determines everything
+    /// random; every link is as in `spec`.
     ///
     /// # Errors
     /// See [`WorldError`]; a topology that passes its own check has none.
@@ -62,7 +60,7 @@ impl<L: Network> World<L> {
         Self::numbered(topology, seed, spec, 0)
     }
 
-    /// The same, with sessions of links whose first packet is number `first_packet`, where links
+    /// The same, with `first_packet` as the number of each session's first packet, where links
     /// number packets.
     ///
     /// # Errors
@@ -79,8 +77,8 @@ impl<L: Network> World<L> {
         Self::of_runtime(topology, spec, runtime)
     }
 
-    /// The world of `topology` with the time-outs of links between processes: `give_up_ms` and
-    /// `silence_ms` of the description apply in virtual time, too.
+    /// The world of `topology` with the timeouts of links between processes: the description's
+    /// `give_up_ms` and `silence_ms` apply in virtual time, too.
     ///
     /// # Errors
     /// See [`WorldError`].
@@ -123,12 +121,11 @@ impl<L: Network> World<L> {
         Ok(world)
     }
 
-    /// What the world was made from.
     pub fn topology(&self) -> &L {
         &self.topology
     }
 
-    /// The fabric's number of a node of the topology.
+    /// The fabric's number of a topology node.
     ///
     /// # Panics
     /// If the topology has no such node.
@@ -148,36 +145,35 @@ impl<L: Network> World<L> {
         Some(LinkId(at as u32))
     }
 
-    /// Network interfaces' nodes, in the order of the topology.
+    /// The NICs' nodes, in topology order.
     pub fn nics(&self) -> impl Iterator<Item = NodeId> + use<L> {
         let is_nic = |node: &&NodeRef| matches!(node, NodeRef::Processor(_));
         (0..self.nodes.iter().filter(is_nic).count() as u32).map(NodeId)
     }
 
-    /// Routers' nodes, in the order of the topology.
+    /// The routers' nodes, in topology order.
     pub fn routers(&self) -> impl Iterator<Item = NodeId> + use<L> {
         let first = self.nics().count() as u32;
         (first..self.nodes.len() as u32).map(NodeId)
     }
 
-    /// All links.
     pub fn links(&self) -> impl Iterator<Item = LinkId> + use<L> {
         (0..self.fabric.links() as u32).map(LinkId)
     }
 
-    /// A node as its machine's own type.
+    /// A node as its concrete type.
     ///
     /// # Panics
-    /// If the node is something else.
+    /// If the node has another type.
     pub fn node<D: Any>(&self, node: NodeId) -> &D {
         let own = self.fabric.node(node).downcast_ref();
         own.expect("the node is of that type")
     }
 
-    /// Commands a node as its machine's own type, and lets it run.
+    /// Commands a node as its concrete type, and schedules it to run.
     ///
     /// # Panics
-    /// If the node is something else.
+    /// If the node has another type.
     pub fn command<D: Any, R>(&mut self, node: NodeId, act: impl FnOnce(&mut D, Time) -> R) -> R {
         self.fabric.command(node, |device, now| {
             let own = device.downcast_mut();
@@ -185,8 +181,7 @@ impl<L: Network> World<L> {
         })
     }
 
-    /// Numbers by which network interfaces take part in runs: the participants of one that all take
-    /// part in.
+    /// The numbers by which NICs take part in runs: the participants of a run of all NICs.
     pub fn traffic_numbers(&self) -> Vec<u16> {
         let numbers = self.nics().filter_map(|nic| self.number(nic));
         numbers.collect()
@@ -198,13 +193,12 @@ impl<L: Network> World<L> {
         runs?.number()
     }
 
-    /// The two ends of a link that have one.
     fn ends(&self, link: LinkId) -> [Option<&dyn LinkView>; 2] {
         ends(&self.fabric, link)
     }
 
-    /// Runs until both ends of every link that is not cut are active in the same session, or
-    /// `limit` has passed; says which.
+    /// Runs until both ends of every uncut link are active in the same session, or `limit` has
+    /// passed. Returns whether they are.
     pub fn bring_up(&mut self, limit: Duration) -> bool {
         self.fabric.run_until_done(limit, LOOK_EVERY, |fabric| {
             (0..fabric.links() as u32).map(LinkId).all(|link| {
@@ -222,7 +216,7 @@ impl<L: Network> World<L> {
         })
     }
 
-    /// Starts `spec` on every network interface that takes part in it by sending.
+    /// Starts `spec` on every NIC that sends in it.
     ///
     /// # Errors
     /// [`DeviceError::Traffic`].
@@ -254,8 +248,8 @@ impl<L: Network> World<L> {
         Ok(())
     }
 
-    /// Runs until traffic run `run`, the last collective run and the last run of each barrier unit are
-    /// over everywhere, or `limit` has passed; says which.
+    /// Runs until traffic run `run`, the last collective run and the last run of each barrier unit
+    /// have ended everywhere, or `limit` has passed. Returns whether they have.
     pub fn finish(&mut self, run: u64, limit: Duration) -> bool {
         let nics: Vec<NodeId> = self.nics().collect();
         self.fabric.run_until_done(limit, LOOK_EVERY, |fabric| {
@@ -270,7 +264,7 @@ impl<L: Network> World<L> {
         })
     }
 
-    /// The merged report of a run over all network interfaces.
+    /// The merged report of a run over all NICs.
     pub fn report(&self, run: u64) -> TrafficReport {
         let mut merged = TrafficReport {
             run,
@@ -297,7 +291,7 @@ impl<L: Network> World<L> {
         merged
     }
 
-    /// Lanes that link ends have given up for noise.
+    /// Lanes that link ends have decommissioned for noise.
     pub(crate) fn lanes_given_up(&self) -> u64 {
         let ends = self.links().flat_map(|link| self.ends(link));
         ends.flatten()
@@ -305,7 +299,7 @@ impl<L: Network> World<L> {
             .sum()
     }
 
-    /// A line per link end: its node, its state, every counter that is not zero.
+    /// One line per link end: node, state, every nonzero counter.
     pub fn link_states(&self) -> String {
         let mut text = String::new();
         for link in self.links() {
@@ -326,20 +320,19 @@ impl<L: Network> World<L> {
         text
     }
 
-    /// Kills a node and starts it again: all that was inside it is gone.
+    /// Kills a node and starts it again; its contents are lost.
     ///
     /// # Errors
-    /// None that building the world did not have.
+    /// Only those of building the world.
     pub fn restart(&mut self, node: NodeId) -> Result<(), PlanError> {
-        // A link end counts its epoch up by itself when it comes up again.
+        // A link end increments its epoch itself when it comes up again.
         self.epochs[node.0 as usize] += EPOCH_STRIDE;
         let device = self.incarnation(node)?;
         self.fabric.replace(node, device);
         Ok(())
     }
 
-    /// Everything that is not as it must be once all has come to rest. Nothing is demanded of a
-    /// link that is cut.
+    /// Every invariant violated at rest. Cut links are not checked.
     pub fn violations(&self) -> Vec<Violation> {
         let mut found = Vec::new();
         for link in self.links() {
@@ -360,9 +353,9 @@ impl<L: Network> World<L> {
         found
     }
 
-    /// The liveness phase: runs until nothing is amiss at rest, or `limit` has passed, and returns
-    /// what is amiss then, the messages of `run` and the operations of `collectives`, the last
-    /// collective run, included.
+    /// The liveness phase: runs until no invariant is violated or `limit` has passed. Returns the
+    /// violations then, including the messages of `run` and the operations of `collectives`, the
+    /// last collective run.
     pub fn drain(
         &mut self,
         run: u64,

@@ -12,7 +12,7 @@ use phitwire::time::Duration;
 const ENGINE: u8 = 2;
 const PATIENCE_MS: u32 = 5;
 
-/// A program at each of the first network interfaces, and the numbers of these.
+/// A program at each of the first NICs, and the numbers of these NICs.
 fn programs<L: Network>(lab: &mut Lab<L>, count: usize, job: u64) -> (Vec<usize>, Vec<u16>) {
     let programs = (0..count).map(|nic| lab.let_in(nic, job, 0).expect("there is room"));
     let programs = programs.collect();
@@ -57,7 +57,7 @@ fn join<L: Network>(lab: &mut Lab<L>, who: usize, name: u64, op: Reduction, word
     lab.ask(who, name, Request::Collective(request))
 }
 
-/// How the command `name` of a program has ended: the status, the word and the location.
+/// How a program's command `name` ended: status, word and location.
 fn ended<L>(lab: &Lab<L>, who: usize, name: u64) -> Option<(Status, u64, u64)> {
     lab.programs[who].got.iter().find_map(|got| match *got {
         Completion::End {
@@ -83,7 +83,7 @@ fn all_get_what_all_have_given() {
     ];
     for ((op, word, location), name) in expected.into_iter().zip(10..) {
         for (&program, rank) in programs.iter().zip(0..) {
-            // Who is early waits for the last.
+            // Early programs wait for the last.
             lab.run(Duration::from_us(50));
             assert_eq!(ended(&lab, programs[0], name), None);
             assert_eq!(join(&mut lab, program, name, op, rank), Taken::UnderWay);
@@ -111,7 +111,7 @@ fn who_dies_in_the_middle_keeps_nobody_waiting() {
     for (round, dies) in [3, 1, 0, 2].into_iter().enumerate() {
         let name = 10 + round as u64;
         set_up_all(&mut lab, &programs, &all, round as u32 + 1);
-        // With what it has joined pending: all are told at once by whom.
+        // With an operation pending: all learn at once which program left.
         for &program in &programs[..3] {
             join(&mut lab, program, name, barrier, 0);
         }
@@ -132,7 +132,7 @@ fn who_dies_in_the_middle_keeps_nobody_waiting() {
                 assert_eq!(found, Some((Status::Left, who, 0)), "{n}, without {dies}");
             }
         }
-        // Its place is free again.
+        // Its slot is free again.
         programs[dies] = lab.let_in(dies, JOB, 0).expect("it has gone");
         lab.run(Duration::from_ms(20));
     }
@@ -164,7 +164,7 @@ fn a_result_reaches_all_although_a_program_ends_when_it_has_it() {
     for &program in &programs[1..] {
         assert_eq!(ended(&lab, program, 10), Some((Status::Done, 4, 0)));
     }
-    // It is missed in the next.
+    // The others miss it in the next operation.
     for &program in &programs[1..] {
         join(&mut lab, program, 11, Reduction::Barrier, 0);
     }
@@ -172,7 +172,7 @@ fn a_result_reaches_all_although_a_program_ends_when_it_has_it() {
     for &program in &programs[1..] {
         let (status, who, _) = ended(&lab, program, 11).expect("nobody waits for ever");
         assert_eq!(status, Status::Absent);
-        // Whoever noticed first waited for the root, or for a neighbour that did.
+        // The first to time out waited for the root, or for a neighbour that did.
         assert!(all[..2].contains(&(who as u16)), "{who}");
     }
 }
@@ -192,7 +192,7 @@ fn engines_belong_to_one_program_and_one_job() {
     assert_eq!(joined, refused(Status::NotYours));
     let leave = Request::Collective(CollectiveRequest::Leave { engine: ENGINE });
     assert_eq!(lab.ask(theirs[0], 3, leave), refused(Status::NotYours));
-    // A run of the network interface's own does not take it either.
+    // A run of the NIC itself cannot take it either.
     let nics = all.iter().map(|&number| number.into()).collect();
     let spec = CollectiveSpec {
         nics,
@@ -207,7 +207,7 @@ fn engines_belong_to_one_program_and_one_job() {
         unit.start(now, spec)
     });
     begun.expect_err("a program has it");
-    // At the other one the engine is another job's: neither gets anything of the other.
+    // At the other NIC the engine belongs to another job: neither gets anything of the other.
     assert_eq!(
         set_up(&mut lab, theirs[1], 1, &all, 1),
         refused(Status::Done)
@@ -219,7 +219,7 @@ fn engines_belong_to_one_program_and_one_job() {
         let (status, ..) = ended(&lab, program, 4).expect("nobody waits for ever");
         assert_ne!(status, Status::Done);
     }
-    // What is no tree.
+    // Invalid trees.
     let (twice, strangers) = ([all[0], all[0]], [all[1], all[1]]);
     assert_eq!(
         set_up(&mut lab, ours[0], 0, &twice, 2),

@@ -1,4 +1,4 @@
-//! Datagrams of every machine's network interfaces, through its routers.
+//! Datagrams between NICs of every machine, through its routers.
 
 use super::{blackwidow_network, dragonfly};
 use phitwire::net::Network;
@@ -9,7 +9,7 @@ use phitwire::sim::{LinkSpec, NodeId, World};
 use phitwire::time::Duration;
 use phitwire_t3e::topology::TorusSpec;
 
-/// A world and the datagrams of its network interfaces.
+/// A world and the datagrams of its NICs.
 struct Post<L> {
     world: World<L>,
     nics: Vec<NodeId>,
@@ -44,7 +44,7 @@ impl<L: Network> Post<L> {
         })
     }
 
-    /// Lets some time pass, and answers what arrived, and where.
+    /// Advances time, and returns what arrived, and where.
     fn step(&mut self) -> Vec<(usize, Vec<u8>)> {
         self.world.fabric.run_for(Duration::from_us(2));
         let mut arrived = Vec::new();
@@ -66,7 +66,7 @@ impl<L: Network> Post<L> {
     }
 }
 
-/// Everybody sends to everybody; one network interface is killed and started again on the way.
+/// All NICs send to each other; one is killed and restarted in between.
 fn all_arrive(network: impl Network) {
     let mut post = Post::new(network);
     let count = post.nics.len();
@@ -93,7 +93,7 @@ fn all_arrive(network: impl Network) {
             }
         }
         assert_eq!(arrived.len(), sent.len(), "round {round}");
-        // In the order in which they were sent, each pair for itself.
+        // In sending order, per pair.
         let by_pair = |(to, data): &(usize, Vec<u8>)| (*to, data[0]);
         arrived.sort_by_key(by_pair);
         sent.sort_by_key(by_pair);
@@ -105,7 +105,7 @@ fn all_arrive(network: impl Network) {
         post.world.restart(post.nics[0]).expect("it starts again");
         assert!(post.world.bring_up(Duration::from_ms(200)), "links come up");
         post.ends[0] = post.end(0, 4_711 + round);
-        // What it asked for before might still be under way.
+        // Its earlier requests might still be in flight.
         post.world.fabric.run_for(Duration::from_ms(5_000));
     }
 }

@@ -1,10 +1,10 @@
-//! Packets are followed over a network by what its routers have written down.
+//! Follows packets through a network by the records of its routers.
 
 use phitwire::net::{End, Followed, Network, NodeRef, Peers, Sightings, Way};
 use phitwire::trace::{Departure, Passage, Step};
 use phitwire_machines::CATALOGUE;
 
-/// Routers that a way has at most.
+/// Most routers on a path.
 const MOST_HOPS: usize = 64;
 
 fn network() -> Box<dyn Network> {
@@ -43,7 +43,7 @@ fn passage(port: u8, came: u64, out: Option<u8>) -> Passage {
     }
 }
 
-/// Two network interfaces of different routers that are neighbours, and the ports between them.
+/// Two NICs of neighbouring routers, and the ports between them.
 fn pair(network: &dyn Network) -> (Peers, NodeRef, NodeRef, [End; 6]) {
     let peers = Peers::of(network);
     let from = at(network, "nic0");
@@ -80,7 +80,7 @@ fn a_packet_is_followed_to_its_end_and_no_further_than_it_was_seen() {
     assert_eq!(peers.follow(packet, &seen).1, Way::Unasked(enters.node));
     seen.insert(enters.node, Vec::new());
     assert_eq!(peers.follow(packet, &seen).1, Way::NotSeen);
-    // An earlier packet of the same identity is another one.
+    // An earlier packet with the same identity is a different one.
     seen.insert(
         enters.node,
         vec![
@@ -116,7 +116,7 @@ fn a_circle_is_not_followed_for_ever() {
     let (peers, from, to, [enters, leaves, comes, ..]) = pair(&*network);
     let mut seen = Sightings::new();
     let of = |at: End, out: End| passage(at.port, 1, Some(out.port));
-    // Back and forth over one link: all at one moment, so that time does not stop it.
+    // Back and forth over one link, all at one moment, so that time does not end it.
     let still = |mut passage: Passage| {
         passage.steps[0].left_ps = 1;
         passage

@@ -1,4 +1,4 @@
-//! Puts and gets of local programs at every machine's network interfaces.
+//! Puts and gets of local programs at NICs of every machine.
 
 use phitwire_framing::door::hello::{ANY_MEMBER, Entry};
 use phitwire_framing::door::{Access, AtomicOp, Completion, Local, Remote, Request, Status, Width};
@@ -16,7 +16,7 @@ const PART: Local = Local {
     bytes: 1 << 16,
 };
 
-/// A program at the first network interface, one at the last, and where the last one's part is.
+/// A program at the first NIC, one at the last, and the address of the latter's part.
 struct Pair<L> {
     lab: Lab<L>,
     here: usize,
@@ -79,7 +79,7 @@ impl<L: Network> Pair<L> {
         }
     }
 
-    /// Asks for something, and answers how it ended.
+    /// Posts a request, and returns how it ended.
     fn end_of(&mut self, program: usize, request: Request<'_>) -> (Status, u64) {
         self.names += 1;
         let name = self.names;
@@ -112,7 +112,7 @@ impl<L: Network> Pair<L> {
         word
     }
 
-    /// What is there, from an offset of the part on.
+    /// The bytes at an offset of the part.
     fn memory(&self, offset: u64, bytes: usize) -> Vec<u8> {
         let at = (PART.offset + offset) as usize;
         self.lab.programs[self.there].shared.bytes(at, bytes)
@@ -198,7 +198,7 @@ fn strangers(network: impl Network) {
     let deregister = Request::Deregister { handle: at.handle };
     assert!(unknown.contains(&pair.end_of(stranger, deregister).0));
 
-    // Only what was allowed.
+    // Only allowed access.
     let access = Access {
         put: true,
         get: false,
@@ -217,7 +217,7 @@ fn strangers(network: impl Network) {
     let (status, _) = pair.end_of(pair.here, get(put_only, 0, 8));
     assert!(refusals.contains(&status), "{status}");
 
-    // Who has gone is not reached, nor told.
+    // A departed program cannot be reached, and gets no completions.
     let (there, here) = (pair.there, pair.here);
     pair.lab.let_go(there);
     let (status, _) = pair.end_of(here, put(at, 0, &[1; 8]));
@@ -232,7 +232,7 @@ fn strangers(network: impl Network) {
     assert_eq!(pair.lab.programs[heir].got, [], "it has asked for nothing");
 }
 
-/// What these cannot do ends so at once, and changes nothing.
+/// Unsupported operations end at once and change nothing.
 fn no_more_than_loads_and_stores(network: impl Network, has_atomics: bool) {
     let mut pair = Pair::new(network);
     let at = pair.at;
@@ -325,7 +325,7 @@ fn no_more_than_loads_and_stores(network: impl Network, has_atomics: bool) {
         handles += 1;
     }
     assert_eq!(handles, 32, "another program has room");
-    // Places for programs.
+    // Slots for programs.
     for client in 1..MAX_WINDOWS as u64 {
         pair.lab
             .let_in(0, JOB + (client << 32), ANY_MEMBER)
@@ -334,7 +334,7 @@ fn no_more_than_loads_and_stores(network: impl Network, has_atomics: bool) {
                 assert_eq!(entry, Entry::KeyTaken, "two jobs may have one key");
             });
     }
-    // The user's own requests, IP's say, end apart from those of programs.
+    // Requests of the NIC's user, such as IP, end separately from those of programs.
     let data = [3; 8];
     pair.lab.begin(pair.here, 77, put(at, 0, &data));
     let id = pair.lab.nics[0];
@@ -362,7 +362,7 @@ fn a_folded_clos_loads_and_stores() {
     puts_and_gets(blackwidow_network());
     strangers(blackwidow_network());
     no_more_than_loads_and_stores(blackwidow_network(), false);
-    // A load or store is within a line of 32 bytes.
+    // A load or store stays within a line of 32 bytes.
     let mut pair = Pair::new(blackwidow_network());
     for request in [put(pair.at, 24, &[1; 16]), get(pair.at, 31, 2)] {
         assert_eq!(pair.end_of(pair.here, request).0, Status::Length);

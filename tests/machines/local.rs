@@ -1,4 +1,4 @@
-//! Local programs at network interfaces, through a dragonfly.
+//! Local programs at NICs, through a dragonfly.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +18,7 @@ use phitwire::time::{Duration, Time};
 pub(super) const JOB: u64 = 0x1234_5678_9abc;
 pub(super) const BYTES: u64 = 1 << 20;
 
-/// What a program shares with its network interface.
+/// Memory that a program shares with its NIC.
 #[derive(Clone, Debug)]
 pub(super) struct Shared(Arc<Mutex<Vec<u8>>>);
 
@@ -57,7 +57,6 @@ impl Window for Shared {
     }
 }
 
-/// A program.
 pub(super) struct Program {
     nic: usize,
     client: Client,
@@ -120,7 +119,7 @@ impl<L: phitwire::net::Network> Lab<L> {
         self.with(nic, |port, now| port.command(now, client, &command))
     }
 
-    /// Asks for what will be under way.
+    /// Posts a request that stays in flight.
     pub(super) fn begin(&mut self, program: usize, name: u64, request: Request<'_>) {
         assert_eq!(self.ask(program, name, request), Taken::UnderWay);
     }
@@ -135,7 +134,7 @@ impl<L: phitwire::net::Network> Lab<L> {
                 });
                 for (client, completion) in got {
                     let is_it = |p: &&mut Program| (p.nic, p.client) == (nic, client);
-                    // A number serves again: the latest that bears it is here.
+                    // Client numbers are reused: take the latest program with this one.
                     let program = self.programs.iter_mut().rev().find(is_it);
                     program
                         .expect("completions are somebody's")
@@ -155,7 +154,7 @@ impl<L: phitwire::net::Network> Lab<L> {
         }
     }
 
-    /// The status of the command `name`, which has ended.
+    /// The status of the ended command `name`.
     pub(super) fn status(&self, program: usize, name: u64) -> Option<Status> {
         self.programs[program]
             .got
@@ -424,7 +423,7 @@ fn who_has_gone_leaves_nothing_and_disturbs_nobody() {
                 },
             );
             lab.begin(goes, name, Request::Receive { into });
-            // The peer sends to it, and puts into what it registered.
+            // The peer sends to it, and puts into its registered memory.
             let processor = processors[0];
             lab.ask(
                 peer,
@@ -477,7 +476,7 @@ fn who_has_gone_leaves_nothing_and_disturbs_nobody() {
         assert_eq!(lab.status(stays, 1_000 + round), Some(Status::Done));
         assert_eq!(Arc::strong_count(&shared.0), 2, "its memory is given back");
     }
-    // Everything serves again.
+    // All slots are reusable.
     for client in 2..MAX_WINDOWS as u64 + 1 {
         let entry = lab.let_in(0, JOB + client, ANY_MEMBER).map(|_| ());
         assert_eq!(entry, Ok(()), "client {client}");
@@ -485,7 +484,7 @@ fn who_has_gone_leaves_nothing_and_disturbs_nobody() {
     assert_eq!(lab.let_in(0, JOB, ANY_MEMBER).map(|_| ()), Err(Entry::Full));
 }
 
-/// A program that asks for all that it can, of `processors` that answer nothing it wants.
+/// A program posts as many sends and puts as it can; nothing at `processors` accepts them.
 fn floods(lab: &mut Lab<impl phitwire::net::Network>, greedy: usize, processors: &[u16]) {
     let whole = Local {
         offset: 0,
@@ -531,7 +530,7 @@ fn a_program_that_asks_for_all_leaves_others_their_share() {
     let processors: Vec<u16> = (0..=last).map(|nic| processor_of(&mut lab, nic)).collect();
     let handle = lab.register(peer, 0, BYTES);
     for round in 0..5 {
-        // Packets of its puts are answered while it goes on: at no time it has more than a third.
+        // Its puts are answered while it continues: it never holds more than a third.
         floods(&mut lab, greedy, &processors);
         let at = Remote {
             processor: processors[last],
@@ -564,7 +563,7 @@ fn a_program_that_asks_for_all_leaves_others_their_share() {
             from: part,
         };
         assert_eq!(lab.ask(modest, 10 * round + 2, send), Taken::UnderWay);
-        // A fence is behind one's own transfers alone.
+        // A fence waits only for the program's own transfers.
         assert_eq!(lab.ask(modest, 10 * round + 3, block), Taken::Later);
         lab.run(Duration::from_ms(2));
         for name in 10 * round..10 * round + 3 {

@@ -1,4 +1,4 @@
-//! What holds for every machine, and what two of them have to do with each other.
+//! What holds for every machine, and how two of them interact.
 
 mod collectives;
 mod datagrams;
@@ -32,7 +32,7 @@ use phitwire_blackwidow::link::testing::Yarc;
 use phitwire_blackwidow::topology::{BlackWidowSpec, FoldedClos};
 use phitwire_machines::{CATALOGUE, MACHINES};
 
-/// The first network interface and the last router of a network.
+/// The first NIC and the last router of a network.
 fn both(network: &dyn Network) -> [Box<dyn Device>; 2] {
     let nodes = network.nodes();
     let is_nic = |node: &&NodeRef| matches!(node, NodeRef::Processor(_));
@@ -170,7 +170,7 @@ fn tables_of_another_topology_are_refused_whole() {
     let (tables, digest) = (router.tables(), router.routing().digest);
     let spoilt = |spoil: fn(&mut Value)| {
         let mut other = tables.clone();
-        // The last of all, so that whatever was taken before it would show.
+        // The last entry, so that anything accepted before it would show.
         spoil(&mut other[3]["global_non_minimal"]);
         other
     };
@@ -242,7 +242,7 @@ fn names_make_networks_and_others_are_refused() {
     }
 }
 
-/// A frame of any link of this test.
+/// Size of frames on all links of this test.
 const FRAME_BYTES: usize = 1_472;
 
 #[test]

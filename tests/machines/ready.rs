@@ -1,4 +1,4 @@
-//! The ready files of the labs are right, and none is forgotten here.
+//! The ready files of the labs are valid, and this list is complete.
 
 use phitwire_machines::CATALOGUE;
 
@@ -8,7 +8,7 @@ macro_rules! ready {
     };
 }
 
-/// Every file, so that a new one has to be named.
+/// Every file, so that a new one must be added.
 const READY: [(&str, &str); 18] = ready![
     "aries-3x4.toml",
     "aries-group.toml",

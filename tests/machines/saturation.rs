@@ -1,4 +1,4 @@
-//! Saturation of networks against closed forms: the capacity of the links that all traffic needs.
+//! Saturation of networks against closed forms: the capacity of the links that all traffic crosses.
 
 use phitwire::catalogue::Given;
 use phitwire::sim::direct::{Config, Links, Load, Report, Serial, State, Traffic, Warmup};
@@ -58,8 +58,8 @@ fn takes_all(load: f64, (name, pattern): (&str, &str), options: &[(&'static str,
 
 #[test]
 fn a_clos_with_a_hot_spot_takes_what_one_port_does() {
-    // 63 of 64 processors send to one, whose link carries a phit per cycle. Its own packets go to
-    // the others without contention and arrive as well.
+    // 63 of 64 processors send to one, whose link carries a phit per cycle. Its own packets reach
+    // the others without contention.
     let (of, bound) = (("r2-64", "hotspot:0:100"), 1.0 / 63.0);
     let full = run(of.0, of.1, 2.0 * bound, &[]);
     assert_eq!(full.state, State::Saturated, "{full:?}");
@@ -70,7 +70,7 @@ fn a_clos_with_a_hot_spot_takes_what_one_port_does() {
 
 #[test]
 fn a_dragonfly_under_the_adversary_takes_what_the_links_between_two_groups_do() {
-    // Eight NICs of 2.56 flits per cycle each, and four links to the one group to which all send.
+    // Eight NICs of 2.56 flits per cycle each, and four links to the one group that all send to.
     let (name, pattern) = ("aries-3x1x4x2:4", "group-adversarial");
     let options = [("routing", "minimal")];
     let full = run(name, pattern, 1.0, &options);

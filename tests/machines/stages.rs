@@ -1,4 +1,4 @@
-//! What devices of every machine say of their stages, in worlds and in simulations.
+//! Stage reports of every machine's devices, in worlds and in simulations.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use phitwire::time::Duration;
 use phitwire_machines::CATALOGUE;
 use phitwire_t3e::topology::TorusSpec;
 
-/// Whether a report can be read: channels have names and room, and places hold no more than that.
+/// Checks a report: channels have names and capacity, and hold no more than that.
 fn check(machine: &str, report: &PipelineReport) {
     for stage in &report.stages {
         assert!(!stage.channels.is_empty(), "{machine}: {stage:?}");
@@ -35,7 +35,7 @@ fn check(machine: &str, report: &PipelineReport) {
     }
 }
 
-/// Lets all network interfaces write to each other, and compares stages and accounts all along.
+/// All NICs write to each other; compares stages and counters all along.
 fn stages_are_accounted_for<L: Network>(machine: &str, network: L) {
     let mut world = World::new(network, 7, LinkSpec::default()).expect("a world");
     assert!(world.bring_up(Duration::from_ms(200)), "links come up");
@@ -81,7 +81,7 @@ fn a_wrong_account_would_be_noticed() {
     }
 }
 
-/// The report of a run, and what was seen of it every so many cycles.
+/// The report of a run, and snapshots of it every `every` cycles.
 fn run(network: &dyn Network, links: Links, every: Option<u64>) -> (Report, Vec<Snapshot>) {
     let mut machines = MACHINES.iter().filter_map(|machine| machine.simulation);
     let machine = machines.find(|machine| (machine.is_of)(network)).unwrap();

@@ -1,5 +1,5 @@
 //! Standstills of nodes, in small worlds of every machine, with links that give up as between
-//! processes: nothing that the wires carried is lost or timed out.
+//! processes: nothing that the wires carried is lost or times out.
 
 use super::dragonfly;
 use phitwire::link::LinkEvent;
@@ -70,8 +70,8 @@ impl<L: Network> Standstills<L> {
         nodes
     }
 
-    /// Stops `nodes` one by one within `apart` ms, and after `span` ms lets them go on within
-    /// `late` ms, in another order.
+    /// Stops `nodes` one by one within `apart` ms, and after `span` ms resumes them within `late`
+    /// ms, in another order.
     fn stand_still(&mut self, all: bool, apart: u64, span: u64, late: u64) {
         let nodes = self.some(all);
         let steps = nodes.len().max(1) as u64;
@@ -105,7 +105,7 @@ impl<L: Network> Standstills<L> {
                 // Running nodes see the others silent for less than `GIVE_UP_MS`.
                 0 => self.stand_still(false, 200, 800, 400),
                 1 => self.stand_still(true, 400, 4_000, 400),
-                // All nodes of a suspended machine, which wake over as long a time.
+                // All nodes of a suspended machine, which wake over an equally long time.
                 _ => self.stand_still(true, 400, 12_000, 12_000),
             }
         }
@@ -200,7 +200,7 @@ fn by_the_clock_alone_the_same_standstills_do_harm() {
     }
 }
 
-/// Time-outs leave standstills out, and measurements include them.
+/// Timeouts exclude standstills, measurements include them.
 #[test]
 fn a_run_s_latencies_and_its_time_contain_standstills() {
     let mut run = Standstills::new(dragonfly(), 1);

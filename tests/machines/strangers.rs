@@ -1,5 +1,5 @@
-//! Descriptions from strangers: any bytes are answered, shortly and in letters that can be seen;
-//! limits are those that are named.
+//! Untrusted descriptions: any bytes get a short answer in visible letters; the limits are those
+//! that messages name.
 
 use proptest::prelude::*;
 
@@ -18,11 +18,11 @@ const READY: [&str; 6] = [
     include_str!("../../netns-scripts/topologies/aries-3x4.toml"),
 ];
 
-/// Bytes of the lines of an answer at most: every mistake has a message, a label and a remedy of a
-/// thousand letters.
+/// Most bytes of an answer's lines: every mistake has a message, a label and a remedy of a thousand
+/// letters.
 const MOST_BYTES: usize = 200_000;
 
-/// Reads anything and holds the answer to what is promised.
+/// Reads anything and checks the answer.
 fn answered(bytes: &[u8]) -> Result<(), Problems> {
     let result = CATALOGUE.read_with("any\u{1b}.toml", bytes, Effort::Bounded);
     if let Err(problems) = &result {
@@ -70,7 +70,7 @@ proptest! {
                     let copy = bytes[at..end].to_vec();
                     bytes.splice(at..at, copy);
                 }
-                // Another number, where there is one.
+                // Another number, if there is one.
                 4 => bytes.iter_mut().skip(at).find(|b| b.is_ascii_digit()).into_iter()
                     .for_each(|digit| *digit = b'0' + byte % 10),
                 _ => drop(bytes.splice(at..at, *b"\x1b[2J\xe2\x80\xae")),
@@ -92,7 +92,7 @@ const PAIR: &str = "slices = 1\nname = \"pair\"\n[network]\nclock = \"paced\"\nN
 const FLY: &str = "family = \"aries\"\nname = \"fly\"\n[dragonfly]\ngroups = 3\nchassis = 4\nblades = 4\nSHAPE\n[network]\n\
     clock = \"paced\"\nNETWORK\n[routing]\nROUTER\n";
 
-/// A description with a key in one of its places.
+/// A description with a key inserted at a placeholder.
 fn with(text: &str, place: &str, key: &str) -> String {
     let others = ["NETWORK", "ROUTER", "LINK", "SHAPE"];
     let filled = text.replace(place, key);
@@ -101,7 +101,7 @@ fn with(text: &str, place: &str, key: &str) -> String {
         .fold(filled, |text, other| text.replace(other, ""))
 }
 
-/// Keys with their least and most values: who names others is told these.
+/// Keys with their least and greatest values: messages for other values name these.
 #[test]
 fn limits_are_those_that_are_named() {
     let day = 86_400_000;
@@ -138,8 +138,8 @@ fn limits_are_those_that_are_named() {
         for &(place, key, least, most) in keys {
             for value in [least, most] {
                 let good = with(text, place, &format!("{key} = {value}"));
-                // Some values are at odds with others, such as classes; none is out of range, or
-                // too much to be run.
+                // Some values conflict with others, such as classes; none is out of range or too
+                // large to run.
                 let told = told(&good);
                 assert!(
                     !told.contains("out of range") && !told.contains("fit"),
@@ -175,7 +175,7 @@ fn the_largest_number_of_a_processor_is_the_one_that_is_named() {
         let told = told(&text.replace("nic1 = 1", &format!("nic1 = {number}")));
         let is_refused =
             told.contains("out of range") || told.contains("does not fit into 15 bits");
-        // The largest number is none of this router, but may be one.
+        // The largest number is not one of this router, but valid.
         assert_eq!(is_refused, !is_right, "{told}");
         assert!(is_right || told.contains("32767"), "{told}");
     }

@@ -1,5 +1,5 @@
-//! Packets that are traced in virtual time: a known way on an idle network, and under load times
-//! that add up to what the terminals measured.
+//! Packets traced in virtual time: a known path on an idle network, and under load times that add
+//! up to what the terminals measured.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use phitwire_blackwidow::cycle::BlackWidow;
 use phitwire_machines::CATALOGUE;
 use phitwire_t3e::cycle::T3e;
 
-/// The number that routers know a network interface by.
+/// The number by which routers know a NIC.
 fn routed(network: &dyn Network, node: NodeRef) -> u32 {
     let runtime = Runtime::new("lab", 1);
     let name = network.node_name(node);
@@ -24,7 +24,7 @@ fn routed(network: &dyn Network, node: NodeRef) -> u32 {
     device.need_probes().expect("it probes").routed_number()
 }
 
-/// The first and the last network interface.
+/// The first and the last NIC.
 fn ends(network: &dyn Network) -> [NodeRef; 2] {
     let nodes = network.nodes();
     let is_nic = |node: &&NodeRef| matches!(node, NodeRef::Processor(_));
@@ -66,8 +66,8 @@ fn run<M: CycleModel>(network: &dyn Network, load: u32, count: usize) -> Found {
     simulation.found()
 }
 
-/// What is wrong with the way of a traced message there, or back: `Ok` has the time waited for
-/// others. Links take the same time for everybody, which `links` gathers.
+/// Checks the path of a traced message or its response. `Ok` has the time spent waiting for others.
+/// A link takes the same time for every packet; `links` collects these times.
 fn wrong<M: CycleModel>(
     network: &dyn Network,
     (message, found): (&Message, &Found),
@@ -120,7 +120,7 @@ fn wrong<M: CycleModel>(
         }
         for ((stage, _, both), step) in passage.stays().zip(&passage.steps) {
             let [stay, wait] = both.ok_or("a stage has no times")?;
-            // Who goes straight through passes the stages by.
+            // A packet that goes straight through bypasses stages.
             let may_be_shorter = stage.ends_with("crossbar");
             if stay < step.least_ps && !may_be_shorter {
                 return Err(format!(
@@ -164,8 +164,8 @@ fn wrong<M: CycleModel>(
     }
 }
 
-/// Messages of a network at a load: all traced ones are followed there and back. How many there are,
-/// and how many ways waited at all, and for much: more than a packet's length at every router.
+/// Follows all traced messages of a network at a load, there and back. Returns their number, the
+/// number of paths with any waiting, and with much: more than a packet's length at every router.
 fn all_add_up<M: CycleModel>(name: &str, load: u32) -> (usize, [usize; 2]) {
     let network = CATALOGUE
         .generate(name)
@@ -220,7 +220,7 @@ fn on_an_idle_network_nobody_waits() {
     }
 }
 
-/// Canary: what checks the times notices a stage that is told too short, and a hop that is missing.
+/// Canary: the check of the times notices a stage reported too short, and a missing hop.
 #[test]
 fn times_that_do_not_add_up_are_noticed() {
     let network = CATALOGUE

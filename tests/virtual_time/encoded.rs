@@ -1,5 +1,4 @@
-//! Simulated traffic on dragonflies, as `phitwire sim` has it: over encoded links, and over ideal
-//! ones.
+//! Simulated traffic on dragonflies, as in `phitwire sim`: over encoded links, and over ideal ones.
 
 use phitwire::chip::Grain;
 use phitwire::sim::direct::{Config, Load, Report, Serial, Simulation, Traffic, Warmup};
@@ -8,8 +7,8 @@ use phitwire_aries::topology::Dragonfly;
 
 use crate::harness::{dragonfly, netem};
 
-/// Messages of 64 bytes at 0.15 of what a network interface can send, each answered, on ways that
-/// routers choose by load.
+/// Messages of 64 bytes at 0.15 of a NIC's rate, each answered, on paths that routers choose by
+/// load.
 pub fn traffic(grain: Grain) -> Asked {
     let config = Config {
         traffic: Traffic {
@@ -29,7 +28,7 @@ pub fn traffic(grain: Grain) -> Asked {
     (config, options)
 }
 
-/// What a run is asked to do, and by which machine's options.
+/// Configuration of a run, with the machine's options.
 pub type Asked = (Config, AriesOptions);
 
 fn finish(mut simulation: Simulation<Aries>) -> Report {
@@ -39,7 +38,7 @@ fn finish(mut simulation: Simulation<Aries>) -> Report {
     report
 }
 
-/// A run over encoded links that are impaired in these words of netem, none if they are empty.
+/// A run over encoded links with the netem impairments in `words`, none if empty.
 pub fn encoded(
     topology: &Dragonfly,
     (config, options): &Asked,
@@ -56,8 +55,8 @@ fn direct(topology: &Dragonfly, (config, options): &Asked, partitions: usize) ->
     finish(Simulation::new(topology, config, options, partitions).expect("the run is possible"))
 }
 
-/// A run must be the same in any number of partitions, and another one with another seed. Four
-/// groups, so that there are as many partitions as are asked for.
+/// A run must be the same in any number of partitions, and differ with another seed. Four groups
+/// allow as many partitions as requested.
 fn is_the_same_in_any_number_of_partitions(run: impl Fn(&Dragonfly, &Asked, usize) -> Report) {
     let topology = dragonfly(4, 2);
     for grain in [Grain::Flit, Grain::Packet] {
@@ -84,7 +83,7 @@ fn partitions_change_nothing_over_encoded_links() {
     for words in [
         "",
         "loss 1% delay 300ns 200ns",
-        // What becomes of a frame depends on those that are held when it is sent.
+        // The fate of a frame depends on those held when it is sent.
         "delay 500ns reorder 30% gap 3 limit 4",
     ] {
         is_the_same_in_any_number_of_partitions(|topology, config, partitions| {

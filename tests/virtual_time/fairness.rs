@@ -2,7 +2,7 @@
 //! kind of link; and the rates of saturated links.
 //!
 //! Arbiters are fair among their requesters: inputs, rows, virtual channels. So flows are equal if
-//! they pass as many arbiters, each with as many others; a case groups its flows accordingly.
+//! they pass equally many arbiters, each with equally many others; cases group flows accordingly.
 
 #![allow(
     clippy::single_range_in_vec_init,
@@ -60,7 +60,7 @@ fn run<M: CycleModel>(
     report
 }
 
-/// A dragonfly of groups, chassis, blades and NICs, with one link between each two groups.
+/// A dragonfly of groups, chassis, blades and NICs, with one link between each pair of groups.
 fn aries([groups, chassis, blades, nics]: [u8; 4]) -> Dragonfly {
     let spec = DragonflySpec {
         shape: Shape {
@@ -146,7 +146,7 @@ fn cases() -> Vec<Case> {
                 let config = full("group-adversarial", 64, reply);
                 for (shape, groups, flows) in [
                     ([2, 1, 1, 2], ranges(&[0..2, 2..4]), 2),
-                    // Four NICs at the router of the link and four at another router.
+                    // Four NICs at the router with the link and four at another router.
                     ([2, 1, 2, 4], ranges(&[0..8, 8..16]), 8),
                 ] {
                     let report = run::<Aries>(&aries(shape), &config, &options, links);
@@ -185,8 +185,8 @@ fn cases() -> Vec<Case> {
             report,
             ranges(&[1..3]),
         );
-        // Each of the target's four neighbours sends its own packets and forwards those of two of the
-        // other four nodes, which have two paths each and so get twice as much
+        // Each of the target's four neighbours sends its own packets and forwards those of two of
+        // the other four nodes, which have two paths each and so get twice as much
         // (`docs/guide/src/results.md`, "Fairness").
         let report = run::<T3e>(&t3e([3, 3, 1]), &config, &options, links);
         let name = format!("t3e, {links}, 8 at an output");
@@ -223,8 +223,8 @@ fn a_starved_flow_is_noticed() {
     assert!(jain < 0.51);
 }
 
-/// NIC 3's packets go to NICs to which no other NIC sends, while the others send to NIC 3. It
-/// shares the path into the router with NIC 2, and gets half of it.
+/// NIC 3 sends to NICs that receive from no other NIC, while the others send to NIC 3. It shares
+/// the path into the router with NIC 2, and gets half of it.
 #[test]
 fn an_incast_leaves_its_target_the_half_of_its_pair() {
     for links in LINKS {
@@ -242,8 +242,8 @@ fn an_incast_leaves_its_target_the_half_of_its_pair() {
 }
 
 /// "The Aries NIC can perform a 64-byte read or write every five cycles (10.2 GB/s at 800MHz)":
-/// more than its share of the processor tiles, as long as its neighbour is quiet. First NICs 1 and
-/// 2 send to each other while NICs 0 and 3 are silent; then all send.
+/// more than its share of the processor tiles, while its neighbour is quiet. First NICs 1 and 2
+/// send to each other while NICs 0 and 3 are silent; then all send.
 #[test]
 fn a_nic_puts_at_10_gb_per_second_beside_a_quiet_one_and_at_8_beside_a_busy_one() {
     let network = aries([1, 1, 1, 4]);

@@ -38,7 +38,7 @@ fn impatient(mut spec: BlackWidowSpec) -> BlackWidowSpec {
     spec
 }
 
-/// 32-byte puts from processor 0 to processor 1: what limits them is processor 0's link.
+/// 32-byte puts from processor 0 to processor 1, limited by processor 0's link.
 fn one_way(run: u64, count: u64) -> TrafficSpec {
     TrafficSpec {
         run,
@@ -79,7 +79,7 @@ fn lanes_degrade_from_three_to_two_to_one_and_throughput_with_them() {
     assert!((0.62..0.71).contains(&two_thirds), "{two} against {three}");
     assert!((0.31..0.36).contains(&one_third), "{one} against {three}");
 
-    // The last lane: no link is left, and a requester is told by a time-out.
+    // The last lane: the link is gone, and the request times out.
     noise(&mut network, 2);
     let last = TrafficSpec {
         duration_ns: 100_000,
@@ -114,8 +114,8 @@ fn a_threshold_of_zero_never_gives_a_lane_up() {
 
 #[test]
 fn a_soft_error_costs_one_message_wherever_it_strikes() {
-    // Over two routers; the error strikes at the source's link, then between the routers, then at
-    // the link to the target.
+    // Over two routers; the error strikes the source's link, then the link between the routers,
+    // then the link to the target.
     for hop in 0..3 {
         let mut network = up(&impatient(live(8, 4)), 3);
         let spec = TrafficSpec {
@@ -149,8 +149,8 @@ fn a_soft_error_costs_one_message_wherever_it_strikes() {
     }
 }
 
-/// The sending ends of the links from processor `from` to processor `to`, in order, where each
-/// router pair has several: the one that has sent most.
+/// The sending ends of the links from processor `from` to processor `to`, in order; between routers
+/// with several links, the one that has sent most.
 fn sending_ends(network: &Network, from: u32, to: u32) -> Vec<(phitwire::sim::NodeId, u8)> {
     let topology = network.topology();
     let (source, target) = (NodeRef::Processor(from), NodeRef::Processor(to));
@@ -177,8 +177,8 @@ fn sending_ends(network: &Network, from: u32, to: u32) -> Vec<(phitwire::sim::No
 
 #[test]
 fn poisoned_packets_are_dropped_hops_later_and_come_again() {
-    // Frames of the smallest size cut most packets, so that routers send heads on before the tail
-    // is checked; a corrupt tail then poisons what is on its way already.
+    // Frames of the smallest size cut most packets, so that routers forward heads before the tail
+    // is checked; a corrupt tail then poisons what is already in flight.
     let spec = LinkSpec {
         latency: Duration::from_us(1),
         mtu: phitwire_blackwidow::link::MIN_FRAME_BYTES,

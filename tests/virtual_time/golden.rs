@@ -1,6 +1,6 @@
 //! Golden runs: topology, traffic and seed give these counters, byte for byte.
 //!
-//! A change that is meant regenerates them: `INSTA_UPDATE=always cargo test --test virtual_time
+//! Regenerate after an intended change: `INSTA_UPDATE=always cargo test --test virtual_time
 //! golden`.
 
 use std::collections::BTreeMap;
@@ -21,8 +21,7 @@ use phitwire_t3e::topology::{Channels, Torus, TorusSpec};
 use crate::encoded::{encoded, traffic};
 use crate::harness::{aries_3x4, impair_all, live, paced, run, uniform, up, up_with};
 
-/// The report and the trace hash, then every counter that is not zero, summed over all nodes and
-/// links.
+/// The report and the trace hash, then every nonzero counter, summed over all nodes and links.
 fn counters<L: net::Network>(network: &World<L>, run_id: u64) -> String {
     let report = network.report(run_id);
     let fabric = &network.fabric;
@@ -41,7 +40,7 @@ fn counters<L: net::Network>(network: &World<L>, run_id: u64) -> String {
     for node in network.nics().chain(network.routers()) {
         let device = fabric.node(node);
         let kind = device.kind().name();
-        // Links are counted by themselves, and the age of a router is the time above.
+        // Links are counted separately, and the age of a router is the time above.
         device.for_each_counter(&mut |name, value| {
             if !name.contains('.') && name != "cycles" {
                 add(kind, name, value);
@@ -76,7 +75,7 @@ fn golden(
     counted(up(spec, 2006), words, traffic)
 }
 
-/// What a run over impaired links comes to, of whatever machine.
+/// The counters of a run over impaired links, of any machine.
 fn counted<L: net::Network>(
     mut network: World<L>,
     words: &str,
@@ -104,7 +103,7 @@ fn the_chips_own_depths_and_clock() {
     insta::assert_snapshot!(golden(&paced(8, 4), "", gets));
 }
 
-/// The dragonfly of labs with the chips' own depths and 1.143 ns cycle: flits, if nothing is said.
+/// The labs' dragonfly with the chips' own depths and 1.143 ns cycle; flits by default.
 fn paced_dragonfly() -> Dragonfly {
     let mut topology = aries_3x4();
     topology.settings.profile = Profile::Paper;

@@ -1,4 +1,4 @@
-//! What the tests of this directory share.
+//! Shared by the tests of this directory.
 
 use phitwire::link::impair::Netem;
 use phitwire::net::{self, Clock, Profile};
@@ -11,9 +11,9 @@ use phitwire_blackwidow::topology::{BlackWidowSpec, ClosSettings, FoldedClos};
 
 pub type Network = World<FoldedClos>;
 
-/// Time between two processes of a lab.
+/// Latency between two processes of a lab.
 const LIVE_LATENCY: Duration = Duration::from_us(10);
-/// Time on the chips' own links.
+/// Latency of the chips' own links.
 const PAPER_LATENCY: Duration = Duration::from_ns(25);
 
 /// A network of `processors`, `subtree` to a rank-1 router, with the depths and clock of processes
@@ -44,8 +44,8 @@ pub fn generate(spec: &BlackWidowSpec) -> FoldedClos {
         .unwrap_or_else(|error| panic!("{spec:?}: {error}"))
 }
 
-/// A dragonfly of groups with one chassis of `blades` routers, a network interface at each, and one
-/// link between each pair of groups.
+/// A dragonfly of groups with one chassis of `blades` routers, a NIC at each, and one link between
+/// each pair of groups.
 pub fn dragonfly(groups: u16, blades: u8) -> Dragonfly {
     let spec = DragonflySpec {
         shape: Shape {
@@ -61,19 +61,19 @@ pub fn dragonfly(groups: u16, blades: u8) -> Dragonfly {
         .unwrap_or_else(|error| panic!("{spec:?}: {error}"))
 }
 
-/// The dragonfly of labs, three groups of four routers, with the depths and clock of processes on
+/// The labs' dragonfly, three groups of four routers, with the depths and clock of processes on
 /// real wires.
 pub fn aries_3x4() -> Dragonfly {
     let text = include_str!("../../netns-scripts/topologies/aries-3x4.toml");
     phitwire_aries::topology::read("aries-3x4.toml", text).expect("a ready description is sound")
 }
 
-/// The network with all its links up. A live link has some 20 us between two processes.
+/// The network with all its links up. A live link takes some 20 us between two processes.
 pub fn up(spec: &BlackWidowSpec, seed: u64) -> Network {
     up_with(generate(spec), spec.settings.profile, seed)
 }
 
-/// The network with all its links up, which take as long as is usual with that profile.
+/// The network with all its links up, with the usual latency of that profile.
 pub fn up_with<L: net::Network>(topology: L, profile: Profile, seed: u64) -> World<L> {
     let latency = match profile {
         Profile::Paper => PAPER_LATENCY,
@@ -109,7 +109,7 @@ pub fn uniform<L: net::Network>(network: &World<L>, run: u64, count: u64) -> Tra
     }
 }
 
-/// Starts `spec`, waits for its end, lets the network drain and demands that all checkers pass.
+/// Runs `spec` to its end, lets the network drain and requires all checkers to pass.
 pub fn run<L: net::Network>(
     network: &mut World<L>,
     spec: &TrafficSpec,
@@ -128,7 +128,7 @@ pub fn run_with<L: net::Network>(
     finish(network, spec.run, limit, allow)
 }
 
-/// Waits for the end of a run and demands that all checkers pass.
+/// Waits for the end of a run and requires all checkers to pass.
 pub fn finish<L: net::Network>(
     network: &mut World<L>,
     run: u64,

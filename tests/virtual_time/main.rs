@@ -1,6 +1,6 @@
 //! Whole networks in virtual time: every message exactly once and in order, whatever the links do.
 //!
-//! Each file is about one kind of harm. All chance comes from the seeds named in the tests.
+//! Each file covers one kind of fault. All randomness comes from the seeds named in the tests.
 
 mod encoded;
 mod fairness;

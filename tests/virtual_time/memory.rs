@@ -1,5 +1,5 @@
-//! What a write stored, a read returns: real memories against a model of them, through lossy
-//! networks. This does not rely on the stamps and checks of the traffic runs.
+//! A read returns what a write stored: real memories against a model of them, through lossy
+//! networks, without the stamps and checks of traffic runs.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,8 @@ use crate::harness::{Network, impair_all, live, paced, up};
 /// Blocks of 64 bytes, two lines of 32, that each source uses in each target's memory.
 const BLOCKS: u64 = 6;
 
-/// What every memory must hold. Requests of one source to one block take effect in the order of
-/// posting, and each source has blocks of its own, so the model knows at once what each read will
-/// return.
+/// The expected content of every memory. Requests of one source to one block take effect in posting
+/// order, and each source has its own blocks, so the model knows at once what each read returns.
 #[derive(Default)]
 struct Model {
     bytes: BTreeMap<(u16, u64), u8>,
@@ -31,7 +30,7 @@ impl Model {
     }
 }
 
-/// Posts a random write or read from a random processor, as soon as it takes one.
+/// Posts a random write or read from a random processor, as soon as it accepts one.
 fn post(network: &mut Network, rng: &mut Rng, model: &mut Model) {
     let processors: Vec<NodeId> = network.nics().collect();
     let source = processors[rng.below(processors.len() as u64) as usize];
@@ -64,7 +63,7 @@ fn post(network: &mut Network, rng: &mut Rng, model: &mut Model) {
     }
 }
 
-/// Checks the completions there are against the model; returns their number and the mistakes.
+/// Checks pending completions against the model; returns their number and the mistakes.
 fn check(network: &mut Network, model: &mut Model) -> (u64, Vec<String>) {
     let (mut done, mut mistakes) = (0, Vec::new());
     for node in network.nics().collect::<Vec<_>>() {
@@ -148,7 +147,7 @@ fn a_wrong_byte_is_noticed() {
     assert_eq!(check(&mut network, &mut model).1.len(), 1);
 }
 
-/// The way from processor 0 by the `near` router to the `far` one, and that of the answer.
+/// The path from processor 0 through the `near` router to the `far` one, and that of the answer.
 fn ways(network: &Network, near: NodeId, far: NodeId) -> [RouteVector; 2] {
     let side = (0..network.fabric.links() as u32)
         .map(|link| network.fabric.ends(phitwire::sim::LinkId(link)))
@@ -170,8 +169,8 @@ fn ways(network: &Network, near: NodeId, far: NodeId) -> [RouteVector; 2] {
 fn registers_two_routers_away_are_read_and_written() {
     let mut network = up(&live(8, 4), 13);
     impair_all(&mut network, "loss 5%");
-    // Processor 0's router sends the packet over its first sidelink; the far router answers the
-    // same way.
+    // Processor 0's router sends the packet over its first sidelink; the far router answers along
+    // the same path.
     let (near, far) = {
         let mut routers = network.routers();
         (

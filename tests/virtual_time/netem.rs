@@ -1,12 +1,12 @@
-//! The impairments on every link at once, both directions, over the quickstart network: two
-//! R1 subtrees of four processors joined by sidelinks.
+//! The impairments on every link at once, in both directions, on the quickstart network:
+//! two R1 subtrees of four processors joined by sidelinks.
 
 use phitwire::time::Duration;
 
 use crate::harness::{impair_all, link_counter, live, run, uniform, up};
 
-/// Every message exactly once and in order per address under `words`, with the counters of what
-/// the words must have caused above zero.
+/// Every message exactly once and in order per address under `words`, and nonzero counters of what
+/// the words must have caused.
 fn survives(words: &str, caused: &[&str]) {
     survives_with(words, 400, caused);
 }

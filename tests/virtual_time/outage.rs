@@ -31,19 +31,18 @@ fn sidelinks(network: &Network) -> Vec<LinkId> {
         .collect()
 }
 
-/// Starts `traffic` and lets it flow for so long.
+/// Starts `traffic` and lets it flow for `us` microseconds.
 fn flow(network: &mut Network, traffic: &TrafficSpec, us: u64) {
     network.start_traffic(traffic).expect("the run is possible");
     network.fabric.run_for(Duration::from_us(us));
 }
 
-/// The link of a processor.
 fn own_link(network: &Network, processor: u32) -> LinkId {
     let link = network.link_at(NodeRef::Processor(processor), 0);
     link.expect("every processor has a link")
 }
 
-/// What the same traffic comes to in another run.
+/// Runs the same traffic again and returns its report.
 fn again(network: &mut Network, traffic: TrafficSpec) -> TrafficReport {
     let again = TrafficSpec { run: 2, ..traffic };
     run(network, &again, Duration::from_ms(60_000))
@@ -74,7 +73,7 @@ fn a_link_cut_for_ten_seconds_loses_nothing() {
     }
 }
 
-/// R1.5 with two sidelinks; impatient, so that the tests see what time-outs do.
+/// R1.5 with two sidelinks; impatient, so that the tests see the effect of timeouts.
 fn two_sidelinks() -> BlackWidowSpec {
     let settings = ClosSettings {
         request_timeout_ms: 400,
@@ -88,8 +87,8 @@ fn two_sidelinks() -> BlackWidowSpec {
     }
 }
 
-/// Takes a port out of every routing table entry of a router, as system software does for a link
-/// that stays dead (paper, section 7.7).
+/// Removes a port from every routing table entry of a router, as system software does for a link
+/// that stays dead (BlackWidow sec. 7.7).
 fn route_around(network: &mut Network, link: LinkId) {
     for (node, dead) in network.fabric.ends(link) {
         // Sidelinks end at routers.
@@ -123,7 +122,7 @@ fn a_link_taken_down_for_good_leaves_the_rest_flowing() {
         } else {
             network.fabric.cut(links[0]);
         }
-        // Traffic that needs the dead link waits for its time-outs again and again.
+        // Traffic that needs the dead link times out again and again.
         network.fabric.run_for(Duration::from_ms(4_000));
         let waiting = network.report(1);
         // Requests over the dead link are reported.
@@ -131,7 +130,7 @@ fn a_link_taken_down_for_good_leaves_the_rest_flowing() {
         route_around(&mut network, links[0]);
         let report = finish(&mut network, 1, Duration::from_ms(200_000), LOSSES);
         assert_eq!(report.sent, 24_000);
-        // What the dead link held, and at most a window per source after that.
+        // What the dead link held, then at most a window per source.
         let late = report.timed_out;
         assert!(late < 24_000 / 2, "{late} timed out");
         let clean = run_clean_on_what_is_left(&mut network, &traffic);
@@ -139,7 +138,7 @@ fn a_link_taken_down_for_good_leaves_the_rest_flowing() {
     }
 }
 
-/// A second run after the tables have been changed; returns the messages delivered.
+/// A second run after the table change; returns the messages delivered.
 fn run_clean_on_what_is_left(network: &mut Network, before: &TrafficSpec) -> u64 {
     let again = TrafficSpec {
         run: 2,
@@ -184,7 +183,7 @@ fn a_restarted_router_costs_what_it_held_and_no_more() {
     let report = finish(&mut network, 1, Duration::from_ms(60_000), LOSSES);
     assert_eq!(report.sent, 32_000);
     assert!(report.timed_out > 0, "what the router held is reported");
-    // No more than what was outstanding when it died.
+    // At most what was outstanding when it died.
     let late = report.timed_out;
     assert!(late <= before.outstanding, "{late} of {before:?}");
     // Four processors and two sidelinks see a new incarnation.
@@ -256,7 +255,7 @@ fn a_forced_retry_repeats_and_harms_nobody() {
 }
 
 /// Runs 30 s of traffic on the smallest R1.5, as in `quickstart`, and cuts its sidelinks for 6 s
-/// each: one after the other, or always the same one.
+/// each: alternately, or always the same one.
 fn cut_one_at_a_time(seed: u64, same: bool, gap_ms: u64) -> TrafficReport {
     let spec = BlackWidowSpec {
         uplinks: Some(2),
@@ -281,8 +280,8 @@ fn cut_one_at_a_time(seed: u64, same: bool, gap_ms: u64) -> TrafficReport {
     network.report(1)
 }
 
-/// Cuts of 6 s time requests out (20 s) only where they follow each other on one link without a gap, and so
-/// are one long cut. Cuts of both links in turn hold a packet up for two of them at most.
+/// Cuts of 6 s time requests out (20 s) only if they follow each other on one link without a gap,
+/// as one long cut. Cuts of both links in turn delay a packet by at most two of them.
 #[test]
 fn short_cuts_of_sidelinks_time_nothing_out_unless_they_are_one_long_one() {
     for (same, gap_ms, longest_ms) in [

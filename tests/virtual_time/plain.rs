@@ -1,4 +1,4 @@
-//! Nothing goes wrong.
+//! No faults.
 
 use phitwire::time::Duration;
 

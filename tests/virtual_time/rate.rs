@@ -1,5 +1,4 @@
-//! Traffic at a rate: network interfaces that are woken by nothing but their own deadlines and what
-//! arrives.
+//! Traffic at a rate: only their own deadlines and arriving frames wake the NICs.
 
 use phitwire::nic::{TrafficReport, TrafficSpec};
 use phitwire::time::Duration;
@@ -9,7 +8,7 @@ use crate::harness::{Network, live, run, uniform, up};
 
 const RUN_MS: u64 = 20;
 
-/// A run of 20 ms in which each of 8 sources is to issue `rate` messages per second.
+/// A run of 20 ms in which each of 8 sources issues `rate` messages per second.
 fn at_rate(seed: u64, rate: u64, window: u32) -> (Network, TrafficReport) {
     let mut network = up(&live(8, 4), seed);
     let spec = TrafficSpec {
@@ -33,7 +32,7 @@ fn a_load_that_the_network_carries_is_offered_whole() {
             let of_one = network.node::<BlackWidowNic>(node).traffic_report(Some(1));
             assert_eq!(of_one.expect("each has sent").sent, due);
         }
-        // Nothing queues: an answer takes its way and no longer, whatever the rate.
+        // Nothing queues: the latency of an answer does not depend on the rate.
         let median = report.latency.quantile(500);
         assert!(
             median < 200_000,
@@ -48,7 +47,7 @@ fn of_a_load_beyond_the_window_the_rest_is_counted() {
     let due = 8 * 1_000_000 * RUN_MS / 1_000;
     assert_eq!(report.sent + report.not_offered, due);
     assert!(report.not_offered > due / 2, "{report:?}");
-    // As much as a closed loop of this window sends, which is what holds it up.
+    // As many as a closed loop with this window sends, which is the limit.
     let mut network = up(&live(8, 4), 4);
     let closed = TrafficSpec {
         window: 2,

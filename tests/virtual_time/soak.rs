@@ -1,4 +1,4 @@
-//! Random networks, traffic and harm, from a seed each. `phitwire soak --seeds N --trace` replays
+//! Random networks, traffic and faults, from a seed each. `phitwire soak --seeds N --trace` replays
 //! one.
 
 use phitwire::sim::soak::{Case, Late, Soaked};
@@ -9,7 +9,7 @@ use phitwire_machines::MACHINES;
 /// Seeds of the ordinary run.
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=200;
 
-/// Tests take parts of the seeds, so that they run side by side.
+/// Each test takes a part of the seeds, so that they run in parallel.
 fn soak(name: &str, seeds: impl Iterator<Item = u64>) {
     let mut families = MACHINES.iter().flat_map(|machine| machine.soak);
     let family = families.find(|family| family.name == name);
@@ -48,7 +48,7 @@ fn soak_of_the_fourth_part() {
 
 #[test]
 fn soak_of_dragonflies() {
-    // One link between groups and few credits on long links: slow to empty, and not stuck.
+    // One link between groups and few credits on long links: slow to drain, but not stuck.
     soak("aries-direct", (1..=60).chain([4_519]));
 }
 
@@ -62,7 +62,7 @@ fn soak_of_the_second_dragonflies_over_links() {
     soak("aries-links", (1..=40).filter(|seed| seed % 2 == 1));
 }
 
-/// Not the long ones.
+/// Skips the long ones.
 fn soak_late<M: Soaked>(name: &str) {
     for seed in 1..=40 {
         let case = Case::<M>::with_late_copies(seed);
@@ -86,8 +86,8 @@ fn soak_of_dragonflies_with_late_copies() {
     soak_late::<AriesLinks>("aries-links");
 }
 
-/// Seeds that once failed, each with what was wrong. What a seed means may change with the kinds of
-/// harm that there are; the cause of each has a test of its own as well.
+/// Seeds that once failed, each with its cause. What a seed means may change with the kinds of
+/// faults; each cause also has its own test.
 #[test]
 fn seeds_that_once_failed() {
     for (seed, what) in [

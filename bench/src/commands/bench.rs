@@ -44,17 +44,17 @@ pub(super) fn main(arguments: Vec<OsString>) -> ExitCode {
     })
 }
 
-/// A table that is printed row by row. Its head comes with the first one: above an error it would
+/// A table printed row by row. Its head comes with the first row, since above an error it would
 /// promise figures.
 struct Table {
     head: Option<String>,
     is_wanted: bool,
-    /// How far it is, on a terminal's standard error.
+    /// Progress, on a terminal's standard error.
     bar: ProgressBar,
 }
 
 impl Table {
-    /// Of so many rows, if that is known.
+    /// A table of `rows` rows, if that is known.
     fn new(benchmark: &Benchmark, who: &str, rows: Option<usize>) -> Self {
         let (bar, template) = match rows {
             Some(rows) => (
@@ -80,7 +80,7 @@ impl Table {
         self.bar.inc(1);
         if self.is_wanted {
             let lines: Vec<String> = self.head.take().into_iter().chain([row]).collect();
-            // Whether somebody still reads shows at the end.
+            // Whether anyone still reads the output shows at the end.
             let _ = self.bar.suspend(|| say(&lines.join("\n")));
         }
     }
@@ -92,10 +92,10 @@ impl Drop for Table {
     }
 }
 
-/// Between two drawings of the bar.
+/// Redraw interval of the bar.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Numbers that no other measurement of the lab has.
+/// Run numbers that no other measurement of the lab has.
 fn numbers() -> impl FnMut() -> u64 {
     let mut index = 0;
     move || {
@@ -120,7 +120,7 @@ fn point(benchmark: &Benchmark) -> Result<Ending> {
     });
     drop(table);
     leave(benchmark, &who, &rows)?;
-    // What has been measured before an error is not lost.
+    // Keep what was measured before an error.
     if common.json {
         say_json(&rows)?;
     } else if !rows.is_empty() {
@@ -163,7 +163,7 @@ fn programs(benchmark: &Benchmark) -> Result<Ending> {
     ending.into_diagnostic()
 }
 
-/// Writes the files that were asked for.
+/// Writes the requested files.
 fn leave(benchmark: &Benchmark, who: &str, rows: &[PointRow]) -> Result<()> {
     let FileOptions { plot, hgrm } = benchmark.files();
     if rows.is_empty() {
@@ -221,7 +221,7 @@ fn collective(benchmark: &Benchmark) -> Result<Ending> {
     let mut rows = Vec::new();
     let clock = RealClock::new(stop);
     let mut numbers = numbers();
-    // Collective runs have numbers of 32 bits, which come round after more than an hour.
+    // Numbers of collective runs have 32 bits and wrap after more than an hour.
     let numbers = || (numbers() as u32).max(1);
     let ending = suite.run(&mut lab, &clock, numbers, |row| {
         table.row(collective_row(row));

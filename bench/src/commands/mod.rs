@@ -9,7 +9,7 @@ use phitwire_tools::cli::Tool;
 mod bench;
 mod msgrate;
 
-/// The tools, as [`phitwire_tools::cli::main`] takes them.
+/// The tools, in the form that [`phitwire_tools::cli::main`] takes.
 pub const TOOLS: &[Tool] = &[
     Tool {
         name: "msgrate",

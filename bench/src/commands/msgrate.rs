@@ -19,10 +19,10 @@ use phitwire_nodes::output;
 use phitwire_nodes::stop::Stop;
 use phitwire_tools::cli::pages;
 
-/// Shortest wait for answers that is reported.
+/// Shorter waits for answers are not reported.
 const WAIT_UNTOLD: Duration = Duration::from_secs(1);
 
-/// How long messages are sent one at a time, to be told beside those of a full window.
+/// How long messages are sent one at a time, for comparison with a full window.
 const UNLOADED: Duration = Duration::from_millis(200);
 
 /// Runs the tool; the first argument is its name.
@@ -35,7 +35,6 @@ pub(super) fn main(arguments: Vec<OsString>) -> ExitCode {
     Ending::status(run(&options))
 }
 
-/// Measures and prints.
 fn run(options: &Options) -> Result<Ending> {
     let stop = Stop::at_signals().into_diagnostic()?;
     let mut lab = ControlLab::new(&options.lab);
@@ -64,7 +63,7 @@ fn run(options: &Options) -> Result<Ending> {
         let outcome = match outcome {
             Ok(outcome) => outcome,
             Err(report) => {
-                // What has been measured before is not lost.
+                // Keep what was measured before.
                 if !outcomes.is_empty() {
                     conclude(options, &plan, &outcomes)?;
                 }
@@ -80,7 +79,7 @@ fn run(options: &Options) -> Result<Ending> {
             };
             say(&format!("{head}{}\n", row(&outcome)))?;
         }
-        // After a run with a dead target every attempt here could wait for time-outs.
+        // After a run with a dead target, every attempt here could wait for timeouts.
         if index == 0 && !options.json && stop.requests() == 0 && outcome.is_clean() {
             say(&unloaded(&plan, size, &mut lab, &stop))?;
         }
@@ -99,8 +98,8 @@ fn run(options: &Options) -> Result<Ending> {
     })
 }
 
-/// What a message takes that waits behind no other, in a line: the latencies of a full window say
-/// how long that is, and beginners take them for the network's. Nothing where it cannot be told.
+/// The latency of a message that waits behind no other, as a line: the latencies of a full window
+/// include queueing, and beginners take them for the network's. Empty if it cannot be measured.
 fn unloaded(plan: &Plan, size: u32, lab: &mut ControlLab, stop: &Stop) -> String {
     let Some(alone) = plan.unloaded(UNLOADED) else {
         return String::new();
@@ -125,7 +124,7 @@ fn unloaded(plan: &Plan, size: u32, lab: &mut ControlLab, stop: &Stop) -> String
     }
 }
 
-/// All outcomes as JSON, or what became of the messages.
+/// Prints all outcomes as JSON, or else the verdict.
 fn conclude(options: &Options, plan: &Plan, outcomes: &[RateResult]) -> Result<()> {
     if let Some(file) = &options.plot {
         let who = format!("{}, window {}", plan.describe(), plan.window);
@@ -154,13 +153,12 @@ fn conclude(options: &Options, plan: &Plan, outcomes: &[RateResult]) -> Result<(
     Ok(())
 }
 
-/// Prints to standard output. A reader who has gone away is no error: the verdict is the exit
-/// status.
+/// Prints to standard output. A reader that is gone is no error: the verdict is the exit status.
 fn say(text: &str) -> Result<()> {
     output::print(text).into_diagnostic()
 }
 
-/// A line on standard error; hidden when that is no terminal.
+/// A progress line on standard error; hidden if that is not a terminal.
 fn progress_bar(plan: &Plan) -> ProgressBar {
     let style = |template| ProgressStyle::with_template(template).ok();
     let (bar, style) = match plan.duration() {
@@ -176,8 +174,8 @@ fn progress_bar(plan: &Plan) -> ProgressBar {
     }
 }
 
-/// Reports what a run waits for where no progress line is visible: after a second, then less and
-/// less often.
+/// Reports what a run waits for if no progress line is visible: after a second, then ever more
+/// rarely.
 #[derive(Debug, Default)]
 struct Told {
     next: Option<Duration>,

@@ -1,4 +1,4 @@
-//! Network interfaces are measured by one tool at a time: claiming them, and who is in the way.
+//! Claims NICs, each of which only one tool at a time may measure, and names who holds them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,37 +12,35 @@ use thiserror::Error;
 use super::lab::{Lab, LabError, ProcessState, ask, process_state};
 use super::run::Clock;
 
-/// How long to wait for the last answers of a run whose tool has gone.
+/// How long to wait for the last answers of a run whose tool is gone.
 const ENDING_LIMIT: Duration = Duration::from_secs(30);
-/// How long a network interface may take to notice that the tool has gone whose socket the kernel
-/// has closed.
+/// How long a NIC may take to notice that the kernel closed the socket of a tool that is gone.
 const NOTICE_LIMIT: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Why network interfaces cannot be had.
+/// Why NICs cannot be claimed.
 #[derive(Debug, Error)]
 pub enum ClaimError {
-    /// Others use them; each reason once, with all its nodes and a remedy.
+    /// Others hold them; each reason once, with all its nodes and a remedy.
     #[error("{0}")]
     InTheWay(String),
     /// They do not answer.
     #[error("{0}")]
     Silent(String),
-    /// One has seen the highest number of a run that there is.
+    /// A NIC has used the highest possible run number.
     #[error(
         "{node} was given {MAX_RUN} as the number of a run, and there is no higher one: restart every network interface \
          that took part in it (netns-scripts/node.sh restart {node})"
     )]
     NumbersUsedUp {
-        /// The node.
+        /// The NIC that has used it.
         node: String,
     },
-    /// Something else.
     #[error(transparent)]
     Lab(#[from] LabError),
 }
 
-/// Who we are.
+/// This process as a holder.
 pub(crate) fn holder() -> Holder {
     // The subcommand; the aliases pass it too.
     let tool = std::env::args().nth(1).unwrap_or_default();
@@ -52,8 +50,8 @@ pub(crate) fn holder() -> Holder {
     }
 }
 
-/// Claims `nodes` of lab `name` for as long as this process keeps its connections, and answers the
-/// highest number that a traffic run there has had. Waits for what only waits for its last answers.
+/// Claims `nodes` of lab `name` for as long as this process keeps its connections. Returns the
+/// highest traffic run number used there. Waits for runs that only miss their last answers.
 ///
 /// # Errors
 /// See [`ClaimError`].
@@ -104,12 +102,12 @@ pub fn claim<'a>(
     }
 }
 
-/// Whether a refusal is about others who use the network interface.
+/// Whether a refusal names others that use the NIC.
 fn tells_who(refusal: &Refusal) -> bool {
     matches!(refusal.code, Some(Code::Taken | Code::Busy | Code::Ending))
 }
 
-/// How long a refusal is worth waiting for its end.
+/// How long to wait for the cause of a refusal to end.
 fn limit_of(refusal: &Refusal) -> Duration {
     match (refusal.code, &refusal.holder) {
         (Some(Code::Ending), _) => ENDING_LIMIT,
@@ -121,7 +119,7 @@ fn limit_of(refusal: &Refusal) -> Duration {
     }
 }
 
-/// The silent ones, and how they can be made to speak.
+/// Describes the silent nodes, and how to wake them.
 pub(super) fn who_is_silent(nodes: &[&str], lab: &mut dyn Lab) -> String {
     let mut text = format!("no answer from {}", nodes.join(", "));
     let stopped = nodes.iter().filter_map(|node| match lab.state(node) {
@@ -139,7 +137,7 @@ pub(super) fn who_is_silent(nodes: &[&str], lab: &mut dyn Lab) -> String {
     text
 }
 
-/// Each reason once, with its nodes and what to do.
+/// Describes each reason once, with its nodes and a remedy.
 fn in_the_way(lab: &str, refusals: &[(&str, Refusal)]) -> String {
     let mut reasons: BTreeMap<String, (&Refusal, Vec<&str>)> = BTreeMap::new();
     for (node, refusal) in refusals {

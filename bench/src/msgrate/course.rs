@@ -1,4 +1,4 @@
-//! The course of a run: everybody is told, looked at until all is over, and asked for the last
+//! The course of a run: start all participants, poll until all have finished, and collect the last
 //! counts.
 
 use std::time::Duration;
@@ -11,31 +11,31 @@ use super::plan::{Nic, Plan};
 use super::processes::Processes;
 use super::run::{Clock, RunError, RunProgress};
 
-/// Time between two looks at the sources.
+/// Interval of polls of the sources.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// Time that the last answers, or their time-outs, may take. A request times out after seconds to
-/// minutes, by topology.
+/// Time for the last answers, or their timeouts. A request times out after seconds to minutes,
+/// depending on the topology.
 const DRAIN_LIMIT: Duration = Duration::from_secs(120);
-/// Time that messages which their sources have given up may still take to arrive, and the longest
-/// pause between two of them.
+/// Time for messages that their sources gave up to arrive after all, and the longest pause between
+/// two of them.
 const STRAGGLER_LIMIT: Duration = Duration::from_secs(3);
 const STRAGGLER_PAUSE: Duration = Duration::from_millis(500);
-/// Time that participants who stand still are waited for when all others have come to their end.
+/// How long to wait for stalled participants once all others have finished.
 const SILENT_LIMIT: Duration = Duration::from_secs(30);
 
-/// A network interface during a run.
+/// A NIC during a run.
 struct Participant<'a> {
     nic: &'a Nic,
     is_source: bool,
     started: bool,
-    /// Died since: nothing more is known than it reported last.
+    /// Has died: its last report is all that is known.
     gone: bool,
-    /// Did not answer when it was looked at last.
+    /// Did not answer the last poll.
     silent: bool,
     last: TrafficReport,
 }
 
-/// A run and all who take part in it: those that only receive first.
+/// A run and all its participants; those that only receive come first.
 pub(super) struct Course<'a> {
     plan: &'a Plan,
     run: u64,
@@ -70,12 +70,12 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Names of those that died meanwhile.
+    /// Names of those that died during the run.
     pub(super) fn gone(&self) -> Vec<String> {
         self.names(|one| one.gone)
     }
 
-    /// Names of those of whose end nothing is known.
+    /// Names of those that have not reported their end.
     pub(super) fn unfinished(&self) -> Vec<String> {
         self.names(|one| !one.gone && (one.silent || one.last.phase != RunPhase::Done))
     }
@@ -91,8 +91,8 @@ impl<'a> Course<'a> {
             size,
             ..self.plan.spec.clone()
         };
-        // A network interface that only receives is told as well, with nobody to send to: what it
-        // reports is then of this run and of no other.
+        // A NIC that only receives is started as well, without destinations, so that its reports
+        // are about this run and no other.
         let silent = TrafficSpec {
             pattern: TrafficPattern::List {
                 destinations: Vec::new(),
@@ -111,19 +111,19 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    /// Nobody sends any more. One that was never started works for somebody else and is left alone;
-    /// who does not answer ends when this tool does.
+    /// Stops all sources. One that was never started works for someone else and is left alone; one
+    /// that does not answer stops when this tool ends.
     pub(super) fn stop(&self, lab: &mut dyn Lab) {
         for sender in &self.participants {
             if sender.is_source && sender.started && !sender.gone && !sender.silent {
-                // One that does not listen any more does not send either.
+                // One that no longer answers does not send either.
                 let _ = lab.ask(&sender.nic.name, &Request::TrafficStop);
             }
         }
     }
 
-    /// Waits until all that the sources have sent is answered or given up; no longer than sensible
-    /// for those that stand still or do not come to an end.
+    /// Waits until everything that the sources sent is answered or given up, and only so long for
+    /// those that stall or do not finish.
     pub(super) fn drain(
         &mut self,
         lab: &mut dyn Lab,
@@ -133,7 +133,7 @@ impl<'a> Course<'a> {
         let begin = clock.now();
         let duration = self.plan.duration();
         let planned = begin + duration.unwrap_or_default();
-        // A run that only a count limits takes what it takes, as long as something is acknowledged.
+        // A run limited only by a count may take any time, as long as acknowledgements arrive.
         let mut deadline = planned + DRAIN_LIMIT;
         let (mut seen, mut stopped, mut alone_since) = (0, false, None);
         loop {
@@ -183,7 +183,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// The merged report of all participants, once nothing more is on its way.
+    /// The merged report of all participants, once nothing is in flight any more.
     pub(super) fn settle(
         &mut self,
         lab: &mut dyn Lab,
@@ -214,7 +214,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Takes the reports of some, and watches over all processes.
+    /// Collects the reports of some, and monitors all processes.
     fn look(
         &mut self,
         lab: &mut dyn Lab,
@@ -235,9 +235,8 @@ impl<'a> Course<'a> {
 }
 
 impl Participant<'_> {
-    /// Takes its report. One that has died, or has been started again and knows nothing of the run,
-    /// keeps the last it gave and sends nothing more. One that stands still keeps it too, and may
-    /// go on.
+    /// Collects its report. A participant that died, or was restarted and knows nothing of the run,
+    /// keeps its last report and sends nothing more. A stalled one keeps it too, and may go on.
     fn look(&mut self, run: u64, lab: &mut dyn Lab) -> Result<(), RunError> {
         if self.gone {
             return Ok(());

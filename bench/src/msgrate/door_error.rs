@@ -8,7 +8,6 @@ use thiserror::Error;
 
 use super::programs::{MOST_DATA, MOST_WINDOW, PATIENCE};
 
-/// Why a run of programs failed.
 #[derive(Debug, Error)]
 pub enum DoorError {
     /// The lab has no such door.
@@ -17,12 +16,11 @@ pub enum DoorError {
     /// A program could not attach.
     #[error(transparent)]
     Attach(#[from] AttachError),
-    /// An operation of a network interface failed.
+    /// An operation of a NIC failed.
     #[error("{node}: {error}")]
     Nic {
-        /// The network interface.
+        /// The NIC's node.
         node: String,
-        /// The error.
         error: NicError,
     },
     /// A processor number out of range.
@@ -31,13 +29,13 @@ pub enum DoorError {
     /// The pattern does not fit the number of programs.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// `--op amo` on network interfaces without atomic operations.
+    /// `--op amo` on NICs without atomic operations.
     #[error("--op amo: the network interfaces of this machine have none for programs")]
     NoAtomics,
     /// `--op amo` with another size than a word.
     #[error("--size {0}: an addition is of 8 bytes")]
     AmoSize(u32),
-    /// A size that the network interfaces do not support.
+    /// A size that the NICs do not support.
     #[error("--size {0}: the network interfaces of this machine move 1 to {1} bytes for programs")]
     Size(u32, usize),
     /// A larger window than programs may have.

@@ -1,4 +1,4 @@
-//! The processes of a lab, as the measurement needs them.
+//! The processes of a lab, as a measurement sees them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -11,46 +11,40 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thiserror::Error;
 
-/// How long a process may take to answer. It does so between two turns of its event loop.
+/// Timeout of a process's answer, which it sends between two turns of its event loop.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// What a process is.
+/// The role of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// A router.
     Router,
-    /// A network interface, with its processor's number.
+    /// A NIC, with its processor's number.
     Nic {
-        /// The processor.
         processor: u16,
-        /// The group that it is in, on machines that have groups.
+        /// Its group, on machines that have groups.
         group: Option<u16>,
     },
-    /// A network interface that nobody reaches before it takes the number of another.
+    /// A NIC that cannot be reached before it takes the number of another.
     Spare,
-    /// Not known: it does not answer.
+    /// Unknown: it does not answer.
     Silent,
 }
 
-/// How a process stands, as far as the kernel tells.
+/// The state of a process according to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessState {
     /// It runs or sleeps.
     Alive,
-    /// It stands still (SIGSTOP, or a debugger), with this process id.
+    /// Stopped (SIGSTOP, or a debugger), with this process id.
     Stopped(u32),
     /// It has ended.
     Gone,
-    /// Nobody can say.
     Unknown,
 }
 
-/// A process of the lab.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its node's name.
     pub name: String,
-    /// What it is.
     pub role: Role,
 }
 
@@ -66,29 +60,26 @@ pub enum LabError {
     /// A process did not answer, or refused.
     #[error("{node}: {error}")]
     Client {
-        /// The node.
         node: String,
-        /// What went wrong. Not the error's source, which would be told once more.
+        /// The error. Not its source, which would be printed a second time.
         error: ClientError,
     },
-    /// A reply lacks something.
+    /// A malformed reply.
     #[error("{node}: the answer is malformed: {error}")]
     Malformed {
-        /// The node.
         node: String,
-        /// What is wrong with it.
         error: serde_json::Error,
     },
-    /// A network interface has no processor, so that nobody can send to it.
+    /// A NIC without a processor, to which nothing can be sent.
     #[error("{node} is a network interface without a processor's number")]
     Nameless {
-        /// The node.
+        /// The NIC's node.
         node: String,
     },
 }
 
 impl LabError {
-    /// Whether nobody listens at a socket that is there: what a killed process leaves behind.
+    /// Whether the socket exists but nothing listens: what a killed process leaves behind.
     fn is_of_dead_process(&self) -> bool {
         matches!(
             self,
@@ -97,8 +88,8 @@ impl LabError {
         )
     }
 
-    /// Whether a process that has taken its part before must have died since: nobody listens, it
-    /// closed the connection, or it was started again and knows nothing of what it was told.
+    /// Whether a process that took part before must have died: it does not listen, closed the
+    /// connection, or was restarted and does not know the run.
     pub fn tells_of_death(&self) -> bool {
         match self {
             Self::Client { error, .. } => match error {
@@ -117,7 +108,7 @@ impl LabError {
         }
     }
 
-    /// Whether the process is there and does not answer.
+    /// Whether the process exists and does not answer.
     pub fn is_silent(&self) -> bool {
         matches!(
             self,
@@ -128,7 +119,7 @@ impl LabError {
         )
     }
 
-    /// The refusal, if that is what it is.
+    /// The refusal, if it is one.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Client { error, .. } => error.refusal(),
@@ -137,31 +128,31 @@ impl LabError {
     }
 }
 
-/// A lab to measure. The measurement talks to this, so that tests can put a lab of their own in.
+/// A lab to measure; a trait, so that tests can replace it.
 pub trait Lab {
     /// All processes, by name.
     ///
     /// # Errors
-    /// When the lab does not run or a process does not say what it is.
+    /// If the lab is not running, or a process does not report its role.
     fn members(&mut self) -> Result<Vec<Member>, LabError>;
 
-    /// Asks a process and returns its answer's data.
+    /// Sends a request to a process and returns the data of its answer.
     ///
     /// # Errors
-    /// When it does not answer or refuses.
+    /// If it does not answer, or refuses.
     fn ask(&mut self, node: &str, request: &Request) -> Result<Value, LabError>;
 
-    /// How the process stands that was asked last under this name, without asking it.
+    /// The state of the process that last had this name, without a request to it.
     fn state(&mut self, node: &str) -> ProcessState {
         let _ = node;
         ProcessState::Unknown
     }
 }
 
-/// Asks a process and reads its answer.
+/// Sends a request to a process and parses its answer.
 ///
 /// # Errors
-/// When it does not answer or refuses, or the answer is another one.
+/// If it does not answer, refuses, or sends another answer.
 pub fn ask<T: DeserializeOwned>(
     lab: &mut dyn Lab,
     node: &str,
@@ -179,12 +170,12 @@ pub fn ask<T: DeserializeOwned>(
 pub struct ControlLab {
     name: String,
     clients: BTreeMap<String, Client>,
-    /// What has been said about nodes that are left out.
+    /// Messages about skipped nodes that were printed.
     said: BTreeSet<String>,
 }
 
 impl ControlLab {
-    /// The lab called `name`, which need not run yet.
+    /// The lab called `name`, which need not be running yet.
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -193,7 +184,7 @@ impl ControlLab {
         }
     }
 
-    /// Says once that `nodes` are left out.
+    /// Prints once that `nodes` are skipped.
     fn say_left_out(&mut self, nodes: &[String], why: &str) {
         let text = format!("left out, {why}: {}", nodes.join(", "));
         if !nodes.is_empty() && self.said.insert(text.clone()) {
@@ -219,7 +210,7 @@ impl Lab for ControlLab {
                     }
                     members.push(Member { role, name });
                 }
-                // A network is measured around its failures too.
+                // A network can be measured around its failures, too.
                 Err(error) if error.is_of_dead_process() => dead.push(name),
                 Err(error) if error.is_silent() => {
                     silent.push(name.clone());
@@ -248,8 +239,8 @@ impl Lab for ControlLab {
             node: node.to_owned(),
             error,
         };
-        // A connection kept from before may lead to a process that has since died and been started
-        // again: that one is worth a second connection. A fresh connection that breaks is not.
+        // A kept connection may lead to a process that has died and was restarted: retry once on a
+        // new connection. A new connection that breaks is not worth that.
         if let Some(client) = self.clients.get_mut(node) {
             match client.ask(request) {
                 Err(ClientError::Io(_)) => drop(self.clients.remove(node)),
@@ -265,8 +256,7 @@ impl Lab for ControlLab {
             .set_timeout(PATIENCE)
             .map_err(|error| wrap(error.into()))?;
         let answer = client.ask(request);
-        // One that is silent is listened to further, by the same connection: one that stands still
-        // accepts no others.
+        // Keep the connection to a silent process: a stopped one accepts no others.
         if !matches!(answer, Err(ClientError::Io(_) | ClientError::HalfSent)) {
             self.clients.insert(node.to_owned(), client);
         }
@@ -281,11 +271,11 @@ impl Lab for ControlLab {
     }
 }
 
-/// How a process of this machine stands.
+/// The state of a process of this machine.
 pub(super) fn process_state(pid: u32) -> ProcessState {
     match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => state_of(pid, &stat),
-        // Where processes can be looked up at all.
+        // Only where /proc is available.
         Err(error) if error.kind() == ErrorKind::NotFound => {
             match std::fs::exists("/proc/self/stat") {
                 Ok(true) => ProcessState::Gone,
@@ -296,7 +286,7 @@ pub(super) fn process_state(pid: u32) -> ProcessState {
     }
 }
 
-/// What `/proc/PID/stat` says: the state is the letter after the name, which stands in parentheses.
+/// Parses `/proc/PID/stat`: the state is the letter after the name in parentheses.
 fn state_of(pid: u32, stat: &str) -> ProcessState {
     let letter = stat
         .rsplit_once(") ")
@@ -309,7 +299,7 @@ fn state_of(pid: u32, stat: &str) -> ProcessState {
     }
 }
 
-/// What a process says it is.
+/// The role that a process reports.
 fn role(node: &str, info: &NodeInfo) -> Result<Role, LabError> {
     Ok(match (info.kind, info.processor) {
         (NodeKind::Router, _) => Role::Router,

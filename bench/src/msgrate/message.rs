@@ -1,20 +1,19 @@
-//! Messages of programs: what is in them, and how long they took.
+//! Messages of programs: their content, and their latencies.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use phitwire::nic::LatencyCounts;
 
-/// Words are added to this far apart, so that none is another's.
+/// Spacing of the words that additions change, so that none overlap.
 const LINE: u64 = 64;
 
-/// How far apart the places of messages of `size` bytes are.
+/// Spacing of slots for messages of `size` bytes.
 pub(crate) const fn stride(size: u64) -> u64 {
     size.next_multiple_of(LINE)
 }
 
-/// The bytes of message `number`: each word is another one, and those of no two messages are the
-/// same.
+/// Fills in message `number`: all words differ, within a message and between messages.
 pub(crate) fn fill(number: u64, data: &mut [u8]) {
     for (index, chunk) in (0_u64..).zip(data.chunks_mut(8)) {
         let word = (number << 20 | index).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -22,14 +21,14 @@ pub(crate) fn fill(number: u64, data: &mut [u8]) {
     }
 }
 
-/// How often each latency was seen, to one part in 64.
+/// A histogram of latencies, with a resolution of one part in 64.
 #[derive(Debug, Default)]
 pub(crate) struct Latencies(BTreeMap<u64, u64>);
 
 impl Latencies {
     pub(crate) fn add(&mut self, latency: Duration) {
         let ns = latency.as_nanos() as u64;
-        // Seven bits of it count.
+        // Seven significant bits.
         let shift = ns.max(1).ilog2().saturating_sub(6);
         *self.0.entry(ns >> shift << shift).or_default() += 1;
     }

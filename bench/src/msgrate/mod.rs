@@ -1,11 +1,11 @@
 //! Message rate of a running lab: `phitwire-msgrate`.
 //!
-//! The network interfaces make the traffic themselves ([`phitwire::nic::TrafficSpec`]); this tool
-//! tells them what to do through their control sockets, watches, and adds up what sources and
-//! targets report. A put is an acknowledged remote write whose payload carries a stamp that the
-//! target checks: lost, duplicated, corrupted and misordered messages all show. Link counters of
-//! every process, taken before and after, tell what the links had to do for it. With `--client`
-//! programs at the doors make it instead, and see for themselves ([`measure_programs`]).
+//! The NICs generate the traffic ([`phitwire::nic::TrafficSpec`]); this tool starts them through
+//! their control sockets, polls them, and sums up the reports of sources and targets. A put is an
+//! acknowledged remote write whose payload carries a stamp that the target checks, so lost,
+//! duplicated, corrupted and misordered messages all show. Link counters of every process, read
+//! before and after, show the work of the links. With `--client`, programs at the doors generate
+//! the traffic and check it themselves ([`measure_programs`]).
 
 mod claim;
 mod course;

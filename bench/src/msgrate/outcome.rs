@@ -1,4 +1,4 @@
-//! What a measurement found: sums over all sources, targets and links.
+//! The results of a measurement: sums over all sources, targets and links.
 
 use phitwire::nic::{LatencyCounts, TrafficReport};
 use serde::Serialize;
@@ -11,18 +11,17 @@ use super::work::{Decisions, LinkWork, Work};
 pub struct LatencyUs {
     /// Median.
     pub p50: f64,
-    /// 90 % were not slower.
+    /// 90th percentile.
     pub p90: f64,
-    /// 99 %.
+    /// 99th percentile.
     pub p99: f64,
-    /// 99.9 %.
+    /// 99.9th percentile.
     pub p99_9: f64,
-    /// The slowest.
     pub max: f64,
 }
 
 impl LatencyUs {
-    /// What was counted, in microseconds.
+    /// Converts counts to microseconds.
     pub(crate) fn of(latency: &LatencyCounts) -> Self {
         let us = |per_mille| latency.quantile(per_mille) as f64 / 1e3;
         Self {
@@ -42,22 +41,20 @@ pub struct RateResult {
     pub size: u32,
     /// Acknowledged messages per second of [`seconds`](Self::seconds), over all sources.
     pub messages_per_second: f64,
-    /// Their payload.
+    /// Payload of these messages.
     pub payload_bytes_per_second: f64,
-    /// Latencies.
     pub latency_us: LatencyUs,
-    /// How often each latency came.
+    /// The latency histogram.
     #[serde(skip)]
     pub latency: LatencyCounts,
     /// Seconds in which messages were offered or acknowledged: from the first message until the
-    /// sources had offered all that they were to, or until the last acknowledgement, whichever was
-    /// later. The wait for time-outs is not in it.
+    /// sources had offered everything, or until the last acknowledgement, whichever was later.
+    /// Waiting for timeouts does not count.
     pub seconds: f64,
     /// Seconds from the end of the offer until the last message was answered or had timed out.
     pub drain_seconds: f64,
-    /// Messages sent.
     pub sent: u64,
-    /// Messages that were answered and not refused; gets and additions, whatever they found.
+    /// Messages answered and not refused; gets and additions whatever they found.
     pub acknowledged: u64,
     /// Messages that did not arrive.
     pub lost: u64,
@@ -65,51 +62,50 @@ pub struct RateResult {
     pub duplicated: u64,
     /// Messages with wrong bytes.
     pub corrupted: u64,
-    /// Gets and additions that found memory which nobody has written: that of targets which were
-    /// started again during the run, or cannot be asked whether they were.
+    /// Gets and additions that found unwritten memory: at targets that were restarted during the
+    /// run, or cannot be asked whether they were.
     pub unwritten: u64,
-    /// Late messages of earlier runs that came among those of this one. No fault of this run.
+    /// Late messages of earlier runs among those of this one. No fault of this run.
     pub stale: u64,
     /// Messages that arrived after a later one to the same address.
     pub misordered: u64,
-    /// Messages that arrived after a later one to the same address where that is no fault.
+    /// The same where that is no fault.
     pub overtaken: u64,
-    /// Messages whose answer did not come in time, though they may have arrived.
+    /// Messages without an answer in time, though they may have arrived.
     pub timed_out: u64,
     /// Messages that the target refused.
     pub refused: u64,
-    /// Messages whose fate is unknown: they had not ended when their source ended or was given up.
-    /// Together with those acknowledged, timed out and refused they are all messages sent.
+    /// Messages with unknown fate: they had not ended when their source ended or was given up. With
+    /// those acknowledged, timed out and refused they add up to all messages sent.
     pub unknown: u64,
-    /// Targets at which messages timed out. Only programs know them.
+    /// Targets whose messages timed out. Only programs know them.
     pub unanswered: Vec<Unanswered>,
-    /// Targets that could not be reached at all.
+    /// Count of unreachable targets.
     pub unreachable: u64,
-    /// Their names; of very many not all.
+    /// Their names; incomplete if there are very many.
     pub unreached: Vec<String>,
     /// Targets that refused to take part.
     pub unwilling: u64,
-    /// Their names; of very many not all.
+    /// Their names; incomplete if there are very many.
     pub refusers: Vec<String>,
-    /// If that was because a later run of the same source had been there: the latest of those; else
-    /// 0.
+    /// If they refused because of a later run of the same source: the latest of those; otherwise 0.
     pub outdated_by: u64,
-    /// Network interfaces of the run that were killed or restarted meanwhile. Their own counts end
-    /// with their last report; what is not known to have arrived counts as lost.
+    /// NICs of the run that were killed or restarted during it. Their counts end with their last
+    /// report; messages not known to have arrived count as lost.
     pub restarted: Vec<String>,
-    /// Network interfaces of the run that had not come to its end, or not said so, when it was
-    /// given up: their counts are those of their last report.
+    /// NICs of the run that had not finished, or not reported so, when it was given up: their
+    /// counts are those of their last report.
     pub unfinished: Vec<String>,
-    /// What became of the processes of the lab.
+    /// The fates of the lab's processes.
     #[serde(flatten)]
     pub fates: Fates,
-    /// What the links did.
+    /// The work of the links.
     #[serde(flatten)]
     pub links: LinkWork,
-    /// What the routers decided, on machines where they choose between kinds of ways.
+    /// The routers' decisions, on machines where they choose between kinds of paths.
     #[serde(flatten)]
     pub decisions: Option<Decisions>,
-    /// How the rate was kept, if there was one.
+    /// How the rate was kept, if one was given.
     #[serde(flatten)]
     pub pace: Option<Pace>,
 }
@@ -117,30 +113,30 @@ pub struct RateResult {
 /// A target that did not answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Unanswered {
-    /// The network interface.
+    /// The NIC.
     pub node: String,
     /// Messages to it that timed out.
     pub messages: u64,
 }
 
-/// How the rate of an open loop was kept: messages per second and source, on an average over all
-/// sources and [`RateResult::seconds`].
+/// How an open loop kept its rate: messages per second and source, averaged over all sources and
+/// [`RateResult::seconds`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Pace {
-    /// What each source was to offer.
+    /// The rate that each source should offer.
     pub rate: u64,
-    /// What it sent.
+    /// The rate that each source sent.
     pub offered_per_source: f64,
-    /// What was acknowledged of it.
+    /// The rate that was acknowledged.
     pub accepted_per_source: f64,
-    /// Messages that were due at some source and never sent: its window was full, or its link took
-    /// nothing, for so long that it had a window of others to make up for.
+    /// Messages that were due at a source and never sent: its window was full, or its link accepted
+    /// nothing, for so long that a window of others was overdue.
     pub not_offered: u64,
 }
 
 impl RateResult {
-    /// The outcome of a run of messages of `size` bytes from the merged report of all its sources
-    /// and targets.
+    /// The outcome of a run of messages of `size` bytes, from the merged report of all sources and
+    /// targets.
     pub fn new(report: &TrafficReport, size: u32, ends: Ends) -> Self {
         let Ends {
             restarted,
@@ -195,8 +191,8 @@ impl RateResult {
         }
     }
 
-    /// Says how `rate` was kept, the messages per second that each of `sources` was to offer;
-    /// nothing where it is 0.
+    /// Adds how `rate` was kept, the messages per second that each of `sources` should offer; no
+    /// change if it is 0.
     #[must_use]
     pub(super) fn with_pace(self, rate: u64, sources: usize, report: &TrafficReport) -> Self {
         let per_source = |messages: u64| match self.seconds > 0.0 {
@@ -212,7 +208,7 @@ impl RateResult {
         Self { pace, ..self }
     }
 
-    /// Adds what links and routers did, and what became of the processes.
+    /// Adds the work of links and routers, and the fates of the processes.
     #[must_use]
     pub(super) fn with_ends(self, ends: Ends) -> Self {
         Self {
@@ -223,9 +219,8 @@ impl RateResult {
         }
     }
 
-    /// Whether every message arrived once, whole, in order, wherever it was sent to. A message
-    /// whose answer alone was late is no fault of this kind; a participant that died is, for nobody
-    /// can vouch for what it held.
+    /// Whether every message arrived once, whole and in order at its target. A late answer is no
+    /// fault in this sense; a participant that died is, since nobody can vouch for what it held.
     pub fn is_clean(&self) -> bool {
         self.lost == 0
             && self.duplicated == 0
@@ -240,24 +235,24 @@ impl RateResult {
     }
 }
 
-/// What is known of a run's end besides its report; see the fields of [`RateResult`].
+/// The end of a run besides its report; see the fields of [`RateResult`].
 #[derive(Clone, Debug, Default)]
 pub struct Ends {
     /// Participants that died.
     pub restarted: Vec<String>,
-    /// Participants that did not come to an end.
+    /// Participants that did not finish.
     pub unfinished: Vec<String>,
     /// Targets that could not be reached.
     pub unreached: Vec<String>,
     /// Targets that refused to take part.
     pub refusers: Vec<String>,
-    /// What links and routers did.
+    /// The work of links and routers.
     pub work: Work,
-    /// What became of the processes.
+    /// The fates of the processes.
     pub fates: Fates,
 }
 
-/// Why targets refuse to take part in a run, and what helps; `outdated_by` as in [`RateResult`].
+/// Why targets refuse to take part in a run, and a remedy; `outdated_by` as in [`RateResult`].
 pub(super) fn why_refused(outdated_by: u64) -> String {
     match outdated_by {
         0 => "there is no room for its addresses, or nobody may write there \
@@ -275,15 +270,14 @@ pub(super) fn unknown(sent: u64, ended: [u64; 3]) -> u64 {
     sent.saturating_sub(ended.iter().sum())
 }
 
-/// Messages that were carried out more often than sent. A source that died has sent more than its
-/// last report says.
+/// Messages executed more often than sent. A source that died has sent more than its last report
+/// says.
 fn surplus(report: &TrafficReport, died: bool) -> u64 {
     if died { 0 } else { report.surplus() }
 }
 
-/// Messages that did not arrive, as far as is known. A target notices what was skipped; only both
-/// ends together notice what was last. Of a target that died an acknowledgement may be all there
-/// is.
+/// Messages that are known not to have arrived. A target notices gaps; only both ends together
+/// notice a missing tail. Of a target that died, acknowledgements may be all there is.
 fn lost(report: &TrafficReport, died: bool) -> u64 {
     let lost = report.lost().max(report.missing);
     if died {
@@ -313,7 +307,7 @@ mod tests {
         }
     }
 
-    /// What a report comes to where nobody died.
+    /// The outcome of a report in which nobody died.
     fn outcome(report: &TrafficReport) -> RateResult {
         RateResult::new(report, 8, Ends::default())
     }

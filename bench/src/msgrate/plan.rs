@@ -1,4 +1,4 @@
-//! Who takes part in a measurement, and what they are told to do.
+//! The participants of a measurement, and their instructions.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::lab::{Lab, Member, Role};
 use super::options::{Op, Options, PatternName};
 use super::run::RunError;
 
-/// A network interface that takes part.
+/// A participating NIC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Nic {
     pub(super) name: String,
@@ -18,27 +18,26 @@ pub(super) struct Nic {
     pub(super) group: Option<u16>,
 }
 
-/// What is to be measured, in terms of a lab.
+/// A measurement planned for a lab.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// The lab.
     pub lab: String,
     /// Messages that each source keeps outstanding.
     pub window: u32,
     /// All processes.
     pub(super) everybody: Vec<String>,
     pub(super) sources: Vec<Nic>,
-    /// Network interfaces that only receive.
+    /// NICs that only receive.
     pub(super) targets: Vec<Nic>,
     pub(super) spec: TrafficSpec,
     pub(super) pattern: String,
-    /// Each source sends to one target alone, the first to the first.
+    /// Each source sends to a single target, the first to the first.
     pub(super) paired: bool,
-    /// Programs send, not the network interfaces themselves.
+    /// Programs send, not the NICs themselves.
     pub(super) by_programs: bool,
 }
 
-/// What the options say of the traffic, its participants apart.
+/// The traffic that the options describe, without participants.
 fn asked_for(options: &Options) -> TrafficSpec {
     TrafficSpec {
         rate: options.rate.unwrap_or(0),
@@ -126,13 +125,14 @@ impl Plan {
         })
     }
 
-    /// Lets each source send to one target alone, the first to the first: there have to be as many.
+    /// Makes each source send to a single target, the first to the first; their counts must be
+    /// equal.
     pub fn pair_up(&mut self) {
         self.paired = true;
         self.pattern = format!("{} pairs, {}", self.sources.len(), self.pattern);
     }
 
-    /// The same for `count` messages of each source, instead of a time.
+    /// The same plan for `count` messages of each source, instead of a time.
     pub fn of_count(&self, count: u64) -> Self {
         let mut plan = self.clone();
         plan.spec.count = count;
@@ -140,8 +140,9 @@ impl Plan {
         plan
     }
 
-    /// One message at a time, for a moment, from the first source to whom it may send: what a
-    /// message takes that waits behind no other. Nothing if this is that already.
+    /// A short run from the first source to one target, one message at a time: the latency of a
+    /// message that waits behind no other. `None` if this plan does that, has a rate, or has no
+    /// target.
     pub fn unloaded(&self, duration: Duration) -> Option<Self> {
         let from = self.sources.first()?.clone();
         let to = self.targets.first().or(self.sources.last())?.clone();
@@ -166,12 +167,12 @@ impl Plan {
         Some(plan)
     }
 
-    /// All who take part: those that only receive first.
+    /// All participants; those that only receive come first.
     pub(super) fn participants(&self) -> impl Iterator<Item = &Nic> + Clone {
         self.targets.iter().chain(&self.sources)
     }
 
-    /// What the source of that index is told.
+    /// The instructions of the source with this index.
     pub(super) fn spec_of(&self, source: usize, spec: &TrafficSpec) -> TrafficSpec {
         let mut spec = spec.clone();
         if let (true, TrafficPattern::List { destinations }) = (self.paired, &mut spec.pattern) {
@@ -180,7 +181,7 @@ impl Plan {
         spec
     }
 
-    /// The names of processors that take part.
+    /// The names of participating processors.
     pub(super) fn names_of(&self, processors: &[u16]) -> Vec<String> {
         let named = |processor: &u16| {
             let nic = self.participants().find(|nic| nic.processor == *processor);
@@ -189,7 +190,7 @@ impl Plan {
         processors.iter().map(named).collect()
     }
 
-    /// What the messages do.
+    /// The operation of the messages.
     pub fn operation(&self) -> Operation {
         self.spec.op
     }
@@ -199,29 +200,29 @@ impl Plan {
         self.spec.rate
     }
 
-    /// Network interfaces that send.
+    /// Count of sending NICs.
     pub fn source_count(&self) -> usize {
         self.sources.len()
     }
 
-    /// Lets every source choose among all of them at random, with `addresses` addresses at each.
+    /// Makes every source choose among all of them at random, with `addresses` addresses at each.
     pub fn update_at_random(&mut self, addresses: u16) {
         self.spec.pattern = TrafficPattern::Uniform;
         self.spec.addresses = addresses;
         self.pattern = "uniform".to_owned();
     }
 
-    /// How long the sources send, if that is limited.
+    /// How long the sources send, if limited.
     pub fn duration(&self) -> Option<Duration> {
         (self.spec.duration_ns > 0).then(|| Duration::from_nanos(self.spec.duration_ns))
     }
 
-    /// Who sends to whom, for a line of its own.
+    /// The sources and targets, in one line.
     pub fn ends(&self) -> &str {
         &self.pattern
     }
 
-    /// Who sends to whom and how much, for the head of the table.
+    /// The sources, targets and traffic, for the head of the table.
     pub fn describe(&self) -> String {
         let who = if self.by_programs { "programs as " } else { "" };
         let mut text = match self.paired {

@@ -1,4 +1,4 @@
-//! What became of the processes of a lab during a run, and what their links and routers did.
+//! The fates of a lab's processes during a run, and the work of their links and routers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,26 +9,26 @@ use serde::Serialize;
 use super::lab::{Lab, LabError, ProcessState, ask};
 use super::work::Work;
 
-/// As many are looked at each time; of more, all of them once a second.
+/// Up to this many processes are checked each time; of more, all of them once a second.
 const OFTEN: usize = 64;
 const SELDOM: Duration = Duration::from_secs(1);
 
-/// Processes to which something happened, routers as well as network interfaces. The names are
-/// those of the JSON output.
+/// Processes that something happened to, routers as well as NICs. The names are those of the JSON
+/// output.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Fates {
-    /// Processes that ended, and were not there when the run was over.
+    /// Processes that ended and were gone when the run was over.
     pub processes_died: Vec<String>,
-    /// Processes that ended and were started again.
+    /// Processes that were restarted.
     pub processes_restarted: Vec<String>,
-    /// Processes that were stopped (SIGSTOP) for some time, or silent.
+    /// Processes that were stopped (SIGSTOP) for a time, or silent.
     pub processes_stopped: Vec<String>,
     /// Link ends that gave up a session because the peer was silent or acknowledged nothing.
     pub links_given_up: Vec<String>,
-    /// Processes that did not run for some time, because the host stood still or is overloaded, and
+    /// Processes that did not run for a time, because the host stood still or was overloaded, and
     /// for how many ms in total.
     pub stood_still_ms: BTreeMap<String, u64>,
-    /// Processes whose share of the link counters is not, or not fully, known.
+    /// Processes whose part of the link counters is not, or not fully, known.
     pub uncounted: Vec<String>,
 }
 
@@ -46,13 +46,13 @@ impl Fates {
 #[derive(Debug)]
 struct Process {
     name: String,
-    /// Its id and counters when the run began.
+    /// Its process id and counters when the run began.
     before: Option<(u32, Work)>,
     stopped: bool,
     gone: bool,
 }
 
-/// All processes of a lab, watched.
+/// All processes of a lab.
 #[derive(Debug)]
 pub(super) struct Processes {
     all: Vec<Process>,
@@ -60,7 +60,7 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// Takes their counters.
+    /// Reads their counters.
     pub(super) fn new(names: &[String], lab: &mut dyn Lab) -> Self {
         let process = |name: &String| {
             let mut stopped = is_stopped(name, lab);
@@ -83,7 +83,7 @@ impl Processes {
         }
     }
 
-    /// Notes who stands still or has ended, without asking anybody.
+    /// Notes processes that are stopped or have ended, without sending requests.
     pub(super) fn watch(&mut self, now: Duration, lab: &mut dyn Lab) {
         let recently = self.looked.is_some_and(|at| now < at + SELDOM);
         if self.all.len() > OFTEN && recently {
@@ -99,7 +99,7 @@ impl Processes {
         }
     }
 
-    /// One of them did not answer.
+    /// Notes that one did not answer.
     pub(super) fn silent(&mut self, name: &str) {
         let mut known = self.all.iter_mut();
         if let Some(process) = known.find(|process| process.name == name) {
@@ -107,7 +107,7 @@ impl Processes {
         }
     }
 
-    /// What links and routers did meanwhile, process by process, and what became of whom.
+    /// The work of links and routers, process by process, and the fates of the processes.
     pub(super) fn end(mut self, lab: &mut dyn Lab) -> (Work, Fates) {
         let mut fates = Fates::default();
         let mut work = Work::default();
@@ -135,7 +135,7 @@ impl Processes {
                     process.gone = false;
                     complete = true;
                 }
-                // What the one before it did since the run began nobody knows.
+                // What its predecessor did since the run began is unknown.
                 (_, Some((_, after))) => {
                     if process.before.is_some() {
                         work.add(&after);

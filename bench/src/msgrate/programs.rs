@@ -1,9 +1,9 @@
-//! A measurement by programs at the doors of network interfaces, one at each, that send in their
-//! place (`--client`).
+//! Measurements by programs at the doors of NICs, one at each, that send instead of the NICs
+//! (`--client`).
 //!
-//! All programs are this thread, which so sees all their memories. Each message has a place of its
-//! own where it goes, one for each source and message outstanding: it is compared there, byte for
-//! byte, when it has ended, before the place serves again.
+//! All programs are this thread, which therefore sees all their memories. Each message has its own
+//! slot at its target, one per source and outstanding message: it is compared there, byte for byte,
+//! when it has ended, before the slot is reused.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -24,27 +24,27 @@ use super::processes::{Fates, Processes};
 use super::run::{Clock, RunError, RunProgress};
 use super::work::Work;
 
-/// Most messages outstanding: as many commands fit the ring of a program.
+/// Most messages outstanding: the commands that fit a program's ring.
 pub(super) const MOST_WINDOW: u32 = 1024;
-/// Most bytes of a program that others reach: as many as one registered part has on any machine.
+/// Most bytes of a program that peers reach: the largest registration that every machine allows.
 pub(super) const MOST_DATA: u64 = 256 << 20;
-/// What has not ended for so long never does: requests time out before.
+/// What has not ended for this long never does: requests time out earlier.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
-/// Time between two lines of progress, and the longest sleep.
+/// Interval of progress lines, and the longest sleep.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Messages to one target may hold this many slots for each free slot of the source.
 const PARTS_HELD: usize = 4;
 /// Limit of draws for a message: destinations that hold too many slots are skipped.
 const MOST_TRIES: usize = 16;
-/// Rounds in which nothing came before the thread sleeps.
+/// Idle rounds before the thread sleeps.
 const IDLE_ROUNDS: u32 = 50;
 
-/// A message on its way, or a place for one.
+/// A message in flight, or a slot for one.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     began: Instant,
     number: u64,
-    /// The program that it goes to.
+    /// The target program.
     to: usize,
 }
 
@@ -52,12 +52,12 @@ struct Slot {
 struct Program {
     node: String,
     nic: Nic,
-    /// Of its memory.
+    /// The handle of its memory.
     handle: u16,
-    /// None: it only receives.
+    /// `None`: it only receives.
     destinations: Option<Destinations>,
     slots: Vec<Slot>,
-    /// Places that are free.
+    /// Free slots.
     free: Vec<usize>,
     under_way: usize,
     /// Slots held by messages to each program: in flight, or lost for good.
@@ -84,12 +84,12 @@ struct Run<'a> {
     found: Vec<u8>,
 }
 
-/// Measures messages of `size` bytes between programs, as `plan` says; see
+/// Measures messages of `size` bytes between programs according to `plan`; see
 /// [`measure`](super::measure).
 ///
 /// # Errors
-/// See [`DoorError`] and [`RunError`]. What goes wrong with messages is no error but part of the
-/// outcome, and so is a network interface that dies meanwhile.
+/// See [`DoorError`] and [`RunError`]. Faults of messages are part of the outcome, not errors; so
+/// is a NIC that dies during the run.
 pub fn measure_programs(
     plan: &Plan,
     size: u32,
@@ -151,7 +151,7 @@ impl<'a> Run<'a> {
             number: 0,
             to: 0,
         };
-        // Sources first: their numbers are those of their places at all others.
+        // Sources first: their index is also that of their slots at every target.
         for nic in plan.sources.iter().chain(&plan.targets) {
             let options = Options {
                 job: u64::from(std::process::id()) << 32 | 0x7261_7465,
@@ -188,7 +188,7 @@ impl<'a> Run<'a> {
         Ok(run)
     }
 
-    /// Whether the program that was attached last can do what is asked for.
+    /// Checks that the last attached program supports the operation.
     fn check_abilities(&self, size: u32) -> Result<(), DoorError> {
         let Some(Program { nic, .. }) = self.programs.last() else {
             return Ok(());
@@ -203,13 +203,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Where a message of a source is, at whom it goes to; as source number [`Run::sources`], where
-    /// any program keeps its own.
+    /// Offset of a source's message at its target; source number [`Run::sources`] stands for a
+    /// program's own buffers.
     fn at(&self, source: usize, slot: usize) -> u64 {
         (source as u64 * u64::from(self.plan.window) + slot as u64) * stride(self.size)
     }
 
-    /// Sends messages and takes in their ends, until all have ended.
+    /// Sends messages and handles their completions, until all have ended.
     fn drive(
         &mut self,
         clock: &dyn Clock,
@@ -279,7 +279,7 @@ impl<'a> Run<'a> {
         waiting.map(|p| p.node.clone()).collect()
     }
 
-    /// Whether a source has sent all that it was to, or can send nothing more.
+    /// Whether a source has sent all its messages, or can send no more.
     fn has_offered(&self, program: &Program) -> bool {
         let count = self.plan.spec.count;
         let is_silent = program
@@ -339,7 +339,7 @@ impl<'a> Run<'a> {
         match self.plan.spec.op {
             Operation::Put if is_short => {}
             Operation::Put => nic.write(own, &self.data)?,
-            // What is got or added to is there before.
+            // The data to get or to add to are written beforehand.
             Operation::Get | Operation::Amo => target.nic.write(there, &self.data)?,
         }
         let is_in_words = bytes.is_multiple_of(4) || !nic.operations().blocks;
@@ -370,7 +370,7 @@ impl<'a> Run<'a> {
         Ok(true)
     }
 
-    /// Takes in what has ended at a source; whether there was anything.
+    /// Handles the completions of a source. Returns whether there were any.
     fn take_ends(&mut self, source: usize) -> Result<bool, DoorError> {
         let mut any = false;
         while !self.programs[source].is_gone {
@@ -391,7 +391,7 @@ impl<'a> Run<'a> {
         Ok(any)
     }
 
-    /// The network interface of a source has ended: nobody knows of what was under way.
+    /// The NIC of a source has ended: the fate of messages in flight is unknown.
     fn note_gone(&mut self, source: usize) {
         let program = &mut self.programs[source];
         program.is_gone = true;
@@ -418,7 +418,7 @@ impl<'a> Run<'a> {
         let program = &mut self.programs[from];
         let Slot { began, number, to } = program.slots[slot];
         program.under_way -= 1;
-        // Where something may still land nothing else goes.
+        // A slot where something may still land is not reused.
         if !status.is_unknown() {
             program.free.push(slot);
             program.held[to] -= 1;
@@ -440,8 +440,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Whether a message has done what it was to; `word` is what an addition has answered, if it
-    /// has.
+    /// Whether a message had its effect; `word` is the answer of an addition, if any.
     fn is_right(
         &mut self,
         from: usize,
@@ -465,7 +464,7 @@ impl<'a> Run<'a> {
         Ok(self.data == self.found)
     }
 
-    /// Nothing has come for so many rounds: gives the processor up, or sleeps until something has.
+    /// After this many idle rounds: yields the core, or sleeps until something arrives.
     fn rest(&mut self, idle: u32) {
         if idle < IDLE_ROUNDS {
             return std::thread::yield_now();
@@ -480,7 +479,7 @@ impl<'a> Run<'a> {
             let fds = here.flat_map(|p| [p.nic.fd(), p.nic.socket()]);
             let mut fds: Vec<_> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
             let limit = PollTimeout::try_from(LOOK_EVERY).unwrap_or(PollTimeout::ZERO);
-            // A signal ends the sleep, and is looked at by who drives.
+            // A signal ends the sleep, and the caller checks for it.
             let _ = poll(&mut fds, limit);
         }
         for program in sources.iter_mut().filter(|p| !p.is_gone) {
@@ -526,7 +525,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The word of an addition.
+/// The operand of an addition.
 fn word_of(bytes: &[u8]) -> u64 {
     bytes
         .first_chunk()
@@ -561,7 +560,7 @@ impl Program {
         DoorError::Nic { node, error }
     }
 
-    /// Lets the others reach the first bytes of its memory.
+    /// Opens the first bytes of its memory to the others.
     fn register(&mut self, bytes: u64) -> Result<(), DoorError> {
         let part = Local { offset: 0, bytes };
         let asked = self.nic.register(0, part, Access::ALL);

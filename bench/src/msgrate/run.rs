@@ -1,4 +1,4 @@
-//! A measurement from its beginning to its end.
+//! A measurement from start to end.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -14,31 +14,28 @@ use super::outcome::{Ends, RateResult, why_refused};
 use super::plan::Plan;
 use super::processes::Processes;
 
-/// Why nothing was measured.
 #[derive(Debug, Error)]
 pub enum RunError {
     /// The lab or one of its processes did not do as asked.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// A name is not that of a node.
+    /// A name that no node has.
     #[error("lab `{lab}` has no node `{name}`; its network interfaces are {nics}{near}")]
     NoSuchNode {
-        /// The lab.
         lab: String,
-        /// The name.
         name: String,
-        /// The names that would do.
+        /// The valid names.
         nics: String,
-        /// The one that may have been meant.
+        /// A suggestion, if a name is near.
         near: String,
     },
-    /// A router was named where a network interface belongs.
+    /// A router where a NIC is needed.
     #[error("`{0}` is a router: messages go from network interface to network interface")]
     IsRouter(String),
-    /// A node is named twice in one list. Its messages would count as two nodes'.
+    /// A node occurs twice in a list. Its messages would count as two nodes'.
     #[error("`{0}` is named twice")]
     Twice(String),
-    /// A run without a message says nothing of the network.
+    /// A run without messages says nothing about the network.
     #[error(
         "nothing was sent: nobody sends to itself, and no source has another target (pattern {0})"
     )]
@@ -49,47 +46,43 @@ pub enum RunError {
          labs of machines with groups, two at least"
     )]
     NoGroups {
-        /// The pattern.
         pattern: String,
-        /// The lab.
         lab: String,
-        /// How many groups there are, in words.
+        /// The number of groups, as text.
         groups: &'static str,
     },
-    /// Network interfaces of themselves send nothing into receives.
+    /// NICs themselves do not send into receives.
     #[error("--op send is what programs do: with --client")]
     Receives,
-    /// Programs measure one way.
+    /// Programs measure only one direction.
     #[error("--client is for latency and bandwidth")]
     OneWay,
     /// Fewer than two participants.
     #[error("lab `{0}` has fewer than two network interfaces: nobody to send to")]
     Alone(String),
-    /// More pairs than there are network interfaces for.
+    /// More pairs than the lab has NICs for.
     #[error("{pairs} pairs take two network interfaces each: here are enough for {most}")]
     Pairs {
-        /// So many were asked for.
+        /// The requested number.
         pairs: usize,
-        /// So many there could be.
+        /// The largest possible number.
         most: usize,
     },
-    /// A report is of another run than asked for.
+    /// A report is about another run.
     #[error("{node} reports on run {found} instead of {run}")]
     OtherRun {
-        /// The node.
         node: String,
-        /// Its run.
+        /// The run that it is about.
         found: u64,
-        /// This run.
         run: u64,
     },
-    /// Others use the network interfaces, or those do not answer.
+    /// The NICs are in use or do not answer.
     #[error(transparent)]
     Claim(#[from] ClaimError),
-    /// A network interface was named that does not answer.
+    /// A named NIC does not answer.
     #[error("`{0}` is there and does not answer: is its process stopped?")]
     Silent(String),
-    /// A network interface was named that has no number of its own.
+    /// A named NIC has no number of its own.
     #[error(
         "`{0}` is a spare one: nobody reaches it before it takes the number of another \
          (phitwire manage rename)"
@@ -104,24 +97,24 @@ pub enum RunError {
          (netns-scripts/status.sh --lab {1} tells which links are down)"
     )]
     Unreachable(String, String),
-    /// Both: who refused, and why; whom the announcement did not reach; the lab.
+    /// Both: the refusers, and why; the unreached ones; the lab.
     #[error(
         "nothing was sent: {0} refused the run: {1}; {2} could not be reached within the time-out \
          of a request (netns-scripts/status.sh --lab {3} tells which links are down)"
     )]
     RefusedOrUnreachable(String, String, String, String),
-    /// What programs at doors cannot do, or what went wrong with them.
+    /// Programs at doors do not support it, or failed.
     #[error(transparent)]
     Door(#[from] DoorError),
-    /// The user asked twice for an end.
+    /// The user asked twice to stop.
     #[error("interrupted before all messages were answered: nothing was measured")]
     Interrupted,
 }
 
-/// How far a measurement has come, for a progress line.
+/// The progress of a measurement, for a progress line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunProgress {
-    /// Since the start.
+    /// Time since the start.
     pub elapsed: Duration,
     /// Messages sent so far.
     pub sent: u64,
@@ -139,7 +132,7 @@ pub struct RunProgress {
 const MOST_NAMED: usize = 4;
 
 impl RunProgress {
-    /// What the run waits for, if nothing else is left to do.
+    /// What the run waits for, once everything has been sent.
     pub fn waits(&self) -> Option<String> {
         let what = match self.phase {
             RunPhase::Draining => "answers to messages",
@@ -161,13 +154,12 @@ impl RunProgress {
     }
 }
 
-/// What a measurement needs of the outside world besides the lab.
+/// Time and signals: what a measurement needs besides the lab.
 pub trait Clock {
     /// Time since some start.
     fn now(&self) -> Duration;
-    /// Waits.
     fn sleep(&self, span: Duration);
-    /// How often the user has asked for an end.
+    /// How often the user has asked to stop.
     fn stops(&self) -> u32;
 }
 
@@ -179,7 +171,7 @@ pub struct RealClock {
 }
 
 impl RealClock {
-    /// A clock that starts now, and whose user asks for an end through `stop`.
+    /// A clock that starts now; `stop` counts the user's requests to stop.
     pub fn new(stop: Stop) -> Self {
         let start = Instant::now();
         Self { start, stop }
@@ -200,16 +192,16 @@ impl Clock for RealClock {
     }
 }
 
-/// Measures messages of `size` bytes as `plan` says. `run` names the run within the lab; it is
-/// higher than that of any measurement before.
+/// Measures messages of `size` bytes according to `plan`. `run` names the run within the lab and
+/// must be higher than that of any earlier measurement.
 ///
-/// Asked for an end ([`Clock::stops`]), it ends the sending early and accounts for what was sent;
-/// asked again, it ends at once. On every way out nobody is left sending: the run of a network
-/// interface ends with the connection that claimed it.
+/// The first request to stop ([`Clock::stops`]) ends the sending early, and what was sent is
+/// accounted for; the second ends at once. No source keeps sending in any case: a NIC's run ends
+/// with the connection that claimed it.
 ///
 /// # Errors
-/// See [`RunError`]. What goes wrong with messages is no error but part of the outcome, and so is a
-/// process that is killed or stopped meanwhile.
+/// See [`RunError`]. Faults of messages are part of the outcome, not errors; so is a process that
+/// is killed or stopped during the run.
 pub fn measure(
     plan: &Plan,
     size: u32,
@@ -261,8 +253,8 @@ pub fn measure(
     Ok(outcome.with_pace(plan.rate(), plan.source_count(), &report))
 }
 
-/// A number that no other measurement of the lab has, and higher than those before: the time of day
-/// in microseconds.
+/// A run number that is unique in the lab and higher than earlier ones: the time of day in
+/// microseconds.
 pub fn run_number(index: u32) -> u64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)

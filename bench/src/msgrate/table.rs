@@ -1,4 +1,4 @@
-//! The table, in the manner of the OSU microbenchmarks.
+//! The table, in the style of the OSU microbenchmarks.
 
 use phitwire::nic::Operation;
 use phitwire::text_table::TextColumns;
@@ -65,7 +65,7 @@ pub fn row(outcome: &RateResult) -> String {
     COLUMNS.line(figures.into_iter().chain(quantiles))
 }
 
-/// What became of the messages, and what the links did for them.
+/// The verdict on the messages, and the work of the links.
 pub fn verdict(outcome: &RateResult) -> String {
     let RateResult {
         sent,
@@ -206,7 +206,7 @@ fn unanswered(outcome: &RateResult) -> Option<String> {
     (!all.is_empty()).then(|| format!("did not answer in time: {}{more}", named.join(", ")))
 }
 
-/// What does not happen in every run.
+/// Remarks on what does not happen in every run.
 fn oddities(outcome: &RateResult) -> [Option<String>; 7] {
     let RateResult {
         overtaken,
@@ -241,7 +241,7 @@ fn oddities(outcome: &RateResult) -> [Option<String>; 7] {
             let why = why_refused(outcome.outdated_by);
             format!("{} refused the run ({why}): {refusers}", targets(unwilling))
         }),
-        // A wait that is no more than the last answers' is not worth a line.
+        // A wait as short as that for the last answers is not worth a line.
         (*drain_seconds >= 1.0).then(|| {
             format!(
                 "{drain_seconds:.1} s were spent on waiting for the last answers and time-outs; the rate is without \
@@ -254,7 +254,7 @@ fn oddities(outcome: &RateResult) -> [Option<String>; 7] {
     ]
 }
 
-/// So many targets.
+/// A count of targets as text.
 fn targets(count: u64) -> String {
     match count {
         1 => "1 target".to_owned(),

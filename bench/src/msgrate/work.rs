@@ -1,34 +1,33 @@
-//! What links and routers did during a run, from the counters of all processes.
+//! The work of links and routers during a run, from the counters of all processes.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// What the links of all processes did, from their counters.
+/// The work of the links of all processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LinkWork {
-    /// Packets sent again, on links of packets.
+    /// Packets resent, on links of packets.
     pub retransmitted_packets: u64,
-    /// Sets of ten flits sent again, on links of sets.
+    /// Sets of ten flits resent, on links of sets.
     pub replayed_sets: u64,
     /// Link frames sent, of any kind.
     pub frames_sent: u64,
-    /// Link frames that were sent and not taken at the other end: lost on the wire, or dropped by
-    /// the receiving link control block for any of its reasons.
+    /// Link frames that were sent and not accepted at the other end: lost on the wire, or dropped
+    /// by the receiving link control block for any reason.
     pub frames_dropped: u64,
 }
 
-/// Kinds of paths that the routers chose, on machines with a choice. Every packet of a network
-/// interface counts, responses too; one that a later router diverted or returned counts as what it
-/// became.
+/// Kinds of paths that the routers chose, on machines with a choice. Every packet of a NIC counts,
+/// responses too; one that a later router diverted or returned counts as what it became.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Decisions {
     /// Packets on minimal paths.
     pub minimal_decisions: u64,
     /// Packets on non-minimal paths.
     pub non_minimal_decisions: u64,
-    /// Share of the latter in both, 0 to 1; none where nothing was decided.
+    /// Share of the latter in both, 0 to 1; `None` if nothing was decided.
     pub non_minimal_share: Option<f64>,
 }
 
@@ -49,7 +48,7 @@ enum Sum {
 const SUMS: usize = Sum::StoodStillMs as usize + 1;
 
 impl Sum {
-    /// The one that a counter belongs to; those of links have `portN.` in front.
+    /// The sum that a counter belongs to; link counters have the prefix `portN.`.
     fn of(name: &str) -> Option<Self> {
         let link = name
             .split_once('.')
@@ -69,13 +68,13 @@ impl Sum {
     }
 }
 
-/// Counters of one process, or of several together.
+/// Counters of one process, or sums over several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     sums: [u64; SUMS],
     /// By port of one process, how often its link was given up.
     given_up: BTreeMap<String, u64>,
-    /// One of them has routers that choose between kinds of ways.
+    /// Whether any of them has routers that choose between kinds of paths.
     decides: bool,
 }
 
@@ -95,7 +94,7 @@ impl Work {
         work
     }
 
-    /// What one process did since `before`: its counters only grow.
+    /// The increase of one process's counters since `before`.
     #[must_use]
     pub fn since(mut self, before: &Self) -> Self {
         for (sum, before) in self.sums.iter_mut().zip(before.sums) {
@@ -118,7 +117,7 @@ impl Work {
         self.sum(Sum::StoodStillMs)
     }
 
-    /// Adds what another process did.
+    /// Adds the counters of another process.
     pub fn add(&mut self, other: &Self) {
         for (sum, other) in self.sums.iter_mut().zip(other.sums) {
             *sum += other;
@@ -130,19 +129,20 @@ impl Work {
         self.sums[sum as usize]
     }
 
-    /// What the links did; of all processes, for what one sends another takes.
+    /// The work of the links; needs all processes, since frames sent by one are accepted by
+    /// another.
     pub fn links(&self) -> LinkWork {
         let frames_sent = self.sum(Sum::FramesSent);
         LinkWork {
             retransmitted_packets: self.sum(Sum::RetransmittedPackets),
             replayed_sets: self.sum(Sum::ReplayedSets),
             frames_sent,
-            // Duplicates made on the wire are taken too and may hide as many losses.
+            // Duplicates made on the wire are accepted too, and may hide as many losses.
             frames_dropped: frames_sent.saturating_sub(self.sum(Sum::FramesTaken)),
         }
     }
 
-    /// What the routers decided, if they do.
+    /// The routers' decisions, if they make any.
     pub fn decisions(&self) -> Option<Decisions> {
         let (diverted, returned) = (self.sum(Sum::Diverted), self.sum(Sum::Returned));
         let minimal = (self.sum(Sum::Minimal) + returned).saturating_sub(diverted);

@@ -1,4 +1,4 @@
-//! The benchmarks that collective engines carry out.
+//! Benchmarks of the collective engines.
 
 use std::time::Duration;
 
@@ -12,36 +12,33 @@ use super::Ending;
 use super::options::{Benchmark, CollectiveOptions};
 use crate::msgrate::{ClaimError, Clock, Lab, LabError, LatencyUs, Role, ask, claim};
 
-/// How often participants are asked for their state during the measurement: each answer carries every
-/// latency, and producing it disturbs what is measured.
+/// Interval of polls during the measurement: each answer carries every latency, and producing it
+/// disturbs the measurement.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// The same once their time is over.
+/// Interval of polls once the time is over.
 const END_LOOK_EVERY: Duration = Duration::from_millis(50);
-/// That participants have with each other: no lab needs as long for an operation.
+/// How long participants wait for each other: no lab needs that long for an operation.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Beyond the patience that participants have with each other.
+/// Extra time beyond the participants' own patience.
 const END_LIMIT: Duration = Duration::from_secs(30);
 
-/// Why nothing was measured.
 #[derive(Debug, Error)]
 pub enum CollectiveError {
     /// The lab or one of its processes did not do as asked.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// A name is not that of a network interface with a collective engine.
+    /// A name that is not that of a NIC with a collective engine.
     #[error("lab `{lab}` has no network interface `{name}` that has collectives; those are {nics}")]
     NoSuchNic {
-        /// The lab.
         lab: String,
-        /// The name.
         name: String,
-        /// The names that would do.
+        /// The valid names.
         nics: String,
     },
     /// A participant is named twice.
     #[error("`{0}` is named twice")]
     Twice(String),
-    /// Others use the network interfaces, or those do not answer.
+    /// The NICs are in use or do not answer.
     #[error(transparent)]
     Claim(#[from] ClaimError),
     /// Fewer than two participants.
@@ -50,13 +47,13 @@ pub enum CollectiveError {
          `{0}` would take part"
     )]
     Alone(String, usize),
-    /// A report is of another run.
+    /// A report is about another run.
     #[error("{0} reports on another run: is someone else measuring this lab?")]
     OtherRun(String),
-    /// The participants did not come to an end.
+    /// The participants did not finish.
     #[error("the operations have not ended {0} s after they should have, at {1}")]
     NeverEnded(u64, String),
-    /// The user asked twice for an end.
+    /// The user asked twice to stop.
     #[error("interrupted before the operations ended: nothing was measured")]
     Interrupted,
 }
@@ -64,23 +61,21 @@ pub enum CollectiveError {
 /// A row of the table; the names are those of the JSON output.
 #[derive(Clone, Debug, Serialize)]
 pub struct CollectiveRow {
-    /// The benchmark.
     pub benchmark: &'static str,
-    /// The operation.
     pub op: String,
-    /// Bytes of a number; 0 of a barrier.
+    /// Bytes per number; 0 for a barrier.
     pub size: u32,
-    /// Network interfaces that take part.
+    /// Count of participating NICs.
     pub participants: u32,
     /// Children per node of the tree.
     pub branching: u32,
-    /// Operations that all participants have done.
+    /// Operations that all participants completed.
     pub iterations: u64,
     /// Microseconds per operation, at the slowest participant.
     pub mean_us: f64,
     /// From joining to the result, over all participants.
     pub latency_us: LatencyUs,
-    /// Results that were not what they should be.
+    /// Wrong results.
     pub wrong: u64,
     /// Operations without a result.
     pub failed: u64,
@@ -88,11 +83,11 @@ pub struct CollectiveRow {
     pub timed_out: u64,
     /// Why the run failed, if it did.
     pub failure: Option<String>,
-    /// Whether all participants had the right result as often as all others.
+    /// Whether every participant got the right result equally often.
     pub clean: bool,
 }
 
-/// Participants to which something happened during a run.
+/// Participants that died or stopped during a run.
 #[derive(Clone, Debug, Default)]
 struct Fallen {
     died: Vec<String>,
@@ -116,7 +111,7 @@ impl Fallen {
     }
 }
 
-/// What to measure, row by row.
+/// The operations to measure, one per row.
 #[derive(Clone, Debug)]
 pub struct CollectiveSuite {
     name: &'static str,
@@ -166,7 +161,7 @@ impl CollectiveSuite {
         )
     }
 
-    /// Measures all operations and hands each row to `show`, until the user asks for an end.
+    /// Measures all operations and passes each row to `show`, until the user asks to stop.
     ///
     /// # Errors
     /// See [`CollectiveError`].
@@ -191,7 +186,7 @@ impl CollectiveSuite {
                 .start(&spec, lab, &mut started)
                 .and_then(|()| self.wait(&spec, lab, clock));
             if measured.is_err() {
-                // Those that this run has not begun at work for somebody else.
+                // Participants that this run has not started work for someone else.
                 self.abort(lab, started);
             }
             let (report, fallen) = measured?;
@@ -228,12 +223,12 @@ impl CollectiveSuite {
     /// Tells the first participants to stop after the next operation.
     fn tell(&self, lab: &mut dyn Lab, participants: usize) {
         for (name, _) in &self.nics[..participants] {
-            // One that does not listen any more does nothing either.
+            // A participant that no longer answers does nothing either.
             let _ = lab.ask(name, &Request::CollectiveStop);
         }
     }
 
-    /// Ends what the first participants do, although others may not come.
+    /// Ends the operation of the first participants, even if others never join.
     fn abort(&self, lab: &mut dyn Lab, participants: usize) {
         self.tell(lab, participants);
         self.tell(lab, participants);
@@ -260,13 +255,13 @@ impl CollectiveSuite {
                 let report: CollectiveReport = match status {
                     Ok(report) => report,
                     Err(error) if error.tells_of_death() => {
-                        // Without it nothing more can come of this.
+                        // The run cannot finish without it.
                         fallen.died.push(name.clone());
                         self.abort(lab, self.nics.len());
                         continue;
                     }
                     Err(error) if error.is_silent() => {
-                        // It may go on, within the patience that the others have with it.
+                        // It may go on, within the patience of the others.
                         if !fallen.stopped.contains(name) {
                             fallen.stopped.push(name.clone());
                         }
@@ -326,7 +321,7 @@ impl CollectiveSuite {
     }
 }
 
-/// Names and virtual node numbers of those who take part.
+/// Names and virtual node numbers of the participants.
 fn participants(
     options: &CollectiveOptions,
     lab: &mut dyn Lab,

@@ -1,5 +1,4 @@
-//! What is left of the bandwidth over links that lose frames: the lab's links are impaired, measured,
-//! and put back.
+//! Bandwidth over links that lose frames: impairs the lab's links, measures, and restores them.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -14,35 +13,33 @@ use super::options::{Benchmark, GoodputOptions, Loss};
 use super::point::{PointRow, PointSuite};
 use crate::msgrate::{Lab, RunError};
 
-/// Status of the scripts where this machine cannot do it.
+/// Exit status of the scripts if this machine cannot do it.
 const CANNOT: i32 = 4;
 
 /// A row of the table; the names are those of the JSON output.
 #[derive(Clone, Debug, Serialize)]
 pub struct GoodputRow {
-    /// Frames of a hundred that each link loses in each direction.
+    /// Percentage of frames that each link drops, in each direction.
     pub loss_percent: f64,
-    /// What was measured.
     #[serde(flatten)]
     pub row: PointRow,
 }
 
-/// Why nothing was measured, or it did not come to its end.
+/// Why nothing was measured, or the measurement was cut short.
 #[derive(Debug, Error)]
 pub enum GoodputError {
-    /// No scripts.
+    /// The scripts were not found.
     #[error("{0}")]
     Scripts(String),
-    /// What the script says.
+    /// The script's error.
     #[error("links cannot be impaired: {0}")]
     Impair(String),
-    /// They are already, and would not be put back.
+    /// The links are impaired already, and would not be restored.
     #[error(
         "links of lab `{lab}` are impaired already ({what}), which this would replace; \
          `impair.sh --lab {lab} all clear` ends it"
     )]
     Impaired {
-        /// The lab.
         lab: String,
         /// One of the impairments.
         what: String,
@@ -52,7 +49,7 @@ pub enum GoodputError {
     Run(#[from] RunError),
 }
 
-/// The impairment of all links of a lab, which ends with this.
+/// The impairment of all links of a lab, which ends when this is dropped.
 struct Impaired {
     script: PathBuf,
     lab: String,
@@ -78,7 +75,7 @@ impl Impaired {
         }
     }
 
-    /// The script's status and what it says.
+    /// Calls the script. Returns its status and output.
     fn call(&self, by_nft: bool, words: &[&str]) -> Result<(i32, String), GoodputError> {
         let mut command = Command::new(&self.script);
         command.args(["--lab", &self.lab]);
@@ -94,7 +91,8 @@ impl Impaired {
         }
     }
 
-    /// Lets every link lose that share: by netem where the kernel has it, otherwise by nftables.
+    /// Makes every link drop this share of frames: with netem if the kernel has it, otherwise with
+    /// nftables.
     fn lose(&mut self, loss: Loss) -> Result<(), GoodputError> {
         if loss.per_million == 0 {
             return self.clear();
@@ -114,7 +112,7 @@ impl Impaired {
         }
     }
 
-    /// Ends all impairments, of netem and of nftables.
+    /// Removes all impairments, of netem and of nftables.
     fn clear(&self) -> Result<(), GoodputError> {
         self.call(false, &["all", "clear"]).map(|_| ())
     }
@@ -131,7 +129,7 @@ impl Drop for Impaired {
     }
 }
 
-/// Measures at each loss, row by row, and puts the links back.
+/// Measures at each loss, row by row, and restores the links.
 ///
 /// # Errors
 /// See [`GoodputError`].

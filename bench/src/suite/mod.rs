@@ -1,10 +1,9 @@
-//! The benchmarks of `phitwire-bench`, in the manner of the OSU microbenchmarks, on a running lab.
+//! The benchmarks of `phitwire-bench`, in the style of the OSU microbenchmarks, on a running lab.
 //!
-//! [`point`] are those made of messages (latency, bandwidth, random updates, all to all), which
-//! [`msgrate`](crate::msgrate) measures and verifies; [`collective`] are those that the collective
-//! engines of network interfaces carry out, whose results every participant verifies; [`units`]
-//! those that barrier units of the hardware carry out; [`goodput`] is bandwidth over links that lose
-//! frames; [`programs`] those of programs at doors.
+//! [`point`] has those made of messages (latency, bandwidth, random updates, all to all), which
+//! [`msgrate`](crate::msgrate) measures and verifies; [`collective`] those of the NICs' collective
+//! engines, whose results every participant verifies; [`units`] those of the hardware's barrier
+//! units; [`goodput`] bandwidth over lossy links; [`programs`] those between programs at doors.
 
 use std::process::ExitCode;
 
@@ -25,19 +24,19 @@ pub use options::{
 };
 pub use table::{collective_row, goodput_row, head, point_row, unit_row, verdict};
 
-/// How a benchmark came out, for the exit status.
+/// The result of a benchmark, as an exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// Everything was as it should be.
+    /// No fault was found.
     Clean = 0,
     /// Something was lost, duplicated, corrupted or wrong.
     Damaged = 1,
-    /// Clean as far as it went; the status is that of a shell's command that SIGINT ended.
+    /// Clean as far as it went; the status is a shell's for a command that SIGINT ended.
     Interrupted = 130,
 }
 
 impl Ending {
-    /// The exit status of a command that came to this end, or to none: then the reason is told.
+    /// The exit status of a command; an error is printed.
     pub fn status(done: miette::Result<Self>) -> ExitCode {
         match done {
             Ok(ending) => ExitCode::from(ending as u8),

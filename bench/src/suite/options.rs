@@ -180,15 +180,15 @@ impl GoodputOptions {
     }
 }
 
-/// A share of frames that are lost, as `impair.sh` takes it.
+/// A share of frames to drop, as `impair.sh` takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// Frames of a million.
+    /// Frames per million.
     pub per_million: u32,
 }
 
 impl Loss {
-    /// Frames of a hundred.
+    /// Frames per hundred.
     pub fn percent(self) -> f64 {
         f64::from(self.per_million) / 1e4
     }
@@ -231,7 +231,6 @@ pub enum PairOp {
 }
 
 impl PairOp {
-    /// The name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Put => "put",
@@ -241,7 +240,7 @@ impl PairOp {
         }
     }
 
-    /// What a network interface does of itself.
+    /// The operation of the NIC itself, if it has one.
     pub const fn plain(self) -> Option<Op> {
         match self {
             Self::Put => Some(Op::Put),
@@ -359,17 +358,17 @@ pub struct AllreduceOptions {
     pub op: Vec<Collective>,
 }
 
-/// `-m`: sizes from the least to the largest.
+/// `-m`: a range of sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeRange {
-    /// The least, in bytes.
+    /// The smallest, in bytes.
     pub min: u32,
     /// The largest, in bytes.
     pub max: u32,
 }
 
 impl SizeRange {
-    /// The least, and twice the one before as long as that is not above the largest.
+    /// The smallest size and its doublings, up to the largest.
     pub fn sizes(self) -> Vec<u32> {
         let doubled = std::iter::successors(Some(self.min), |size| size.checked_mul(2));
         doubled.take_while(|&size| size <= self.max).collect()
@@ -411,7 +410,7 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 impl Benchmark {
-    /// What all benchmarks have.
+    /// The options common to all benchmarks.
     pub fn common(&self) -> &Common {
         match self {
             Self::Latency(options) | Self::Bandwidth(options) | Self::Bibw(options) => {
@@ -426,7 +425,7 @@ impl Benchmark {
         }
     }
 
-    /// The files that it leaves.
+    /// The files that it writes.
     pub fn files(&self) -> FileOptions {
         match self {
             Self::Latency(options) | Self::Bandwidth(options) | Self::Bibw(options) => {
@@ -442,7 +441,7 @@ impl Benchmark {
         }
     }
 
-    /// The options, if it is to be made by programs at doors.
+    /// The options, if programs at doors run it.
     pub fn by_programs(&self) -> Option<&PairOptions> {
         match self {
             Self::Latency(options) | Self::Bandwidth(options) => {
@@ -452,7 +451,6 @@ impl Benchmark {
         }
     }
 
-    /// The name on the command line.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Latency(_) => "latency",

@@ -11,44 +11,43 @@ use crate::msgrate::{
     Role, RunError, ask, measure,
 };
 
-/// Largest message of the default sizes between two, where messages can be as large.
+/// Largest default size between two NICs, where messages can be that large.
 const LARGEST_OF_PAIRS: u32 = 64 << 10;
-/// The same among all.
+/// Largest default size among all NICs.
 const LARGEST_OF_SETS: u32 = 4 << 10;
-/// Addresses per target for random updates: as many words as a run can have.
+/// Addresses per target for random updates: the most words that a run can have.
 const UPDATE_ADDRESSES: u16 = phitwire::nic::MAX_ADDRESSES;
 
 /// A row of the table; the names are those of the JSON output.
 #[derive(Clone, Debug, Serialize)]
 pub struct PointRow {
-    /// The benchmark.
     pub benchmark: &'static str,
-    /// Network interfaces that send.
+    /// Count of sending NICs.
     pub sources: usize,
     /// Messages that each keeps outstanding.
     pub window: u32,
-    /// Microseconds per message and source: latency where one message is outstanding; alltoall: for
-    /// a message from everybody to everybody else.
+    /// Microseconds per message and source: the latency if one message is outstanding; alltoall:
+    /// for a message from every NIC to every other.
     pub mean_us: f64,
-    /// Random updates per second, in thousand millions.
+    /// Random updates per second, in billions (GUPS).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gups: Option<f64>,
-    /// What message rate says of it.
+    /// The message rate result.
     #[serde(flatten)]
     pub outcome: RateResult,
 }
 
-/// What to measure, row by row.
+/// The measurement, one size per row.
 #[derive(Clone, Debug)]
 pub struct PointSuite {
     benchmark: Benchmark,
     plan: Plan,
-    /// What is sent before each row.
+    /// Messages sent before each row.
     warmup: Option<Plan>,
     sizes: Vec<u32>,
 }
 
-/// What two kinds of options come to.
+/// The common form of two kinds of options.
 struct Wish {
     from: Vec<String>,
     to: Vec<String>,
@@ -59,10 +58,10 @@ struct Wish {
     routing: Option<crate::msgrate::RoutingName>,
 }
 
-/// The network interfaces of a lab, by number.
+/// The NICs of a lab, by number.
 ///
 /// # Errors
-/// When the lab cannot be asked.
+/// If the lab does not answer.
 pub fn nics_of(lab: &mut dyn Lab) -> Result<Vec<String>, RunError> {
     let number = |member: &Member| match member.role {
         Role::Nic { processor, .. } => Some(processor),
@@ -74,12 +73,12 @@ pub fn nics_of(lab: &mut dyn Lab) -> Result<Vec<String>, RunError> {
     Ok(members.into_iter().map(|member| member.name).collect())
 }
 
-/// The sizes asked for, one way or the other.
+/// The sizes given as a list or a range.
 fn sizes_of(sizes: &[u32], range: Option<SizeRange>) -> Vec<u32> {
     range.map_or_else(|| sizes.to_vec(), SizeRange::sizes)
 }
 
-/// The first so many network interfaces, and the last so many.
+/// The first and the last `pairs` NICs.
 fn pairs_of(nics: &[String], pairs: usize) -> Result<(Vec<String>, Vec<String>), RunError> {
     match nics.len() / 2 {
         most if pairs > most => Err(RunError::Pairs { pairs, most }),
@@ -157,17 +156,17 @@ impl PointSuite {
         })
     }
 
-    /// Rows that there will be.
+    /// Count of rows.
     pub fn rows(&self) -> usize {
         self.sizes.len()
     }
 
-    /// Who sends to whom, for the head of the table.
+    /// The sources and targets, for the head of the table.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Measures all sizes and hands each row to `show`, until the user asks for an end.
+    /// Measures all sizes and passes each row to `show`, until the user asks to stop.
     ///
     /// # Errors
     /// See [`RunError`].
@@ -184,7 +183,7 @@ impl PointSuite {
             if let Some(plan) = &self.warmup {
                 let outcome = measure(plan, size, run_number(), lab, &clock, |_| {})?;
                 if !outcome.is_clean() {
-                    // It is shown for what it is: the row would hide it.
+                    // Show the faulty warm-up itself: the row would hide it.
                     show(&self.row(outcome));
                     return Ok(Ending::Damaged);
                 }
@@ -266,7 +265,7 @@ impl Wish {
         }
     }
 
-    /// What message rate would be asked.
+    /// The equivalent options of message rate.
     fn options(self, common: &Common) -> RateOptions {
         RateOptions {
             lab: common.lab.clone(),
@@ -291,8 +290,7 @@ impl Wish {
         }
     }
 
-    /// Those asked for, or powers of two that the operation can have at network interfaces that say
-    /// `info` of themselves.
+    /// The given sizes, or the powers of two that the operation supports on NICs with `info`.
     fn sizes(&self, info: &NodeInfo) -> Vec<u32> {
         if !self.sizes.is_empty() {
             return self.sizes.clone();

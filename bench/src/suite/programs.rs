@@ -1,7 +1,7 @@
-//! Latency and bandwidth between two programs at the doors of two network interfaces.
+//! Latency and bandwidth between two programs at the doors of two NICs.
 //!
-//! Both programs are this process, which so sees both memories: every message is compared, byte for
-//! byte, when it has ended, before its place serves again.
+//! Both programs are this process, which therefore sees both memories: every message is compared,
+//! byte for byte, when it has ended, before its slot is reused.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -19,59 +19,57 @@ use super::point::PointRow;
 use crate::msgrate::message::{Latencies, fill, stride};
 use crate::msgrate::{LatencyUs, RateResult};
 
-/// Sizes of the default table.
+/// Largest default size.
 const LARGEST: u32 = 64 << 10;
 /// Most messages outstanding: a program posts no more receives.
 const MOST_WINDOW: u32 = 256;
-/// A message that has not ended for so long never does.
+/// A message that has not ended for this long never does.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Without anything new for so long, a program sleeps although the other may be next.
+/// After this long without news, a program sleeps although the other may be next.
 const SHORT: Duration = Duration::from_micros(100);
-/// Messages of a size before the clock is looked at again.
+/// Messages of a size between two looks at the clock.
 const LOOK_EVERY: u64 = 16;
 
-/// Why nothing was measured, or it did not come to its end.
+/// Why nothing was measured, or the measurement was cut short.
 #[derive(Debug, Error)]
 pub enum ProgramError {
-    /// The lab has no such place.
+    /// The lab has no such door.
     #[error(transparent)]
     Dir(#[from] RunDirError),
-    /// A program was not let in.
+    /// A program could not attach.
     #[error(transparent)]
     Attach(#[from] AttachError),
-    /// What went wrong with a network interface.
+    /// An operation of a NIC failed.
     #[error(transparent)]
     Nic(#[from] Error),
-    /// A place that is none.
+    /// An address out of range.
     #[error(transparent)]
     Outside(#[from] OutOfRange),
-    /// The network interfaces have no such operation.
+    /// The NICs have no such operation.
     #[error("--op {0}: the network interfaces of this machine have none for programs")]
     Operation(&'static str),
-    /// Blocks where there are none.
+    /// A size that the NICs do not support.
     #[error("--size {0}: the network interfaces of this machine move 1 to {1} bytes for programs")]
     Size(u32, u32),
     /// The memory was not registered.
     #[error("the target's memory was not registered: {0}")]
     Register(Status),
-    /// A message did not end.
     #[error("a message has not ended after {} s", PATIENCE.as_secs())]
     NeverEnded,
-    /// Too many at a time.
     #[error("--window: programs have up to {MOST_WINDOW} messages outstanding")]
     Window,
 }
 
-/// One of the places that messages are made and land in.
+/// A slot for messages.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     began: Instant,
-    /// The number of the message.
+    /// The number of its message.
     number: u64,
     is_under_way: bool,
 }
 
-/// Two programs, and what they do.
+/// Two programs and their measurement.
 pub struct ProgramSuite {
     benchmark: &'static str,
     op: PairOp,
@@ -83,16 +81,15 @@ pub struct ProgramSuite {
     who: String,
 }
 
-/// A measurement of one size.
 struct Run<'a> {
     suite: &'a mut ProgramSuite,
     size: u64,
     handle: u16,
     places: Vec<Place>,
-    /// Of additions: what each word is.
+    /// For additions: the value of each word.
     added: Vec<u64>,
     next_number: u64,
-    /// All messages before it have come.
+    /// All earlier messages have arrived.
     oldest: u64,
     latency: Latencies,
     result: RateResult,
@@ -101,10 +98,6 @@ struct Run<'a> {
 }
 
 impl ProgramSuite {
-    /// Attaches the programs.
-    ///
-    /// # Errors
-    /// See [`ProgramError`].
     pub fn new(
         benchmark: &Benchmark,
         options: &PairOptions,
@@ -149,7 +142,7 @@ impl ProgramSuite {
         }
         if !has.blocks {
             if options.size.is_empty() {
-                // Words where nothing shorter may be got.
+                // Words if nothing shorter can be read.
                 let least = if options.op == PairOp::Get { 8 } else { 1 };
                 sizes.retain(|size| (least..=longest).contains(size));
             }
@@ -169,12 +162,12 @@ impl ProgramSuite {
         })
     }
 
-    /// Who does what, for the head of the table.
+    /// The programs and the window, for the head of the table.
     pub fn describe(&self) -> String {
         format!("{}, window {}", self.who, self.window)
     }
 
-    /// Measures all sizes and hands each row to `show`, until the user asks for an end.
+    /// Measures all sizes and passes each row to `show`, until the user asks to stop.
     ///
     /// # Errors
     /// See [`ProgramError`].
@@ -270,7 +263,7 @@ impl<'a> Run<'a> {
         Ok(run)
     }
 
-    /// Where the messages of a slot are, in both memories.
+    /// Offset of a slot's messages, the same in both memories.
     const fn at(&self, slot: usize) -> u64 {
         slot as u64 * stride(self.size)
     }
@@ -329,7 +322,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A command of the source has ended.
+    /// Handles the completion of a command of the source.
     fn ended(&mut self, slot: usize, status: Status, word: u64) -> Result<(), ProgramError> {
         let place = &mut self.places[slot];
         place.is_under_way = false;
@@ -362,14 +355,14 @@ impl<'a> Run<'a> {
                 self.added[slot] += 1;
                 return Ok(());
             }
-            // Compared where it arrives.
+            // Compared at the target.
             PairOp::Send => return Ok(()),
         }
         self.result.corrupted += u64::from(self.data != self.found);
         Ok(())
     }
 
-    /// Messages that have arrived: each is one that was sent, and was not there before.
+    /// Takes in arrived messages: each must have been sent, and must not have arrived before.
     fn take_messages(&mut self, arrived: &mut BTreeSet<u64>) -> Result<bool, ProgramError> {
         let mut any = false;
         while let Some(completion) = self.suite.target.poll()? {
@@ -401,8 +394,8 @@ impl<'a> Run<'a> {
         Ok(any)
     }
 
-    /// Which of the last messages was found: short ones may look like several, of which the oldest
-    /// is meant that has not come.
+    /// Which of the recent messages was found. Several short ones may be equal: take the oldest
+    /// that has not arrived.
     fn number_of_found(&mut self) -> Option<u64> {
         let from = self
             .next_number
@@ -411,7 +404,7 @@ impl<'a> Run<'a> {
         let first = self.found.len().min(8);
         let mut word = [0; 8];
         let oldest = self.oldest.max(from);
-        // Most come nearly in their turn: those that have come before are looked at last.
+        // Messages arrive nearly in order, so look last at those that have arrived.
         for number in (oldest..self.next_number).chain(from..oldest) {
             fill(number, &mut word[..first]);
             if word[..first] == self.found[..first] {
@@ -479,7 +472,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Takes in what is on its way, then the receives.
+    /// Takes in messages in flight, then the receives.
     fn take_back(&mut self, arrived: &mut BTreeSet<u64>) -> Result<(), ProgramError> {
         let begin = Instant::now();
         while (arrived.len() as u64) < self.result.acknowledged && begin.elapsed() < PATIENCE {

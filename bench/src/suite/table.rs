@@ -1,4 +1,4 @@
-//! The tables, in the manner of the OSU microbenchmarks.
+//! The tables, in the style of the OSU microbenchmarks.
 
 use phitwire::text_table::TextColumns;
 
@@ -9,10 +9,10 @@ use super::point::PointRow;
 use super::units::UnitRow;
 use crate::msgrate;
 
-/// Six columns at most, of which the first has the size or the operation.
+/// At most six columns; the first is the size or the operation.
 const WIDTHS: [u16; 6] = [12, 13, 13, 13, 13, 13];
 
-/// What a benchmark measures, and the titles of its columns.
+/// The subject of a benchmark, and its column titles.
 fn titles(benchmark: &str) -> (&'static str, &'static [&'static str]) {
     match benchmark {
         "latency" => (
@@ -38,7 +38,8 @@ fn titles(benchmark: &str) -> (&'static str, &'static [&'static str]) {
             "random updates: fetching additions per second",
             &["# Size", "GUPS", "Updates/s", "p50 (us)", "p99 (us)"],
         ),
-        // The first is a rate told as a time; the quantiles are of single messages in a full window.
+        // The first is a rate expressed as a time; the quantiles are of single messages in a full
+        // window.
         "alltoall" => (
             "all to all: time per exchange, in which everybody sends a message to everybody else",
             &[
@@ -91,7 +92,7 @@ fn line(cells: impl IntoIterator<Item = String>) -> String {
     TextColumns { columns: &columns }.line(cells)
 }
 
-/// The lines above the figures; `who` says who takes part.
+/// The lines above the figures; `who` names the participants.
 pub fn head(benchmark: &Benchmark, who: &str) -> String {
     let (name, lab) = (benchmark.name(), &benchmark.common().lab);
     let by_units = matches!(benchmark, Benchmark::Barrier(options) if !options.unit.is_empty());
@@ -193,7 +194,7 @@ pub fn unit_row(row: &UnitRow) -> String {
     line
 }
 
-/// What became of the messages of all rows.
+/// The verdict on the messages of all rows.
 pub fn verdict(rows: &[PointRow]) -> String {
     let bad: Vec<String> = rows
         .iter()
@@ -247,7 +248,7 @@ mod tests {
         }
     }
 
-    /// How long the line of titles is.
+    /// The length of the title line.
     fn titles(name: &str) -> usize {
         let options = Options::parse_from(["phitwire-bench", name, "--lab", "x"]);
         let head = head(&options.benchmark, "two");

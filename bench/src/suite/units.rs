@@ -1,9 +1,8 @@
-//! The benchmarks that barrier units of the hardware carry out, several of them at once.
+//! Benchmarks of the hardware's barrier units, several at once.
 //!
-//! The tree of each unit is computed from the lab's description and the links that work, and
-//! written to all routers; the runs themselves are in the processes of the network interfaces. A
-//! unit is kept by one tool at a time, and needs nothing of the rest of the network interface: runs
-//! of messages may go on there.
+//! The tree of each unit is computed from the lab's description and its working links, and written
+//! to all routers; the runs themselves are in the NICs' processes. Only one tool at a time uses a
+//! unit. Units are independent of the rest of the NIC, where runs of messages may go on.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,41 +19,36 @@ use super::options::Benchmark;
 use crate::msgrate::{Clock, Lab, LabError, LatencyUs, Role, ask, holder};
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// That participants have with each other, as in collective operations: with 30 % of all frames
+/// How long participants wait for each other, as in collective operations: with 30 % of all frames
 /// lost, in an emulated machine with one CPU, a barrier of 27 takes 8 s.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Beyond that.
+/// Extra time beyond that.
 const END_LIMIT: Duration = Duration::from_secs(30);
 
-/// Why nothing was measured.
 #[derive(Debug, Error)]
 pub enum UnitError {
     /// The lab or one of its processes did not do as asked.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// Nothing of the lab's machine has barrier units.
+    /// The lab's machine has no barrier units.
     #[error("lab `{0}` has no barrier units: without --unit, collective engines do barriers")]
     NoUnits(String),
-    /// A name is not that of a network interface.
+    /// A name that is not that of a NIC.
     #[error("lab `{lab}` has no network interface `{name}` with barrier units; those are {nics}")]
     NoSuchNic {
-        /// The lab.
         lab: String,
-        /// The name.
         name: String,
-        /// The names that would do.
+        /// The valid names.
         nics: String,
     },
-    /// Something is named twice.
     #[error("{0} is named twice")]
     Twice(String),
-    /// There is no tree.
     #[error("no barrier among these: {0}")]
     NoTree(String),
-    /// The participants did not come to an end.
+    /// The participants did not finish.
     #[error("the barriers have not ended {0} s after they should have")]
     NeverEnded(u64),
-    /// The user asked twice for an end.
+    /// The user asked twice to stop.
     #[error("interrupted before the barriers ended: nothing was measured")]
     Interrupted,
 }
@@ -62,58 +56,55 @@ pub enum UnitError {
 /// A row of the table; the names are those of the JSON output.
 #[derive(Clone, Debug, Serialize)]
 pub struct UnitRow {
-    /// The benchmark.
     pub benchmark: &'static str,
-    /// The unit.
     pub unit: u8,
-    /// Network interfaces that take part.
+    /// Count of participating NICs.
     pub participants: u32,
-    /// The tree, in words.
+    /// The tree as text.
     pub tree: String,
-    /// Barriers that all participants have done.
+    /// Barriers that all participants completed.
     pub barriers: u64,
     /// Eurekas among them.
     pub eurekas: u64,
-    /// The mean of the latencies of barriers, or of eurekas.
+    /// Mean latency of barriers, or of eurekas.
     pub mean_us: f64,
-    /// Microseconds per barrier, or per eureka with the two barriers that go with it, at the slowest
-    /// participant.
+    /// Microseconds per barrier, or per eureka with its two barriers, at the slowest participant.
     pub period_us: f64,
-    /// From joining until the barrier was done, over all participants.
+    /// From joining until the barrier completed, over all participants.
     pub latency_us: LatencyUs,
-    /// From signalling a eureka until being told of it.
+    /// From signalling a eureka until it was reported.
     pub eureka_latency_us: LatencyUs,
-    /// Words of other participants that were compared.
+    /// Compared words of other participants.
     pub checks: u64,
-    /// Those that showed a barrier or eureka before its time.
+    /// Words that showed a barrier or eureka too early.
     pub early: u64,
-    /// Those that showed one that did not come.
+    /// Words that showed one that did not arrive.
     pub lost: u64,
-    /// Barriers and eurekas that did not come in time.
+    /// Barriers and eurekas that timed out.
     pub timed_out: u64,
     /// Why the run failed, if it did.
     pub failure: Option<String>,
-    /// Whether all participants had as many barriers as all others, and nothing was wrong.
+    /// Whether all participants had equally many barriers, and nothing was wrong.
     pub clean: bool,
 }
 
-/// What to measure, row by row.
+/// The units to measure, one per row.
 #[derive(Debug)]
 pub struct UnitSuite<'n> {
     name: &'static str,
     network: &'n dyn Network,
     side: &'n dyn SideNetworks,
-    /// Names and numbers of processors, in order of rank.
+    /// Names and processor numbers, in order of rank.
     nics: Vec<(String, u16)>,
     routers: BTreeSet<String>,
     units: Vec<u8>,
     spec: BarrierSpec,
 }
 
-/// Names and numbers of network interfaces.
+/// Names and processor numbers of NICs.
 type Nics = Vec<(String, u16)>;
 
-/// Those of a lab that have barrier units, by their numbers, and routers.
+/// The NICs with barrier units, by number, and the routers of a lab.
 fn members(lab: &mut dyn Lab) -> Result<(Nics, BTreeSet<String>), UnitError> {
     let mut nics = Vec::new();
     let mut routers = BTreeSet::new();
@@ -142,7 +133,7 @@ impl<'n> UnitSuite<'n> {
     /// See [`UnitError`].
     ///
     /// # Panics
-    /// If `benchmark` is another one.
+    /// If `benchmark` is neither a barrier nor a eureka.
     pub fn new(
         benchmark: &Benchmark,
         network: &'n dyn Network,
@@ -211,14 +202,14 @@ impl<'n> UnitSuite<'n> {
         })
     }
 
-    /// Who takes part, for the head of the table.
+    /// The participants, for the head of the table.
     pub fn describe(&self) -> String {
         let units: Vec<String> = self.units.iter().map(u8::to_string).collect();
         let units = units.join(", ");
         format!("{} network interfaces, units {units}", self.nics.len())
     }
 
-    /// Measures at all units at once.
+    /// Measures on all units at once.
     ///
     /// # Errors
     /// See [`UnitError`].
@@ -240,7 +231,7 @@ impl<'n> UnitSuite<'n> {
             self.tell(lab);
             self.tell(lab);
         }
-        // The units are free again, as far as routers listen.
+        // Free the units, as far as routers answer.
         for &unit in &self.units {
             if let Ok(plan) = self.side.barrier(unit, &[], &|_| true) {
                 for value in &plan.registers {
@@ -260,8 +251,8 @@ impl<'n> UnitSuite<'n> {
         Ok((rows, ending))
     }
 
-    /// Writes the trees of all units to all routers and makes the units ready; answers the trees in
-    /// words.
+    /// Writes the trees of all units to all routers and enables the units; returns the trees as
+    /// text.
     fn configure(&self, lab: &mut dyn Lab) -> Result<Vec<String>, UnitError> {
         let mut down = BTreeSet::new();
         for router in &self.routers {
@@ -298,7 +289,7 @@ impl<'n> UnitSuite<'n> {
     fn write(&self, lab: &mut dyn Lab, value: &RegisterValue) -> Result<Value, LabError> {
         let node = self.network.node_name(value.node);
         if !self.routers.contains(&*node) {
-            // It does not run, and has no part in the tree.
+            // A router that does not run has no part in the tree.
             return Ok(Value::Null);
         }
         let request = Request::Set {
@@ -312,13 +303,13 @@ impl<'n> UnitSuite<'n> {
     fn tell(&self, lab: &mut dyn Lab) {
         for &unit in &self.units {
             for (name, _) in &self.nics {
-                // One that does not listen any more does nothing either.
+                // A participant that no longer answers does nothing either.
                 let _ = lab.ask(name, &Request::BarrierStop { unit });
             }
         }
     }
 
-    /// Runs to the end, at all units.
+    /// Runs to the end, on all units.
     fn measure(
         &self,
         lab: &mut dyn Lab,
@@ -397,7 +388,7 @@ impl UnitRow {
     }
 }
 
-/// The first that is named a second time.
+/// The first element that occurs twice.
 fn twice<T: PartialEq>(all: &[T]) -> Option<&T> {
     (1..all.len()).find_map(|n| all[..n].contains(&all[n]).then_some(&all[n]))
 }
@@ -407,7 +398,7 @@ mod tests {
     use super::*;
     use phitwire::nic::LatencyCounts;
 
-    /// Two barriers go with each eureka, and some time between them with either.
+    /// Each eureka comes with two barriers, and with some time between them.
     #[test]
     fn the_mean_is_that_of_the_latencies_beside_it() {
         let counts = |all: &[u64]| LatencyCounts {

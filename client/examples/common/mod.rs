@@ -1,5 +1,4 @@
-//! What the examples share: programs of one job, one for each door that is named, each in a thread
-//! of its own.
+//! Shared by the examples: programs of one job, one per door, each in its own thread.
 #![allow(dead_code, reason = "no example uses all of it")]
 
 use std::collections::VecDeque;
@@ -12,45 +11,45 @@ use std::time::Duration;
 use phitwire_client::door::{Access, Completion, Local, Remote, Status};
 use phitwire_client::{Nic, Options};
 
-/// What a program answers.
+/// The result of a program.
 pub type Outcome<T = ()> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// How long a program waits for what has to come.
+/// How long a program waits for an expected completion.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Names of the receives of `tell_all`, from here on.
+/// First name of the receives of `tell_all`.
 const LISTEN: u64 = 1 << 40;
 
 /// One of the programs.
 pub struct Program {
-    /// Its network interface.
+    /// The program's NIC.
     pub nic: Nic,
-    /// Its number, from 0.
+    /// The program's number, from 0.
     pub rank: usize,
     /// Processor and member of each program.
     pub all: Vec<(u16, u8)>,
     kept: VecDeque<Completion>,
     names: u64,
-    /// How often all have told each other something; what was told: when, by whom, what.
+    /// Rounds of `tell_all` so far; words received: round, rank, word.
     round: u64,
     told: Vec<[u64; 3]>,
     board: Arc<Board>,
 }
 
-/// Where programs tell each other something that the network need not carry: in one process, what
-/// a launcher is to many.
+/// An exchange between programs outside of the network: in one process, the counterpart of a
+/// launcher.
 struct Board {
     words: Mutex<Vec<u64>>,
     barrier: Barrier,
 }
 
-/// Attaches a program to each door, with so many bytes of data, and runs them all.
+/// Attaches a program to each door, with `data_bytes` bytes of data, and runs them all.
 pub fn run(doors: &[PathBuf], data_bytes: u64, program: fn(&mut Program) -> Outcome) -> Outcome {
-    // Who has ended stays until all have: others may still need its memory.
+    // Programs stay attached until all have ended: others may still need their memory.
     run_and(doors, data_bytes, program, Some)
 }
 
-/// The same, but who has ended leaves at once: for programs that need nobody's memory.
+/// Like `run`, but a program that has ended leaves at once: for programs that need nobody's memory.
 pub fn run_leaving(
     doors: &[PathBuf],
     data_bytes: u64,
@@ -137,12 +136,12 @@ impl Program {
         self.names
     }
 
-    /// The number of the program behind this one in the ring of all.
+    /// Rank of the next program in the ring of all.
     pub fn next(&self) -> usize {
         (self.rank + 1) % self.all.len()
     }
 
-    /// Waits for a completion of which `wanted` makes something; others are kept for later calls.
+    /// Waits for a completion that `wanted` accepts; others are kept for later calls.
     pub fn until<T>(&mut self, wanted: impl Fn(&Completion) -> Option<T>) -> Outcome<T> {
         for at in 0..self.kept.len() {
             if let Some(found) = wanted(&self.kept[at]) {
@@ -161,7 +160,7 @@ impl Program {
         }
     }
 
-    /// Waits for the end of a command; what its word is.
+    /// Waits for the end of a command. Returns its word.
     pub fn end(&mut self, command: u64) -> Outcome<u64> {
         let (status, word) = self.until(|completion| match *completion {
             Completion::End {
@@ -175,7 +174,7 @@ impl Program {
         }
     }
 
-    /// Lets the others reach a part of the data; what its handle is.
+    /// Lets the others access a part of the data. Returns its handle.
     pub fn register(&mut self, part: Local) -> Outcome<u16> {
         let name = self.name();
         self.nic.register(name, part, Access::ALL)?;
@@ -190,7 +189,7 @@ impl Program {
         self.end(name).map(drop)
     }
 
-    /// Waits for the message of a receive; its bytes.
+    /// Waits for the message of a receive. Returns its length.
     pub fn received(&mut self, receive: u64) -> Outcome<u64> {
         let (status, bytes) = self.until(|completion| match *completion {
             Completion::Received {
@@ -208,9 +207,9 @@ impl Program {
         }
     }
 
-    /// Tells all others a word, and hears theirs: every program's word, by number. The 64 bytes
-    /// of data for each program from `at` on are used for it, always the same; and its receives
-    /// stay posted, so a program that calls this takes no other messages.
+    /// Exchanges a word with all others. Returns every program's word, by rank. Uses the 64 bytes
+    /// of data for each program from `at` on, always the same; its receives stay posted, so a
+    /// program that calls this receives no other messages.
     pub fn tell_all(&mut self, at: u64, word: u64) -> Outcome<Vec<u64>> {
         let part = |rank: usize| Local {
             offset: at + rank as u64 * 64,
@@ -226,8 +225,9 @@ impl Program {
         let message = [self.round, self.rank as u64, word].map(u64::to_le_bytes);
         let ours = part(self.rank);
         self.nic.write(ours.offset, message.as_flattened())?;
-        // All at once, and received before their ends are waited for: who waited for one after the
-        // other would not post its receives again, which the quick have filled with the next round.
+        // Send all at once, and receive before waiting for their ends: a program that waited for
+        // one after the other would not repost its receives, which fast ones have filled with the
+        // next round.
         let mut sends = Vec::new();
         for &rank in &others {
             let name = self.name();
@@ -235,7 +235,7 @@ impl Program {
             self.nic.send(name, processor, member, ours)?;
             sends.push(name);
         }
-        // Who was quick may already tell what comes next: that is kept.
+        // Fast programs may already send the next round: keep it.
         let round = self.round;
         while self.told.iter().filter(|told| told[0] == round).count() < others.len() {
             let name = self.until(|completion| match *completion {
@@ -262,7 +262,7 @@ impl Program {
         words.ok_or_else(|| "somebody told twice, and somebody not".into())
     }
 
-    /// Tells all others a word, and hears theirs, past the network.
+    /// Exchanges a word with all others, outside of the network.
     pub fn agree(&self, word: u64) -> Outcome<Vec<u64>> {
         let words = || {
             self.board
@@ -277,7 +277,7 @@ impl Program {
         Ok(all)
     }
 
-    /// Where byte `offset` of a program's memory is that has `handle` there.
+    /// Address of byte `offset` in the part with `handle` of a program's memory.
     pub fn remote(&self, rank: usize, handle: u64, offset: u64) -> Remote {
         Remote {
             processor: self.all[rank].0,

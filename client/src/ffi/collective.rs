@@ -6,10 +6,9 @@ use phitwire_framing::door::{CollectiveRequest, Reduction};
 
 use super::{PHW_ARGUMENT, PhwLocal, PhwNic, ask};
 
-/// Makes the network interface a node of a tree over those whose numbers are in the data, two bytes
-/// each, as number `rank` of them: engine 0 to 3, up to `branching` children (1 to 32), an `epoch`
-/// that no earlier tree of the engine had, and how long others are waited for. All but `rank` is
-/// the same for all.
+/// Makes the NIC node number `rank` of a tree over the NICs whose numbers are in the data, two
+/// bytes each: engine 0 to 3, up to `branching` children (1 to 32), an `epoch` that no earlier tree
+/// of the engine had, and how long to wait for others. All but `rank` is the same for all.
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
 #[allow(clippy::too_many_arguments, reason = "C has no other names for them")]
@@ -35,8 +34,8 @@ pub unsafe extern "C" fn phw_collective_set_up(
     unsafe { ask(nic, |nic| nic.collective(name, request)) }
 }
 
-/// Joins the next operation of the engine: one of PhwReduction, the same for all. The word of the
-/// completion is the result.
+/// Joins the engine's next operation: one of PhwReduction, the same for all. The completion's word
+/// is the result.
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
 pub unsafe extern "C" fn phw_collective_join(
@@ -60,7 +59,7 @@ pub unsafe extern "C" fn phw_collective_join(
     unsafe { ask(nic, |nic| nic.collective(name, request)) }
 }
 
-/// Gives the engine back, when nothing is under way there.
+/// Releases the engine when nothing is in flight there.
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
 pub unsafe extern "C" fn phw_collective_leave(nic: *mut PhwNic, name: u64, engine: u8) -> c_int {

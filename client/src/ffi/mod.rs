@@ -1,7 +1,7 @@
-//! The interface for C: `include/phitwire.h`, which a test generates from this module.
+//! The C interface: `include/phitwire.h`, which a test generates from this module.
 //!
-//! Functions answer [`PHW_OK`], [`PHW_NOTHING`] or, below zero, what went wrong. None of them
-//! panics into C, and null where something has to be is [`PHW_ARGUMENT`].
+//! Functions return [`PHW_OK`], [`PHW_NOTHING`] or a negative error. None of them panics into C,
+//! and null for a required pointer is [`PHW_ARGUMENT`].
 #![expect(unsafe_code, reason = "C hands pointers in")]
 
 use std::ffi::{CStr, OsStr, c_char, c_int};
@@ -19,7 +19,7 @@ mod types;
 pub use collective::*;
 pub use types::*;
 
-/// A network interface that the program is attached to. One thread at a time may use it.
+/// A network interface (NIC) that the program is attached to. One thread at a time may use it.
 pub struct PhwNic(Nic);
 
 const fn code(error: Error) -> c_int {
@@ -37,10 +37,10 @@ fn guarded(body: impl FnOnce() -> c_int) -> c_int {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(PHW_PANIC)
 }
 
-/// Runs `body` with the network interface behind `nic`.
+/// Runs `body` with the NIC behind `nic`.
 ///
 /// # Safety
-/// It is null, or one of `phw_attach` that nobody else uses.
+/// `nic` is null, or a NIC of `phw_attach` that nobody else uses.
 unsafe fn with(nic: *mut PhwNic, body: impl FnOnce(&mut Nic) -> Result<c_int, Error>) -> c_int {
     guarded(|| {
         // SAFETY: by the caller's promise.
@@ -60,14 +60,13 @@ unsafe fn ask(nic: *mut PhwNic, body: impl FnOnce(&mut Nic) -> Result<(), Error>
     unsafe { with(nic, |nic| body(nic).map(|()| PHW_OK)) }
 }
 
-/// Attaches to the network interface whose door is the socket at `door`, for a program of `job`:
-/// member 0 to 254 of those there, or PHW_ANY_MEMBER, with `data_bytes` of memory for its data.
-/// If it is not let in, `why` (which may be null) gets up to `why_bytes` bytes of text, with a zero
-/// behind.
+/// Attaches to the NIC whose door is the socket at `door`, for a program of `job`: member 0 to 254
+/// of those there, or PHW_ANY_MEMBER, with `data_bytes` bytes of data memory. On failure `why`
+/// (which may be null) gets up to `why_bytes` bytes of text, zero-terminated.
 ///
 /// # Safety
-/// The pointers are null or right: `door` ends with a zero, `nic` takes a pointer, `why` has
-/// `why_bytes` bytes.
+/// Each pointer is null or valid: `door` is zero-terminated, `nic` has room for a pointer, `why`
+/// has `why_bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn phw_attach(
     door: *const c_char,
@@ -82,7 +81,7 @@ pub unsafe extern "C" fn phw_attach(
         if door.is_null() || nic.is_null() {
             return PHW_ARGUMENT;
         }
-        // SAFETY: not null, and by the caller's promise a string.
+        // SAFETY: not null, and by the caller's promise a zero-terminated string.
         let door = OsStr::from_bytes(unsafe { CStr::from_ptr(door) }.to_bytes());
         let options = Options {
             job,
@@ -92,7 +91,7 @@ pub unsafe extern "C" fn phw_attach(
         match Nic::attach(door, &options) {
             Ok(attached) => {
                 let attached = Box::into_raw(Box::new(PhwNic(attached)));
-                // SAFETY: not null, and by the caller's promise a place for a pointer.
+                // SAFETY: not null, and by the caller's promise room for a pointer.
                 unsafe { nic.write(attached) };
                 PHW_OK
             }
@@ -112,10 +111,10 @@ pub unsafe extern "C" fn phw_attach(
     })
 }
 
-/// Leaves a network interface: what the program has registered, and what is under way, ends.
+/// Detaches from a NIC: the program's registrations end, and so do its commands in flight.
 ///
 /// # Safety
-/// `nic` is null or one of `phw_attach`, and is not used again.
+/// `nic` is null or a NIC of `phw_attach`, and is not used again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn phw_leave(nic: *mut PhwNic) {
     guarded(|| {
@@ -127,17 +126,17 @@ pub unsafe extern "C" fn phw_leave(nic: *mut PhwNic) {
     });
 }
 
-/// The number of the network interface.
+/// The NIC's processor number.
 ///
 /// # Safety
-/// `nic` is null or one of `phw_attach`; here and below.
+/// `nic` is null or a NIC of `phw_attach`; here and below.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn phw_processor(nic: *mut PhwNic) -> c_int {
     // SAFETY: by the caller's promise, here and below.
     unsafe { with(nic, |nic| Ok(nic.processor().into())) }
 }
 
-/// Which of the job's programs at this network interface this one is.
+/// The program's member number in the job on this NIC.
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
 pub unsafe extern "C" fn phw_member(nic: *mut PhwNic) -> c_int {
@@ -145,7 +144,7 @@ pub unsafe extern "C" fn phw_member(nic: *mut PhwNic) -> c_int {
     unsafe { with(nic, |nic| Ok(nic.member().into())) }
 }
 
-/// Most bytes of a put or a get.
+/// Longest put or get, in bytes.
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
 pub unsafe extern "C" fn phw_longest_put(nic: *mut PhwNic) -> c_int {
@@ -153,7 +152,7 @@ pub unsafe extern "C" fn phw_longest_put(nic: *mut PhwNic) -> c_int {
     unsafe { with(nic, |nic| Ok(nic.longest_put() as c_int)) }
 }
 
-/// What the network interface has beside puts and gets: `PHW_HAS_ATOMICS` and so on, or-ed.
+/// What the NIC supports beside puts and gets: `PHW_HAS_ATOMICS` and so on, or-ed.
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
 pub unsafe extern "C" fn phw_operations(nic: *mut PhwNic) -> c_int {
@@ -174,7 +173,7 @@ pub unsafe extern "C" fn phw_operations(nic: *mut PhwNic) -> c_int {
     unsafe { with(nic, |nic| Ok(bits(nic))) }
 }
 
-/// Copies `bytes` of the program's data from byte `offset` on.
+/// Copies `bytes` bytes of the program's data, from byte `offset`, to `out`.
 ///
 /// # Safety
 /// `out` has `bytes` bytes.
@@ -188,8 +187,8 @@ pub unsafe extern "C" fn phw_read(
     if out.is_null() {
         return PHW_ARGUMENT;
     }
-    // SAFETY: by the caller's promise: so many bytes of C's, which may be uninitialised; they are
-    // only written to.
+    // SAFETY: by the caller's promise: `out` has `bytes` bytes, which may be uninitialised; they
+    // are only written to.
     unsafe {
         ask(nic, |nic| {
             let out = std::slice::from_raw_parts_mut(out, bytes);
@@ -198,7 +197,7 @@ pub unsafe extern "C" fn phw_read(
     }
 }
 
-/// Changes `bytes` of the program's data from byte `offset` on.
+/// Copies `bytes` bytes of `data` to byte `offset` of the program's data.
 ///
 /// # Safety
 /// `data` has `bytes` bytes.
@@ -220,8 +219,8 @@ pub unsafe extern "C" fn phw_write(
     }
 }
 
-/// The word of the program's data at byte `offset`, a multiple of eight: a flag that others put,
-/// say. To be read and written by __atomic functions only; null if it is not there.
+/// The word of the program's data at byte `offset`, a multiple of eight: for example a flag that
+/// others put. Access it only with __atomic functions; null if there is no such word.
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
 pub unsafe extern "C" fn phw_word(nic: *mut PhwNic, offset: u64) -> *mut u64 {
@@ -236,7 +235,7 @@ pub unsafe extern "C" fn phw_word(nic: *mut PhwNic, offset: u64) -> *mut u64 {
     word
 }
 
-/// Writes 1 to 64 bytes there. With `event`, the program there is told (PHW_KIND_LANDED).
+/// Writes 1 to 64 bytes to `to`. With `event`, the target program gets PHW_KIND_LANDED.
 ///
 /// # Safety
 /// `data` has `bytes` bytes.
@@ -261,7 +260,7 @@ pub unsafe extern "C" fn phw_put(
     }
 }
 
-/// Reads up to 64 bytes there into one's own data.
+/// Reads up to 64 remote bytes into the program's data.
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
 pub unsafe extern "C" fn phw_get(
@@ -274,8 +273,8 @@ pub unsafe extern "C" fn phw_get(
     unsafe { ask(nic, |nic| nic.get(name, from.into(), into.into())) }
 }
 
-/// Changes a word of 64 bits there, by one of PhwAtomic; with `fetch`, the completion tells it as
-/// it was.
+/// Changes a 64-bit word at `at`, by one of PhwAtomic; with `fetch`, the completion returns its old
+/// value.
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
 pub unsafe extern "C" fn phw_atomic(
@@ -294,8 +293,8 @@ pub unsafe extern "C" fn phw_atomic(
     unsafe { ask(nic, |nic| nic.atomic(name, at.into(), op, [a, b], fetch)) }
 }
 
-/// Writes bytes of one's own data there. Unless it is null, the program there is told what `event`
-/// points to when all of them are in its memory (PHW_KIND_TOLD).
+/// Writes data of the program to `to`. Unless `event` is null, the target program gets the word it
+/// points to (PHW_KIND_TOLD) when all bytes are in its memory.
 ///
 /// # Safety
 /// `event` is null or points to a word.
@@ -316,7 +315,7 @@ pub unsafe extern "C" fn phw_block_put(
     }
 }
 
-/// Reads bytes there into one's own data.
+/// Reads remote bytes into the program's data.
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
 pub unsafe extern "C" fn phw_block_get(
@@ -329,7 +328,7 @@ pub unsafe extern "C" fn phw_block_get(
     unsafe { ask(nic, |nic| nic.block_get(name, from.into(), into.into())) }
 }
 
-/// Sends bytes of one's own data to a receive of a program of the job.
+/// Sends data of the program to a receive of another program of the job.
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
 pub unsafe extern "C" fn phw_send(
@@ -343,7 +342,7 @@ pub unsafe extern "C" fn phw_send(
     unsafe { ask(nic, |nic| nic.send(name, processor, member, from.into())) }
 }
 
-/// Posts a place for a message (PHW_KIND_RECEIVED).
+/// Posts a buffer for a message (PHW_KIND_RECEIVED).
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
 pub unsafe extern "C" fn phw_receive(nic: *mut PhwNic, name: u64, into: PhwLocal) -> c_int {
@@ -351,7 +350,7 @@ pub unsafe extern "C" fn phw_receive(nic: *mut PhwNic, name: u64, into: PhwLocal
     unsafe { ask(nic, |nic| nic.receive(name, into.into())) }
 }
 
-/// Takes the receive of that name back, if it has no message yet: the word is 1 if so.
+/// Takes back the receive of that name if it has no message yet: the word is then 1.
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
 pub unsafe extern "C" fn phw_take_back(nic: *mut PhwNic, name: u64) -> c_int {
@@ -359,8 +358,8 @@ pub unsafe extern "C" fn phw_take_back(nic: *mut PhwNic, name: u64) -> c_int {
     unsafe { ask(nic, |nic| nic.take_back(name)) }
 }
 
-/// Lets the programs of the job reach a part of the data, at a multiple of 64, by or-ed rights
-/// (PHW_MAY_PUT ...); the word of the completion is its handle.
+/// Lets the programs of the job access a part of the data, at a multiple of 64, with or-ed rights
+/// (PHW_MAY_PUT ...); the completion's word is its handle.
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
 pub unsafe extern "C" fn phw_register(
@@ -381,7 +380,7 @@ pub unsafe extern "C" fn phw_register(
     unsafe { ask(nic, |nic| nic.register(name, part.into(), access)) }
 }
 
-/// Ends that.
+/// Ends a registration.
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
 pub unsafe extern "C" fn phw_deregister(nic: *mut PhwNic, name: u64, handle: u16) -> c_int {
@@ -389,7 +388,7 @@ pub unsafe extern "C" fn phw_deregister(nic: *mut PhwNic, name: u64, handle: u16
     unsafe { ask(nic, |nic| nic.deregister(name, handle)) }
 }
 
-/// Shows the network interface what was asked for; phw_wait and an empty phw_poll do too.
+/// Makes posted commands visible to the NIC; phw_wait and an empty phw_poll do too.
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
 pub unsafe extern "C" fn phw_flush(nic: *mut PhwNic) -> c_int {
@@ -402,10 +401,10 @@ pub unsafe extern "C" fn phw_flush(nic: *mut PhwNic) -> c_int {
     }
 }
 
-/// What was found, into C's place for it.
+/// Writes what was found to `out`.
 ///
 /// # Safety
-/// `out` is a place for a completion.
+/// `out` has room for a completion.
 unsafe fn hand_out(found: Option<Completion>, out: *mut PhwCompletion) -> c_int {
     let Some(found) = found else {
         return PHW_NOTHING;
@@ -415,10 +414,10 @@ unsafe fn hand_out(found: Option<Completion>, out: *mut PhwCompletion) -> c_int 
     PHW_OK
 }
 
-/// The oldest completion; PHW_NOTHING if there is none now.
+/// The oldest completion; PHW_NOTHING if there is none.
 ///
 /// # Safety
-/// `out` is null or a place for a completion.
+/// `out` is null or has room for a completion.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn phw_poll(nic: *mut PhwNic, out: *mut PhwCompletion) -> c_int {
     if out.is_null() {
@@ -428,12 +427,11 @@ pub unsafe extern "C" fn phw_poll(nic: *mut PhwNic, out: *mut PhwCompletion) -> 
     unsafe { with(nic, |nic| Ok(hand_out(nic.poll()?, out))) }
 }
 
-/// The oldest completion; if there is none, sleeps until there is. PHW_NOTHING after `timeout_ms`
-/// milliseconds (below zero: never), and when there is room again for a command that was refused
-/// with PHW_FULL.
+/// The oldest completion; sleeps until there is one. PHW_NOTHING after `timeout_ms` milliseconds
+/// (negative: never), and when there is room again for a command refused with PHW_FULL.
 ///
 /// # Safety
-/// `out` is null or a place for a completion.
+/// `out` is null or has room for a completion.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn phw_wait(
     nic: *mut PhwNic,
@@ -448,8 +446,9 @@ pub unsafe extern "C" fn phw_wait(
     unsafe { with(nic, |nic| Ok(hand_out(nic.wait(timeout)?, out))) }
 }
 
-/// For programs that sleep in an event loop of their own: asks to be woken. 1: one may sleep until
-/// phw_fd or phw_socket can be read; 0: there is something to poll. Call phw_disarm either way then.
+/// For programs with their own event loop: requests a wake. 1: the program may sleep until phw_fd
+/// or phw_socket is readable; 0: there is something to poll. In both cases call phw_disarm
+/// afterwards.
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
 pub unsafe extern "C" fn phw_arm(nic: *mut PhwNic) -> c_int {
@@ -457,7 +456,7 @@ pub unsafe extern "C" fn phw_arm(nic: *mut PhwNic) -> c_int {
     unsafe { with(nic, |nic| Ok(nic.arm().into())) }
 }
 
-/// Says that the program is awake.
+/// Ends the request of phw_arm: the program is awake.
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
 pub unsafe extern "C" fn phw_disarm(nic: *mut PhwNic) -> c_int {
@@ -470,7 +469,7 @@ pub unsafe extern "C" fn phw_disarm(nic: *mut PhwNic) -> c_int {
     }
 }
 
-/// A descriptor that can be read when the network interface has woken the program.
+/// A descriptor that is readable when the NIC has woken the program.
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
 pub unsafe extern "C" fn phw_fd(nic: *mut PhwNic) -> c_int {
@@ -478,7 +477,7 @@ pub unsafe extern "C" fn phw_fd(nic: *mut PhwNic) -> c_int {
     unsafe { with(nic, |nic| Ok(nic.fd().as_raw_fd())) }
 }
 
-/// A descriptor that can be read when the network interface is gone.
+/// A descriptor that is readable when the NIC is gone.
 #[unsafe(no_mangle)]
 #[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
 pub unsafe extern "C" fn phw_socket(nic: *mut PhwNic) -> c_int {
@@ -486,7 +485,7 @@ pub unsafe extern "C" fn phw_socket(nic: *mut PhwNic) -> c_int {
     unsafe { with(nic, |nic| Ok(nic.socket().as_raw_fd())) }
 }
 
-/// Copies the name of one of PhwStatus, with a zero behind, up to `bytes` bytes.
+/// Copies the name of one of PhwStatus, zero-terminated, up to `bytes` bytes.
 ///
 /// # Safety
 /// `out` has `bytes` bytes.
@@ -500,7 +499,7 @@ pub unsafe extern "C" fn phw_status_name(status: u8, out: *mut c_char, bytes: us
     }
     let name = status.name();
     let length = name.len().min(bytes - 1);
-    // SAFETY: so many bytes are there, by the caller's promise.
+    // SAFETY: `out` has room for them, by the caller's promise.
     unsafe {
         out.copy_from_nonoverlapping(name.as_ptr().cast(), length);
         out.add(length).write(0);

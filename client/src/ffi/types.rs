@@ -1,61 +1,61 @@
-//! What C and Rust hand each other.
+//! Types and constants that C and Rust exchange.
 
 use std::ffi::c_int;
 
 use phitwire_framing::door::{AtomicOp, Completion, Local, Reduction, Remote, Status};
 
-/// It was done.
+/// Success.
 pub const PHW_OK: c_int = 0;
-/// There is no completion (yet).
+/// No completion (yet).
 pub const PHW_NOTHING: c_int = 1;
-/// As many commands are under way as can be: take completions first.
+/// Too many commands are in flight: take completions first.
 pub const PHW_FULL: c_int = -1;
-/// There is no such command: a put has 1 to 64 bytes.
+/// No such command: a put has 1 to 64 bytes.
 pub const PHW_NO_COMMAND: c_int = -2;
-/// Some of the bytes are not in the program's data.
+/// Some of the bytes are outside of the program's data.
 pub const PHW_OUT_OF_RANGE: c_int = -3;
-/// The network interface is gone: attach anew once it runs again.
+/// The NIC is gone: attach again once it runs again.
 pub const PHW_GONE: c_int = -4;
-/// The network interface has done what it must not: leave it.
+/// The NIC has violated the protocol: leave it.
 pub const PHW_BROKEN: c_int = -5;
-/// The system does not let the program wait.
+/// The system call for waiting failed.
 pub const PHW_WAIT: c_int = -6;
-/// The program was not let in.
+/// The program was refused.
 pub const PHW_REFUSED: c_int = -7;
-/// A pointer is null, or a code is none.
+/// A required pointer is null, or a code is invalid.
 pub const PHW_ARGUMENT: c_int = -8;
-/// A mistake in this library.
+/// A bug in this library.
 pub const PHW_PANIC: c_int = -9;
 
-/// The network interface has atomic operations. What it has is or-ed.
+/// The NIC supports atomic operations. Abilities are or-ed.
 pub const PHW_HAS_ATOMICS: c_int = 1;
-/// It has puts that tell the program there.
+/// It supports puts with an event for the target program.
 pub const PHW_HAS_EVENTS: c_int = 2;
-/// It has block transfers.
+/// It supports block transfers.
 pub const PHW_HAS_BLOCKS: c_int = 4;
-/// It has sends and receives.
+/// It supports sends and receives.
 pub const PHW_HAS_MESSAGES: c_int = 8;
-/// It has collective operations.
+/// It supports collective operations.
 pub const PHW_HAS_COLLECTIVES: c_int = 16;
 
-/// The member that stands for "whichever is free".
+/// Stands for any free member number.
 pub const PHW_ANY_MEMBER: u8 = 255;
-/// Others may put. Rights of registered memory are or-ed.
+/// Others may put. Rights on registered memory are or-ed.
 pub const PHW_MAY_PUT: u8 = 1;
 /// Others may get.
 pub const PHW_MAY_GET: u8 = 2;
-/// Others may do atomic operations.
+/// Others may use atomic operations.
 pub const PHW_MAY_ATOMIC: u8 = 4;
 
-/// An address in the memory of another network interface's programs, of the same job.
+/// An address in the registered memory of a program of the same job at another NIC.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct PhwRemote {
-    /// Byte in what was registered.
+    /// Byte offset in the registered part.
     pub offset: u64,
-    /// The number of the network interface.
+    /// Processor number of the NIC.
     pub processor: u16,
-    /// What the completion of phw_register told there.
+    /// The handle from the completion of phw_register there.
     pub handle: u16,
 }
 
@@ -65,42 +65,42 @@ pub struct PhwRemote {
 pub struct PhwLocal {
     /// First byte.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub bytes: u64,
 }
 
-/// What a completion is of.
+/// Kinds of completions.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, Default)]
 pub enum PhwKind {
-    /// A command has ended: name, status, word, bytes.
+    /// A command has ended. Fields: name, status, word, bytes.
     #[default]
     End,
-    /// A receive has its message, or will have none: name, status, processor, bytes.
+    /// A receive has its message, or will have none. Fields: name, status, processor, bytes.
     Received,
-    /// A put that asked for an event is here: processor, handle, offset, bytes.
+    /// A put with an event has arrived. Fields: processor, handle, offset, bytes.
     Landed,
-    /// A block that asked for an event is here: processor, handle, word.
+    /// A block with an event has arrived. Fields: processor, handle, word.
     Told,
 }
 
-/// A completion; what its kind does not have is zero.
+/// A completion; fields that its kind lacks are zero.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PhwCompletion {
-    /// The command's or the receive's.
+    /// Name of the command or the receive.
     pub name: u64,
-    /// The word that an atomic operation found, the handle of registered memory, whether a receive
-    /// was taken back (1), the result of a collective operation or the processor for whose sake
-    /// there is none; what an event says.
+    /// The old value of an atomic operation, the handle of registered memory, whether a receive was
+    /// taken back (1), the result of a collective operation or the processor that prevented one;
+    /// the word of an event.
     pub word: u64,
-    /// Bytes that have arrived; of collective minima and maxima: the location.
+    /// Bytes that have arrived; for collective minima and maxima: the location.
     pub bytes: u64,
-    /// Byte in what was registered.
+    /// Byte offset in the registered part.
     pub offset: u64,
-    /// Who it comes from.
+    /// Processor number of the origin.
     pub processor: u16,
-    /// Where it went.
+    /// Handle of the registered part.
     pub handle: u16,
     /// One of PhwKind.
     pub kind: u8,
@@ -158,7 +158,7 @@ pub enum PhwAtomic {
     FloatMax,
 }
 
-/// How the words of all become one.
+/// How a collective operation combines the words of all.
 #[repr(u8)]
 #[allow(missing_docs, reason = "they are `Reduction`")]
 #[derive(Clone, Copy, Debug)]
@@ -184,7 +184,7 @@ pub enum PhwReduction {
     MaxF64 = 24,
 }
 
-/// The enumeration for C has the values of ours.
+/// Asserts that the enumeration for C has the values of ours.
 macro_rules! same {
     ($theirs:ident, $ours:ident: $($value:ident)+) => {
         const _: () = assert!($ours::ALL.len() == [$($theirs::$value),+].len());

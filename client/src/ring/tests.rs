@@ -48,7 +48,7 @@ fn end(name: u64, status: Status, word: u64) -> Completion {
     }
 }
 
-/// Takes a command as a network interface does: only if its completion has room.
+/// Takes a command as a NIC does: only if its completion has room.
 fn take(nic: &mut NicEnd) -> Option<u64> {
     let mut entry = [0xa5; COMMAND_BYTES];
     let fits = nic.room().expect("the client is right") > 0;
@@ -216,7 +216,7 @@ fn a_receive_taken_back_has_ended() {
         request: Request::TakeBack,
     };
     let (mut client, mut nic) = pair();
-    // The second came too late: its receive has a message of its own. Names have 48 bits.
+    // The second take-back is too late: its receive has a message. Names have 48 bits.
     for name in [1, 2] {
         client.post(&receive(name)).expect("there is room");
         client
@@ -253,7 +253,7 @@ fn a_receive_taken_back_has_ended() {
     assert_eq!(client.poll(), Err(Broken::Unasked));
 }
 
-/// What is wrong with an index that says `is`.
+/// The parts of the error about an index.
 fn broken<T>(result: Result<T, Broken>) -> (&'static str, u64, u64, u64) {
     match result.map(|_| ()) {
         Err(Broken::Index {
@@ -290,7 +290,7 @@ fn indices_of_a_hostile_client_are_refused() {
     for name in 0..5 {
         nic.complete(&end(name, Status::Done, 0));
     }
-    // Not published yet, so nobody can have taken it.
+    // Not published yet, so the client cannot have taken it.
     set(&nic, COMPLETIONS_HEAD_AT, 1);
     assert_eq!(broken(nic.room()), ("head of completions", 1, 0, 0));
     assert!(!nic.publish());
@@ -300,7 +300,7 @@ fn indices_of_a_hostile_client_are_refused() {
         set(&nic, COMPLETIONS_HEAD_AT, head);
         assert_eq!(broken(nic.room()), ("head of completions", head, 4, 5));
     }
-    // Its own indices are the network interface's alone.
+    // The NIC does not read its own indices back.
     set(&nic, COMMANDS_HEAD_AT, u64::MAX);
     set(&nic, COMPLETIONS_TAIL_AT, u64::MAX);
     set(&nic, COMPLETIONS_HEAD_AT, 5);
@@ -368,9 +368,9 @@ fn a_million_entries_of_two_threads() {
     server.join().expect("the other side is right");
 }
 
-/// Both sides sleep once they have had nothing to do for a moment, which differs each time, so that
-/// one publishes just as the other goes to sleep. A lost wake-up hangs this, as it does now and then
-/// without the fences.
+/// Both sides sleep once they have had nothing to do for a varying moment, so that one publishes
+/// just as the other goes to sleep. A lost wake hangs this test, as happens now and then without
+/// the fences.
 #[test]
 fn no_wake_up_is_lost() {
     const ALL: u64 = 100_000;
@@ -403,7 +403,7 @@ fn no_wake_up_is_lost() {
     });
     let (mut posted, mut polled) = (0, 0);
     while polled < ALL {
-        // Mostly one at a time, sometimes some.
+        // Mostly one at a time, sometimes a burst.
         let burst = if posted % 64 == 0 { 10 } else { 1 };
         while posted < ALL && client.under_way() < burst {
             client.post(&put(posted)).expect("there is room");

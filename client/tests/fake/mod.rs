@@ -1,5 +1,5 @@
-//! Network interfaces without a network, in a thread: what is asked for is carried out at once,
-//! between the programs that are attached. Enough to test a client with.
+//! NICs without a network, in a thread: commands are executed at once, between the attached
+//! programs. Enough to test a client.
 
 mod order;
 
@@ -30,15 +30,14 @@ pub struct Fake {
     pub doors: Vec<PathBuf>,
     _directory: tempfile::TempDir,
     stop: Arc<AtomicBool>,
-    /// Bits of those who do not answer.
+    /// Bit mask of the NICs that do not answer.
     silent: Arc<AtomicU64>,
     event: Arc<Event>,
     pace: Pace,
     thread: Option<JoinHandle<()>>,
 }
 
-/// How many times [`Fake::settle`] was called, and how many of these the thread has noticed and has
-/// nothing left to do.
+/// Calls of [`Fake::settle`], and how many of them the thread has noticed with nothing left to do.
 #[derive(Clone, Default)]
 struct Pace {
     asked: Arc<AtomicU64>,
@@ -47,18 +46,18 @@ struct Pace {
 
 #[allow(dead_code, reason = "no test uses all of it")]
 impl Fake {
-    /// So many network interfaces.
+    /// Starts `count` NICs.
     pub fn start(count: usize) -> Self {
         Self::start_as(count, true, None)
     }
 
-    /// So many that change the last byte of all they store, and add one too many.
+    /// Starts NICs that change the last byte of all stores, and add one too many.
     pub fn start_wrong(count: usize) -> Self {
         Self::start_as(count, false, None)
     }
 
-    /// So many that take one command at a time, in an order that `seed` draws, each when all
-    /// programs wait: see [`order`]. If no program can go on, all are sent away.
+    /// Starts NICs that take one command at a time, when all programs wait, in an order that `seed`
+    /// draws: see [`order`]. If no program can continue, all are disconnected.
     pub fn start_in_order(count: usize, seed: u64) -> Self {
         Self::start_as(count, true, Some(Order::new(seed)))
     }
@@ -107,10 +106,9 @@ impl Fake {
         }
     }
 
-    /// Returns when all that was flushed before is carried out, but for what the silent were asked
-    /// and messages that wait for a receive; when everybody is told; and when programs that have left
-    /// are gone. So no test depends on how fast this machine is. Not where commands are taken in a
-    /// drawn order.
+    /// Returns when all commands flushed before have been executed (except those to silent NICs,
+    /// and messages that wait for a receive), all completions are delivered, and programs that have
+    /// left are gone. So no test depends on the machine's speed. Not for NICs with a drawn order.
     pub fn settle(&self) {
         let number = self.pace.asked.fetch_add(1, AcqRel) + 1;
         self.event.wake();
@@ -121,18 +119,18 @@ impl Fake {
         }
     }
 
-    /// Nothing gets to a network interface or from it any more, and nobody is told so.
+    /// Silently cuts a NIC off.
     pub fn silence(&self, processor: u16) {
         self.silent.fetch_or(1 << processor, AcqRel);
     }
 
-    /// All can be reached again. What was asked meanwhile has timed out.
+    /// Reconnects all. Commands sent in between have timed out.
     pub fn rejoin(&self) {
         self.silent.store(0, Release);
         self.event.wake();
     }
 
-    /// Ends all of them.
+    /// Ends all NICs.
     pub fn stop(&mut self) {
         self.stop.store(true, Relaxed);
         self.event.wake();
@@ -150,7 +148,7 @@ impl Drop for Fake {
     }
 }
 
-/// Receives that are posted at one network interface, at most.
+/// Most posted receives at one NIC.
 const MOST_RECEIVES: usize = 1024;
 
 struct Program {
@@ -166,7 +164,7 @@ struct Program {
     is_gone: bool,
 }
 
-/// Of a program: registered memory.
+/// Registered memory of a program.
 struct Domain {
     program: usize,
     part: Local,
@@ -188,7 +186,7 @@ struct Nics {
     domains: Vec<Option<Domain>>,
     sends: Vec<Send>,
     silent: Arc<AtomicU64>,
-    /// Program, and name of what it asked of the silent.
+    /// Program and name of each command to a silent NIC.
     unanswered: Vec<(usize, u64)>,
     is_right: bool,
     order: Option<Order>,
@@ -202,7 +200,7 @@ impl Nics {
         if self.order.is_some() {
             return self.work_in_order();
         }
-        // What is flushed later may be found by this round or not.
+        // Commands flushed later may or may not be in this round.
         let asked = self.pace.asked.load(Acquire);
         let mut has_worked = false;
         for at in 0..self.programs.len() {
@@ -220,7 +218,7 @@ impl Nics {
         self.deliver();
         self.publish();
         if !has_worked {
-            // Who leaves has given his commands before.
+            // A program that leaves has flushed its commands before.
             self.notice_gone();
             self.pace.done.store(asked, Release);
             self.sleep();
@@ -324,7 +322,7 @@ impl Nics {
         });
     }
 
-    /// Takes a command if its completion has room beside those that are to come.
+    /// Takes a command if its completion has room beside those that are due.
     fn next_command(&mut self, at: usize, entry: &mut [u8; COMMAND_BYTES]) -> bool {
         let program = &mut self.programs[at];
         let reserved = program.receives.len() as u64 + program.sending;
@@ -403,7 +401,7 @@ impl Nics {
         self.end(at, name, ended, bytes);
     }
 
-    /// Whether a request of that program meets somebody silent.
+    /// Whether the program's request goes to or from a silent NIC.
     fn is_lost(&self, at: usize, request: &Request<'_>) -> bool {
         let to = match *request {
             Request::Put { to, .. } | Request::BlockPut { to, .. } => to.processor,
@@ -439,7 +437,7 @@ impl Nics {
         found.ok_or(Status::NoProcessor)
     }
 
-    /// Whether the network interface of a program has a place for one more receive.
+    /// Whether the program's NIC has a slot for one more receive.
     fn may_receive(&self, at: usize) -> Ended<()> {
         let here = self.programs[at].processor;
         let programs = self.programs.iter().filter(|p| p.processor == here);
@@ -454,7 +452,7 @@ impl Nics {
         self.programs[at].end.mapping()
     }
 
-    /// Bytes of a program's own data.
+    /// Copies a part of the program's data.
     fn copy(&self, at: usize, part: Local) -> Ended<Vec<u8>> {
         let end = part.offset.checked_add(part.bytes);
         let size = self.memory(at).data_bytes();
@@ -464,7 +462,7 @@ impl Nics {
         copied.map(|()| bytes).map_err(|_| Status::NotInSegment)
     }
 
-    /// The program, and the place in its data.
+    /// The target program, and the offset in its data.
     fn there(
         &self,
         at: usize,
@@ -507,7 +505,7 @@ impl Nics {
         written.map_err(|_| Status::NotInSegment)
     }
 
-    /// What reaches into the memory of another.
+    /// Executes an access to the memory of another program.
     fn access(&mut self, at: usize, request: &Request<'_>) -> Ended {
         let processor = self.programs[at].processor;
         match *request {
@@ -566,12 +564,12 @@ impl Nics {
             }
             _ => unreachable!("it is no access to another's memory"),
         }
-        // What was stored is seen by who sees the completion.
+        // A program that sees the completion must see the stores.
         std::sync::atomic::fence(Release);
         Ok(0)
     }
 
-    /// Messages whose receives are there.
+    /// Delivers messages whose receives are posted.
     fn deliver(&mut self) {
         for send in std::mem::take(&mut self.sends) {
             let processor = self.programs[send.program].processor;

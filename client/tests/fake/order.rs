@@ -1,8 +1,8 @@
-//! One command after the other, in an order that a seed draws.
+//! One command after another, in an order drawn from a seed.
 //!
-//! A command is taken only when every program waits, so that what the programs do depends on the
-//! order alone, never on the machine's load: an order in which they jam jams them each time. That
-//! nobody can go on is seen, and not waited for.
+//! A command is taken only when every program waits, so that the programs' behaviour depends on the
+//! order alone, never on the machine's load: an order that jams them does so every time. A jam is
+//! detected, not timed out.
 
 use phitwire_client::door::COMMAND_BYTES;
 use phitwire_client::door::segment::{CLIENT_SLEEPS_AT, COMPLETIONS_HEAD_AT, COMPLETIONS_TAIL_AT};
@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Acquire;
 
 use super::{Nics, Program};
 
-/// Who is next.
+/// Picks the program that is served next.
 pub struct Order {
     state: u64,
     latest: usize,
@@ -35,8 +35,8 @@ impl Order {
         ((word ^ word >> 31) % bound as u64) as usize
     }
 
-    /// One of those who have a command. Mostly the one before once more: programs that are far
-    /// ahead of others are where it jams.
+    /// Picks one of the programs that have a command. Mostly the previous one again: jams occur
+    /// where programs are far ahead of others.
     fn pick(&mut self, ready: &[usize]) -> usize {
         let stays = self.draw(5) != 0 && ready.contains(&self.latest);
         if !stays {
@@ -47,8 +47,8 @@ impl Order {
 }
 
 impl Program {
-    /// Whether it sleeps, and has taken all that has ended. It says that it sleeps only after it
-    /// has given the places of these back.
+    /// Whether the program sleeps and has taken all completions. It sets its sleep flag only after
+    /// it has returned their slots.
     fn waits(&self) -> bool {
         let word = |at| self.end.mapping().word(at).load(Acquire);
         word(CLIENT_SLEEPS_AT) != 0 && word(COMPLETIONS_HEAD_AT) == word(COMPLETIONS_TAIL_AT)
@@ -56,7 +56,7 @@ impl Program {
 }
 
 impl Nics {
-    /// Whether no program could go on.
+    /// Whether a round ended with no program able to continue.
     pub fn is_jammed(&self) -> bool {
         self.order.as_ref().is_some_and(|order| order.is_jammed)
     }

@@ -1,4 +1,4 @@
-//! `fi_atomic` and its kin.
+//! `fi_atomic` and its variants.
 
 use std::ffi::{c_int, c_void};
 
@@ -27,14 +27,14 @@ pub static CALLS: Ops<13> = Ops::new([
     compwritevalid as Table,
 ]);
 
-/// Memory of the program: a count of elements at a pointer, or several such.
+/// Memory of the program: elements at a pointer, or several vectors of them.
 enum Elements {
     None,
     At(*const c_void),
     Many(*const Ioc, usize),
 }
 
-/// An operation as all calls have it.
+/// The arguments that all these calls share.
 struct Call {
     form: Form,
     count: usize,
@@ -44,14 +44,14 @@ struct Call {
     far: Far,
     datatype: c_int,
     op: c_int,
-    /// `None`: its success is not told.
+    /// `None`: do not report success.
     told: Option<(*mut c_void, Option<u64>)>,
 }
 
 /// # Safety
-/// `ep` is an end point, and the program keeps its memory until the operation has completed.
+/// `ep` is an endpoint, and the program keeps its memory until the operation has completed.
 unsafe fn change(ep: *mut c_void, call: Call) -> isize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         answer(|| {
             let (size, _) = elements_of(call.datatype, call.op, call.form)?;
@@ -91,16 +91,16 @@ const fn far(number: u64, address: u64, key: u64) -> Far {
 }
 
 /// # Safety
-/// There are so many.
+/// `ioc` points to `count` entries.
 unsafe fn total(ioc: *const Ioc, count: usize) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     (0..count).map(|n| unsafe { (*ioc.add(n)).count }).sum()
 }
 
 /// # Safety
-/// The message is one of the program's.
+/// The message is a valid one of the program.
 unsafe fn of_message(msg: *const MsgAtomic, form: Form, flags: u64) -> Result<Call, isize> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let msg = &*msg;
         if msg.rma_iov_count != 1 {
@@ -144,7 +144,7 @@ unsafe extern "C" fn write(
         op,
         told: Some((context, None)),
     };
-    // SAFETY: as the manual says; here and below.
+    // SAFETY: the caller keeps libfabric's rules; here and below.
     unsafe { change(ep, call) }
 }
 
@@ -391,11 +391,11 @@ unsafe extern "C" fn compwritemsg(
 }
 
 /// # Safety
-/// `out` is null or a place for the answer.
+/// `out` is null or valid for writing.
 unsafe fn valid(datatype: c_int, op: c_int, form: Form, out: *mut usize) -> c_int {
     answer_int(|| {
         let (_, count) = elements_of(datatype, op, form)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         if let Some(out) = unsafe { out.as_mut() } {
             *out = count;
         }
@@ -409,7 +409,7 @@ unsafe extern "C" fn writevalid(
     op: c_int,
     out: *mut usize,
 ) -> c_int {
-    // SAFETY: as the manual says.
+    // SAFETY: the caller keeps libfabric's rules.
     unsafe { valid(datatype, op, Form::Write, out) }
 }
 
@@ -419,7 +419,7 @@ unsafe extern "C" fn readwritevalid(
     op: c_int,
     out: *mut usize,
 ) -> c_int {
-    // SAFETY: as the manual says.
+    // SAFETY: the caller keeps libfabric's rules.
     unsafe { valid(datatype, op, Form::Fetch, out) }
 }
 
@@ -429,6 +429,6 @@ unsafe extern "C" fn compwritevalid(
     op: c_int,
     out: *mut usize,
 ) -> c_int {
-    // SAFETY: as the manual says.
+    // SAFETY: the caller keeps libfabric's rules.
     unsafe { valid(datatype, op, Form::Compare, out) }
 }

@@ -1,4 +1,4 @@
-//! Domains, registered memory, and what atomic operations there are.
+//! Domains, registered memory, and the supported atomic operations.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ pub unsafe extern "C" fn open(
 ) -> c_int {
     answer_int(|| {
         let place = Place::of_environment().ok_or(libc::ENODEV)?;
-        // SAFETY: the program hands over an `fi_info` that libfabric has made.
+        // SAFETY: the program passes an `fi_info` that libfabric made.
         let attr = unsafe { info.as_ref().and_then(|info| info.domain_attr.as_ref()) };
         let mode = attr.map_or(0, |attr| attr.mr_mode);
         let own = DomainOwn {
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn open(
             ops: table(&CALLS),
             mr: table(&MEMORY_CALLS),
         };
-        // SAFETY: there is a place for the answer.
+        // SAFETY: the caller passes a valid pointer for the result.
         unsafe { *out = Object::give(fid, own) };
         Ok(())
     })
@@ -138,7 +138,7 @@ unsafe extern "C" fn register(
     out: *mut *mut c_void,
     context: *mut c_void,
 ) -> c_int {
-    // SAFETY: the program keeps the memory until it closes the region, and hands over a domain.
+    // SAFETY: the program keeps the memory until it closes the region, and passes a domain.
     answer_int(|| unsafe {
         let bytes = Bytes::new(buf, len);
         *out = add(DomainObject::of(domain), bytes, access, requested, context)?;
@@ -226,7 +226,7 @@ unsafe extern "C" fn query_atomic(
             _ => Form::Write,
         };
         let (size, count) = elements_of(datatype, op, form)?;
-        // SAFETY: there is a place for the answer, or none is wanted.
+        // SAFETY: the caller passes a valid pointer for the result, or null.
         if let Some(attr) = unsafe { attr.as_mut() } {
             *attr = AtomicAttr { count, size };
         }
@@ -234,7 +234,7 @@ unsafe extern "C" fn query_atomic(
     })
 }
 
-/// Bytes of an element, and most elements of an operation.
+/// Bytes of an element, and most elements per operation.
 pub fn elements_of(datatype: c_int, op: c_int, form: Form) -> Result<(usize, usize), i32> {
     let codes = (u8::try_from(datatype), u8::try_from(op));
     let (Ok(datatype), Ok(op)) = codes else {

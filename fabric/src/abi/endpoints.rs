@@ -1,4 +1,4 @@
-//! End points: opening, binding, options, names.
+//! Endpoints: opening, binding, options, names.
 
 use std::ffi::{c_int, c_void};
 
@@ -43,7 +43,7 @@ pub unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     answer_int(|| {
-        // SAFETY: the program hands over a domain, an `fi_info` of libfabric's, and a place.
+        // SAFETY: the program passes a domain, libfabric's `fi_info`, and a valid result pointer.
         let (own, info) = unsafe { (&DomainObject::of(domain).own, info.as_ref()) };
         let info = info.ok_or(libc::EINVAL)?;
         let mut endpoint = Endpoint::attach(&own.place).map_err(|error| {
@@ -89,7 +89,7 @@ static NO_COLLECTIVES: Ops<11> = Ops::new([NONE; 11]);
 
 unsafe extern "C" fn close(fid: *mut c_void) -> c_int {
     answer_int(|| {
-        // SAFETY: the program closes an end point, once.
+        // SAFETY: the program closes an endpoint, once.
         let own = unsafe { EndpointObject::take(fid) }.own;
         within(&own.domain, |state| {
             if let Some(mut endpoint) = state.endpoints.remove(own.slot) {
@@ -101,7 +101,7 @@ unsafe extern "C" fn close(fid: *mut c_void) -> c_int {
 }
 
 unsafe extern "C" fn bind(ep: *mut c_void, other: *mut Fid, flags: u64) -> c_int {
-    // SAFETY: the program hands over an end point, and something to bind it to.
+    // SAFETY: the program passes an endpoint, and an object to bind it to.
     answer_int(|| unsafe {
         let class = (*other).fclass;
         if class == FI_CLASS_EQ {
@@ -144,7 +144,7 @@ unsafe extern "C" fn bind(ep: *mut c_void, other: *mut Fid, flags: u64) -> c_int
 }
 
 unsafe extern "C" fn control(ep: *mut c_void, command: c_int, arg: *mut u64) -> c_int {
-    // SAFETY: the program hands over an end point, and flags where the command wants some.
+    // SAFETY: the program passes an endpoint, and flags if the command takes any.
     answer_int(|| unsafe {
         match command {
             FI_ENABLE => Ok(()),
@@ -162,7 +162,7 @@ unsafe extern "C" fn control(ep: *mut c_void, command: c_int, arg: *mut u64) -> 
 }
 
 unsafe extern "C" fn cancel(ep: *mut c_void, context: *mut c_void) -> isize {
-    // SAFETY: the program hands over an end point.
+    // SAFETY: the program passes an endpoint.
     answer(|| unsafe {
         with_endpoint(ep, |endpoint, shared| {
             match endpoint.cancel(shared, context as usize) {
@@ -180,7 +180,7 @@ unsafe extern "C" fn getopt(
     value: *mut c_void,
     len: *mut usize,
 ) -> c_int {
-    // SAFETY: the program hands over an end point, and a place as long as it says.
+    // SAFETY: the program passes an endpoint, and a buffer of the given length.
     answer_int(|| unsafe {
         if name != FI_OPT_MIN_MULTI_RECV {
             return Err(libc::ENOPROTOOPT);
@@ -201,7 +201,7 @@ unsafe extern "C" fn setopt(
     value: *const c_void,
     len: usize,
 ) -> c_int {
-    // SAFETY: the program hands over an end point, and a value as long as it says.
+    // SAFETY: the program passes an endpoint, and a value of the given length.
     answer_int(|| unsafe {
         if name != FI_OPT_MIN_MULTI_RECV || len != size_of::<usize>() {
             return Err(libc::ENOPROTOOPT);
@@ -215,7 +215,7 @@ unsafe extern "C" fn setopt(
 }
 
 unsafe extern "C" fn getname(ep: *mut c_void, out: *mut c_void, len: *mut usize) -> c_int {
-    // SAFETY: the program hands over an end point, and a place as long as it says.
+    // SAFETY: the program passes an endpoint, and a buffer of the given length.
     answer_int(|| unsafe {
         let address = with_endpoint(ep, |endpoint, _| Ok(endpoint.address))?;
         if len.replace(Address::BYTES) < Address::BYTES || out.is_null() {
@@ -227,8 +227,8 @@ unsafe extern "C" fn getname(ep: *mut c_void, out: *mut c_void, len: *mut usize)
     })
 }
 
-/// An operation, as it will be told: `flags` as given with it, or `None` where it bears the end
-/// point's.
+/// The completion attributes of an operation: `flags` as given with it, or `None` for the
+/// endpoint's.
 pub fn op(
     endpoint: &Endpoint,
     context: *mut c_void,
@@ -250,7 +250,7 @@ pub fn op(
     }
 }
 
-/// The same for one whose success is not told.
+/// The same for an operation whose success is not reported.
 pub const fn silent(what: u64, tag: u64) -> Op {
     Op {
         context: 0,

@@ -1,4 +1,4 @@
-//! Completion queues, counters, and event queues, in which nothing ever is.
+//! Completion queues, counters, and event queues, which are always empty.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::*;
 use crate::engine::shared::{Counter, Entry, Queue, Shared, Why};
 
 const FI_EAVAIL: i32 = 259;
-/// Of queues that nobody has given a format.
+/// The format of queues that specify none.
 const FORMAT_CONTEXT: c_int = 1;
 
 static QUEUE_OPS: Ops<6> = base(
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn open_queue(
     context: *mut c_void,
 ) -> c_int {
     answer_int(|| {
-        // SAFETY: the program hands over a domain, attributes or none, and a place for the answer.
+        // SAFETY: the program passes a domain, attributes or null, and a valid result pointer.
         let (own, attr) = unsafe { (&DomainObject::of(domain).own, attr.as_mut()) };
         let mut format = FORMAT_CONTEXT;
         if let Some(attr) = attr {
@@ -119,7 +119,7 @@ unsafe extern "C" fn close_queue(fid: *mut c_void) -> c_int {
 unsafe extern "C" fn control(_: *mut c_void, command: c_int, arg: *mut c_void) -> c_int {
     match command {
         FI_GETWAITOBJ => {
-            // SAFETY: there is a place for the answer.
+            // SAFETY: the caller passes a valid pointer for the result.
             unsafe { *arg.cast::<c_int>() = 0 };
             0
         }
@@ -127,7 +127,7 @@ unsafe extern "C" fn control(_: *mut c_void, command: c_int, arg: *mut c_void) -
     }
 }
 
-/// What a queue has: entries, or `EAVAIL`.
+/// The result of a read: entries, or `EAVAIL`.
 type Found = Result<Vec<(Entry, u64)>, i32>;
 
 fn look(shared: &mut Shared, slot: usize, count: usize) -> Option<Found> {
@@ -145,8 +145,8 @@ fn look(shared: &mut Shared, slot: usize, count: usize) -> Option<Found> {
 }
 
 /// # Safety
-/// `fid` is a queue, `out` has room for `count` entries of its format, `sources` is null or has room
-/// for as many.
+/// `fid` is a queue, `out` has room for `count` entries of its format, `sources` is null or has
+/// room for `count`.
 unsafe fn read_into(
     fid: *mut c_void,
     out: *mut c_void,
@@ -155,9 +155,9 @@ unsafe fn read_into(
     patience: Option<Duration>,
 ) -> isize {
     answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let own = unsafe { &PartObject::of(fid).own };
-        // Programs make progress by reading nothing.
+        // A read of no entries only makes progress.
         let found = until(&own.domain, patience, |shared| match count {
             0 => None,
             _ => look(shared, own.slot, count),
@@ -173,7 +173,7 @@ unsafe fn read_into(
                 data: entry.data,
                 tag: entry.tag,
             };
-            // SAFETY: the caller's promise; formats are beginnings of the longest.
+            // SAFETY: guaranteed by the caller; each format is a prefix of the longest.
             unsafe {
                 let from = std::ptr::from_ref(&entry).cast::<u8>();
                 let to = out.cast::<u8>().add(n * bytes);
@@ -196,7 +196,7 @@ fn patience(timeout: c_int) -> Duration {
 }
 
 unsafe extern "C" fn read(fid: *mut c_void, out: *mut c_void, count: usize) -> isize {
-    // SAFETY: as the manual says.
+    // SAFETY: the caller keeps libfabric's rules.
     unsafe { read_into(fid, out, count, std::ptr::null_mut(), None) }
 }
 
@@ -206,7 +206,7 @@ unsafe extern "C" fn readfrom(
     count: usize,
     sources: *mut u64,
 ) -> isize {
-    // SAFETY: as the manual says.
+    // SAFETY: the caller keeps libfabric's rules.
     unsafe { read_into(fid, out, count, sources, None) }
 }
 
@@ -217,7 +217,7 @@ unsafe extern "C" fn sread(
     _cond: *const c_void,
     timeout: c_int,
 ) -> isize {
-    // SAFETY: as the manual says.
+    // SAFETY: the caller keeps libfabric's rules.
     unsafe {
         read_into(
             fid,
@@ -237,7 +237,7 @@ unsafe extern "C" fn sreadfrom(
     _cond: *const c_void,
     timeout: c_int,
 ) -> isize {
-    // SAFETY: as the manual says.
+    // SAFETY: the caller keeps libfabric's rules.
     unsafe { read_into(fid, out, count, sources, Some(patience(timeout))) }
 }
 
@@ -246,8 +246,8 @@ unsafe extern "C" fn signal(_: *mut c_void) -> c_int {
 }
 
 unsafe extern "C" fn readerr(fid: *mut c_void, out: *mut CqErrEntry, _flags: u64) -> isize {
-    // SAFETY: the program hands over a queue and a place for the answer, of which all versions have
-    // the part that is written.
+    // SAFETY: the program passes a queue and a valid pointer for the result; all versions of the
+    // structure have the part that is written.
     answer(|| unsafe {
         let own = &PartObject::of(fid).own;
         let error = within(&own.domain, |state| {
@@ -282,7 +282,7 @@ unsafe extern "C" fn strerror(
 ) -> *const c_char {
     let text = Why::text(number);
     if !out.is_null() && len > 0 {
-        // SAFETY: there is a place as long as it says.
+        // SAFETY: the caller passes a buffer of the given length.
         unsafe { libc::strncpy(out, text.as_ptr(), len - 1) };
         // SAFETY: as above.
         unsafe { *out.add(len - 1) = 0 };
@@ -297,7 +297,7 @@ pub unsafe extern "C" fn open_counter(
     context: *mut c_void,
 ) -> c_int {
     answer_int(|| {
-        // SAFETY: the program hands over a domain, attributes or none, and a place for the answer.
+        // SAFETY: the program passes a domain, attributes or null, and a valid result pointer.
         let (own, attr) = unsafe { (&DomainObject::of(domain).own, attr.as_ref()) };
         can_wait(attr.map_or(0, |attr| attr.wait_obj))?;
         let slot = within(&own.domain, |state| {
@@ -337,7 +337,7 @@ unsafe extern "C" fn close_counter(fid: *mut c_void) -> c_int {
 /// `fid` is a counter.
 unsafe fn change_counter(fid: *mut c_void, change: impl FnOnce(&mut Counter)) -> c_int {
     answer_int(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let own = unsafe { &PartObject::of(fid).own };
         within(&own.domain, |state| {
             change(
@@ -357,7 +357,7 @@ unsafe fn change_counter(fid: *mut c_void, change: impl FnOnce(&mut Counter)) ->
 unsafe fn counter_now(fid: *mut c_void) -> Counter {
     let mut now = Counter::default();
     let _ = answer(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let own = unsafe { &PartObject::of(fid).own };
         until(&own.domain, None, |_| None::<()>)?;
         within(&own.domain, |state| {
@@ -369,17 +369,17 @@ unsafe fn counter_now(fid: *mut c_void) -> Counter {
 }
 
 unsafe extern "C" fn counter_read(fid: *mut c_void) -> u64 {
-    // SAFETY: as the manual says.
+    // SAFETY: the caller keeps libfabric's rules.
     unsafe { counter_now(fid).value }
 }
 
 unsafe extern "C" fn counter_readerr(fid: *mut c_void) -> u64 {
-    // SAFETY: as the manual says.
+    // SAFETY: the caller keeps libfabric's rules.
     unsafe { counter_now(fid).errors }
 }
 
 unsafe extern "C" fn counter_add(fid: *mut c_void, value: u64) -> c_int {
-    // SAFETY: as the manual says.
+    // SAFETY: the caller keeps libfabric's rules.
     unsafe {
         change_counter(fid, |counter| {
             counter.value = counter.value.wrapping_add(value)
@@ -388,12 +388,12 @@ unsafe extern "C" fn counter_add(fid: *mut c_void, value: u64) -> c_int {
 }
 
 unsafe extern "C" fn counter_set(fid: *mut c_void, value: u64) -> c_int {
-    // SAFETY: as the manual says.
+    // SAFETY: the caller keeps libfabric's rules.
     unsafe { change_counter(fid, |counter| counter.value = value) }
 }
 
 unsafe extern "C" fn counter_adderr(fid: *mut c_void, value: u64) -> c_int {
-    // SAFETY: as the manual says.
+    // SAFETY: the caller keeps libfabric's rules.
     unsafe {
         change_counter(fid, |counter| {
             counter.errors = counter.errors.wrapping_add(value)
@@ -402,13 +402,13 @@ unsafe extern "C" fn counter_adderr(fid: *mut c_void, value: u64) -> c_int {
 }
 
 unsafe extern "C" fn counter_seterr(fid: *mut c_void, value: u64) -> c_int {
-    // SAFETY: as the manual says.
+    // SAFETY: the caller keeps libfabric's rules.
     unsafe { change_counter(fid, |counter| counter.errors = value) }
 }
 
 unsafe extern "C" fn counter_wait(fid: *mut c_void, threshold: u64, timeout: c_int) -> c_int {
     answer_int(|| {
-        // SAFETY: as the manual says.
+        // SAFETY: the caller keeps libfabric's rules.
         let own = unsafe { &PartObject::of(fid).own };
         let mut before = None;
         let found = until(&own.domain, Some(patience(timeout)), |shared| {
@@ -435,7 +435,7 @@ pub unsafe extern "C" fn open_event_queue(
             fid: fid(FI_CLASS_EQ, context, &EVENT_OPS),
             ops: table(&EVENT_CALLS),
         };
-        // SAFETY: there is a place for the answer.
+        // SAFETY: the caller passes a valid pointer for the result.
         unsafe { *out = Object::give(fid, ()) };
         Ok(())
     })

@@ -10,7 +10,7 @@ use crate::engine::wire::{Address, MOST_EAGER};
 use crate::place::Place;
 
 const FI_ENODATA: i32 = libc::ENODATA;
-/// All abilities.
+/// All capabilities.
 pub const CAPS: u64 = FI_MSG
     | FI_TAGGED
     | FI_RMA
@@ -42,9 +42,9 @@ const ADDRESS_FORMAT: u32 = FI_PROV_SPECIFIC | 0x7077;
 const MR_MODES: c_int = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 const MOST_BYTES: usize = 1 << 40;
 const ORDERS: u64 = FI_ORDER_SAS | FI_ORDER_ATOMIC;
-/// Bytes of an element, which is what atomic operations are in order for.
+/// Bytes of an element: atomic operations are ordered per element.
 const MOST_ORDERED: usize = 8;
-/// Most bytes of an operation whose memory is free at once.
+/// Most bytes of an injected operation, whose memory is free when the call returns.
 const MOST_INJECT: usize = 4096;
 const _: () = assert!(MOST_INJECT <= MOST_EAGER && 2 * MOST_ELEMENT_BYTES <= MOST_EAGER);
 
@@ -58,7 +58,7 @@ static FABRIC_CALLS: Ops<6> = Ops::new([
     NONE,
 ]);
 
-/// What libfabric asks for first.
+/// The entry point that libfabric calls first.
 #[unsafe(no_mangle)]
 pub extern "C" fn fi_prov_ini() -> *mut Provider {
     static PROVIDER: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
@@ -72,7 +72,7 @@ pub extern "C" fn fi_prov_ini() -> *mut Provider {
             fabric: open_fabric as Table,
             cleanup: cleanup as Table,
         };
-        // It stays for as long as the program runs.
+        // Kept as long as the program runs.
         Box::into_raw(Box::new(provider)) as usize
     });
     *at as *mut Provider
@@ -93,7 +93,7 @@ unsafe extern "C" fn getinfo(
     out: *mut *mut Info,
 ) -> c_int {
     answer_int(|| {
-        // SAFETY: libfabric's hints are null, or there, with attributes of which the same holds.
+        // SAFETY: libfabric's hints are null or valid, and so are their attributes.
         let hints = unsafe { hints.as_ref() };
         if let Some(hints) = hints
             && !unsafe { suits(hints) }
@@ -103,18 +103,18 @@ unsafe extern "C" fn getinfo(
         let place = Place::of_environment().ok_or(FI_ENODATA)?;
         // SAFETY: as above.
         let info = unsafe { describe(hints, &place) }?;
-        // SAFETY: libfabric hands over a place for the answer.
+        // SAFETY: libfabric passes a valid pointer for the result.
         unsafe { *out = info };
         Ok(())
     })
 }
 
-/// Whether what is asked for can be had.
+/// Whether the provider can satisfy the hints.
 ///
 /// # Safety
-/// The attributes of the hints are null or there.
+/// The attributes of the hints are null or valid.
 unsafe fn suits(hints: &Info) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let (tx, rx, ep, domain) = unsafe {
         (
             hints.tx_attr.as_ref(),
@@ -152,10 +152,10 @@ unsafe fn suits(hints: &Info) -> bool {
                 && ep.auth_key_size == 0
         })
         && domain.is_none_or(|domain| {
-            // SAFETY: a text of the program's, if there is one.
+            // SAFETY: a string of the program, if not null.
             let name = unsafe { domain.name.as_ref() };
             domain.cq_data_size <= 8
-                // Progress by itself is what nobody makes here.
+                // Automatic progress is not supported.
                 && [0, FI_PROGRESS_MANUAL].contains(&domain.data_progress)
                 && name.is_none_or(|name| unsafe { std::ffi::CStr::from_ptr(name) } == domain_name().as_c_str())
         })
@@ -169,13 +169,13 @@ fn domain_name() -> CString {
 }
 
 /// # Safety
-/// The attributes of the hints are null or there.
+/// The attributes of the hints are null or valid.
 unsafe fn describe(hints: Option<&Info>, place: &Place) -> Result<*mut Info, i32> {
     let info = library::new_info().ok_or(libc::ENOMEM)?;
     let asked = hints.map_or(0, |hints| hints.caps);
     let caps = match asked {
         0 => CAPS,
-        // What costs nothing is there too.
+        // Capabilities that cost nothing are always offered.
         asked => {
             asked
                 | (CAPS
@@ -186,13 +186,13 @@ unsafe fn describe(hints: Option<&Info>, place: &Place) -> Result<*mut Info, i32
     info.addr_format = ADDRESS_FORMAT;
     if let Some(hints) = hints {
         if !hints.dest_addr.is_null() && hints.dest_addrlen == Address::BYTES {
-            // SAFETY: the program's address is as long as it says.
+            // SAFETY: the program's address has the given length.
             info.dest_addr = unsafe { library::copy(hints.dest_addr, hints.dest_addrlen) };
             info.dest_addrlen = hints.dest_addrlen;
         }
         info.handle = hints.handle;
     }
-    // SAFETY: libfabric has made them all, and nobody else has them.
+    // SAFETY: libfabric made them all, and nothing else refers to them yet.
     let (tx, rx, ep, domain, fabric) = unsafe {
         let get = (
             info.tx_attr.as_mut(),
@@ -206,7 +206,7 @@ unsafe fn describe(hints: Option<&Info>, place: &Place) -> Result<*mut Info, i32
             _ => return Err(libc::ENOMEM),
         }
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let hinted = unsafe {
         (
             hints.and_then(|hints| hints.tx_attr.as_ref()),
@@ -294,7 +294,7 @@ unsafe extern "C" fn open_fabric(
             ops: table(&FABRIC_CALLS),
             api_version: 0,
         };
-        // SAFETY: libfabric hands over a place for the answer.
+        // SAFETY: libfabric passes a valid pointer for the result.
         unsafe { *out = Object::give(fid, ()) };
         Ok(())
     })

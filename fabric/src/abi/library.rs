@@ -1,4 +1,4 @@
-//! The libfabric that has loaded this provider. Nothing is linked: a linked old version of a symbol
+//! The libfabric that loaded this provider. Nothing is linked: linking an old version of a symbol
 //! would mean the old layout of `fi_info`.
 
 use std::ffi::{CStr, c_char, c_void};
@@ -9,7 +9,7 @@ use super::Info;
 
 fn find(name: &CStr) -> Option<*mut c_void> {
     let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD;
-    // SAFETY: the names end with a zero byte; what is loaded already is only looked up.
+    // SAFETY: the names end with a zero byte; only libraries that are loaded already are looked up.
     let found = unsafe {
         let library = libc::dlopen(c"libfabric.so.1".as_ptr(), flags);
         match library.is_null() {
@@ -23,32 +23,32 @@ fn find(name: &CStr) -> Option<*mut c_void> {
 /// Its version.
 pub fn version() -> Option<u32> {
     let found = find(c"fi_version")?;
-    // SAFETY: that is its type in all versions.
+    // SAFETY: the function has this type in all versions.
     let call: extern "C" fn() -> u32 = unsafe { std::mem::transmute(found) };
     Some(call())
 }
 
-/// An `fi_info` of its own layout, with all attributes, all zero.
+/// An `fi_info` in libfabric's own layout, with all attributes, zeroed.
 pub fn new_info() -> Option<&'static mut Info> {
     let found = find(c"fi_dupinfo")?;
-    // SAFETY: that is its type in all versions.
+    // SAFETY: the function has this type in all versions.
     let call: extern "C" fn(*const Info) -> *mut Info = unsafe { std::mem::transmute(found) };
-    // SAFETY: it is null, or a new one that nobody else has.
+    // SAFETY: null, or a new one that nothing else refers to.
     unsafe { call(std::ptr::null()).as_mut() }
 }
 
-/// A copy of a text that libfabric frees.
+/// A copy of a string, for libfabric to free.
 pub fn text(text: &CStr) -> *mut c_char {
-    // SAFETY: it ends with a zero byte.
+    // SAFETY: the string ends with a zero byte.
     unsafe { libc::strdup(text.as_ptr()) }
 }
 
-/// A copy of bytes that libfabric frees.
+/// A copy of bytes, for libfabric to free.
 ///
 /// # Safety
 /// `from` points to `len` bytes.
 pub unsafe fn copy(from: *const c_void, len: usize) -> *mut c_void {
-    // SAFETY: the caller's promise; the new memory is as long.
+    // SAFETY: guaranteed by the caller; the new memory is as long.
     unsafe {
         let to = libc::malloc(len.max(1));
         if !to.is_null() {
@@ -58,7 +58,7 @@ pub unsafe fn copy(from: *const c_void, len: usize) -> *mut c_void {
     }
 }
 
-/// Sleeps until one of the descriptors is readable, at most for that long.
+/// Sleeps until one of the descriptors is readable, for `most` at most.
 pub fn poll(descriptors: &[RawFd], most: Duration) {
     let events = |&fd: &RawFd| libc::pollfd {
         fd,
@@ -70,6 +70,6 @@ pub fn poll(descriptors: &[RawFd], most: Duration) {
         tv_sec: most.as_secs().cast_signed(),
         tv_nsec: most.subsec_nanos().into(),
     };
-    // SAFETY: the array is as long as it says.
+    // SAFETY: the array has the given length.
     unsafe { libc::ppoll(all.as_mut_ptr(), all.len() as _, &most, std::ptr::null()) };
 }

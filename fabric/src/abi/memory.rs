@@ -4,9 +4,8 @@ use std::ffi::c_void;
 
 use super::{Ioc, Iovec};
 
-/// Bytes of the program, which promises by libfabric's rules that they are there, and are not looked
-/// at or changed, until the operation that they belong to has completed; registered memory until it
-/// is closed.
+/// Bytes of the program. By libfabric's rules the program keeps them, and neither reads nor writes
+/// them, until their operation completes; registered memory until it is closed.
 #[derive(Clone, Copy, Debug)]
 pub struct Bytes {
     at: *mut u8,
@@ -18,9 +17,9 @@ unsafe impl Send for Bytes {}
 
 impl Bytes {
     /// # Safety
-    /// The bytes are there as long as the value is used.
+    /// The bytes are valid as long as the value is used.
     pub const unsafe fn new(at: *const c_void, len: usize) -> Self {
-        // Nothing is at null, whatever the length says.
+        // Null is empty, whatever the length says.
         let len = if at.is_null() { 0 } else { len };
         Self {
             at: at.cast_mut().cast(),
@@ -48,7 +47,7 @@ impl Bytes {
         self.at as u64
     }
 
-    /// A part of them; `None` if it is not all there.
+    /// A part of the bytes; `None` if it exceeds them.
     pub fn part(&self, offset: usize, len: usize) -> Option<Self> {
         let end = offset.checked_add(len)?;
         (end <= self.len).then(|| Self {
@@ -57,7 +56,7 @@ impl Bytes {
         })
     }
 
-    /// Lets `look` see them.
+    /// Calls `look` with the bytes.
     pub fn with<T>(&self, look: impl FnOnce(&[u8]) -> T) -> T {
         match self.len {
             0 => look(&[]),
@@ -66,7 +65,7 @@ impl Bytes {
         }
     }
 
-    /// Lets `change` change them.
+    /// Calls `change` with the bytes.
     pub fn with_mut<T>(&self, change: impl FnOnce(&mut [u8]) -> T) -> T {
         match self.len {
             0 => change(&mut []),
@@ -85,14 +84,14 @@ pub enum Pieces {
 
 impl Pieces {
     /// # Safety
-    /// `iov` points to `count` entries, and they to memory as [`Bytes::new`] needs it.
+    /// `iov` points to `count` entries, each valid for [`Bytes::new`].
     pub unsafe fn of_iov(iov: *const Iovec, count: usize) -> Self {
         if iov.is_null() || count == 0 {
             return Self::One(Bytes::none());
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let all = unsafe { std::slice::from_raw_parts(iov, count) };
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let bytes = |iov: &Iovec| unsafe { Bytes::new(iov.base, iov.len) };
         match all {
             [only] => Self::One(bytes(only)),
@@ -108,9 +107,9 @@ impl Pieces {
         if ioc.is_null() || count == 0 {
             return Self::One(Bytes::none());
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let all = unsafe { std::slice::from_raw_parts(ioc, count) };
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         let bytes = |ioc: &Ioc| unsafe { Bytes::new(ioc.addr, ioc.count.saturating_mul(size)) };
         Self::Many(all.iter().map(bytes).collect())
     }
@@ -122,7 +121,7 @@ impl Pieces {
         }
     }
 
-    /// Where the first of them is.
+    /// Address of the first piece.
     pub fn address(&self) -> u64 {
         self.all().first().map_or(0, Bytes::address)
     }
@@ -135,8 +134,8 @@ impl Pieces {
         self.len() == 0
     }
 
-    /// Calls `visit` with the pieces of `len` bytes from `offset` on, and where each begins there;
-    /// what is behind the end is left out.
+    /// Calls `visit` with the pieces of `len` bytes from `offset` on, and the position of each
+    /// there; what is beyond the end is omitted.
     pub fn visit(&self, offset: usize, len: usize, mut visit: impl FnMut(usize, Bytes)) {
         let (mut skip, mut left, mut done) = (offset, len, 0);
         for piece in self.all() {
@@ -155,7 +154,7 @@ impl Pieces {
         }
     }
 
-    /// Copies `len` bytes from `offset` on out.
+    /// Copies out `len` bytes from `offset` on.
     pub fn to_vec(&self, offset: usize, len: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(len);
         self.visit(offset, len, |_, part| {
@@ -164,7 +163,7 @@ impl Pieces {
         out
     }
 
-    /// Copies bytes in from `offset` on, as many as there is room for.
+    /// Copies in bytes from `offset` on, as many as fit.
     pub fn fill(&self, offset: usize, data: &[u8]) {
         self.visit(offset, data.len(), |at, part| {
             part.with_mut(|bytes| bytes.copy_from_slice(&data[at..at + bytes.len()]));
@@ -174,7 +173,7 @@ impl Pieces {
 
 #[cfg(test)]
 impl Pieces {
-    /// Memory of a test, which it never gives back.
+    /// Memory of a test, never freed.
     pub fn leaked(bytes: Vec<u8>) -> Self {
         let bytes: &'static mut [u8] = bytes.leak();
         Self::One(Bytes {
@@ -183,7 +182,7 @@ impl Pieces {
         })
     }
 
-    /// What is in it now.
+    /// Its current content.
     pub fn now(&self) -> Vec<u8> {
         self.to_vec(0, self.len())
     }

@@ -1,4 +1,4 @@
-//! `fi_send`, `fi_recv` and their kin.
+//! `fi_send`, `fi_recv` and their variants.
 
 use std::ffi::c_void;
 
@@ -25,7 +25,7 @@ pub static CALLS: Ops<9> = Ops::new([
 const SENT: u64 = FI_SEND | FI_MSG;
 const RECEIVED: u64 = FI_RECV | FI_MSG;
 
-/// From whom a receive takes messages, where the end point looks at that.
+/// The source of a receive, if the endpoint has directed receives.
 pub fn from_of(
     endpoint: &Endpoint,
     shared: &Shared,
@@ -49,7 +49,7 @@ unsafe fn receive(
     context: *mut c_void,
     flags: Option<u64>,
 ) -> isize {
-    // SAFETY: the program hands over an end point.
+    // SAFETY: the program passes an endpoint.
     answer(|| unsafe {
         with_endpoint(ep, |endpoint, shared| {
             let posted = Posted {
@@ -101,16 +101,16 @@ unsafe extern "C" fn recvmsg(ep: *mut c_void, msg: *const Msg, flags: u64) -> is
 }
 
 /// # Safety
-/// `ep` is an end point.
+/// `ep` is an endpoint.
 unsafe fn transmit(
     ep: *mut c_void,
     from: Pieces,
     to: u64,
     data: Option<u64>,
-    // `None`: its success is not told.
+    // `None`: do not report success.
     told: Option<(*mut c_void, Option<u64>)>,
 ) -> isize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         answer(|| {
             with_endpoint(ep, |endpoint, shared| {
@@ -126,19 +126,19 @@ unsafe fn transmit(
     }
 }
 
-/// What a call answers that had no room.
+/// For calls that may find no room.
 pub trait Again {
-    /// Moves what is under way, so that there is room next time.
+    /// After `EAGAIN`, makes progress, so that there is room next time.
     ///
     /// # Safety
-    /// `ep` is an end point.
+    /// `ep` is an endpoint.
     unsafe fn or_progress(self, ep: *mut c_void) -> Self;
 }
 
 impl Again for isize {
     unsafe fn or_progress(self, ep: *mut c_void) -> Self {
         if self == -(libc::EAGAIN as isize) {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             let domain = unsafe { &EndpointObject::of(ep).own.domain };
             let _ = answer(|| super::objects::until(domain, None, |_| None::<()>).map(|_| 0));
         }
@@ -197,7 +197,7 @@ unsafe extern "C" fn sendmsg(ep: *mut c_void, msg: *const Msg, flags: u64) -> is
 }
 
 unsafe extern "C" fn inject(ep: *mut c_void, buf: *const c_void, len: usize, to: u64) -> isize {
-    // SAFETY: see `recv`; so short a message is copied at once.
+    // SAFETY: see `recv`; a message this short is copied before the call returns.
     unsafe { transmit(ep, Pieces::One(Bytes::new(buf, len)), to, None, None) }
 }
 

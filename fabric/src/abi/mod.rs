@@ -1,11 +1,11 @@
-//! libfabric's structures, as its headers have had them since 1.17, and the calls that take them.
+//! libfabric's structures, as in its headers since 1.17, and the calls that take them.
 //!
-//! Of structures that have grown since, only the part that all versions have is here: what libfabric
-//! hands over is only read up to there, and what it has to be given (`fi_info`) it allocates itself
-//! ([`library`]). Tables of operations say how long they are, so that a newer library does not look
-//! behind their ends. A test compares all this with the headers where they are installed.
+//! Of structures that have grown since, only the part common to all versions is here: what
+//! libfabric passes is read only up to there, and what it must be given (`fi_info`) it allocates
+//! itself ([`library`]). Tables of operations state their length, so that a newer library does not
+//! read beyond their ends. A test compares all this with the headers where they are installed.
 //!
-//! Here, and nowhere else in this crate, is `unsafe` code.
+//! All `unsafe` code of this crate is here.
 #![allow(unsafe_code, reason = "it is the border to C")]
 #![allow(
     missing_docs,
@@ -28,7 +28,7 @@ mod vectors;
 
 use std::ffi::{c_char, c_int, c_void};
 
-// ---- Capabilities and flags ----------------------------------------------------------------------
+// ---- Capabilities and flags ---------------------------------------------------------------------
 pub const FI_MSG: u64 = 1 << 1;
 pub const FI_RMA: u64 = 1 << 2;
 pub const FI_TAGGED: u64 = 1 << 3;
@@ -64,7 +64,7 @@ pub const FI_MR_ALLOCATED: c_int = 1 << 5;
 pub const FI_MR_PROV_KEY: c_int = 1 << 6;
 
 pub const FI_ORDER_SAS: u64 = 1 << 8;
-/// Atomic operations of one end on an element of another: reads and writes stay in their order.
+/// Atomic operations of one endpoint on an element of another: reads and writes stay in order.
 pub const FI_ORDER_ATOMIC: u64 = 0xf << 36;
 
 pub const FI_AV_MAP: c_int = 1;
@@ -94,7 +94,7 @@ pub const FI_ENABLE: c_int = 6;
 pub const FI_GETWAITOBJ: c_int = 16;
 pub const FI_OPT_MIN_MULTI_RECV: c_int = 0;
 
-// ---- What is handed over -------------------------------------------------------------------------
+// ---- Arguments ----------------------------------------------------------------------------------
 #[repr(C)]
 pub struct Iovec {
     pub base: *mut c_void,
@@ -239,7 +239,7 @@ pub struct CntrAttr {
     pub flags: u64,
 }
 
-/// The part of `fi_mr_attr` that is used.
+/// The part of `fi_mr_attr` that we use.
 #[repr(C)]
 pub struct MrAttr {
     pub mr_iov: *const Iovec,
@@ -303,7 +303,7 @@ pub struct MsgAtomic {
     pub desc: *mut *mut c_void,
     pub iov_count: usize,
     pub addr: u64,
-    /// `len` of these is a count of elements.
+    /// Their `len` counts elements.
     pub rma_iov: *const RmaIov,
     pub rma_iov_count: usize,
     pub datatype: c_int,
@@ -312,7 +312,7 @@ pub struct MsgAtomic {
     pub data: u64,
 }
 
-/// `fi_cq_tagged_entry`, of which the other formats are the beginnings.
+/// `fi_cq_tagged_entry`; the other formats are prefixes of it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CqEntry {
@@ -327,7 +327,7 @@ pub struct CqEntry {
 /// Bytes of an entry, by `fi_cq_format`.
 pub const CQ_ENTRY_BYTES: [usize; 5] = [8, 8, 24, 40, 48];
 
-/// `fi_cq_err_entry` as it was in 1.17; later ones have more behind it.
+/// `fi_cq_err_entry` as of 1.17; later versions append fields.
 #[repr(C)]
 pub struct CqErrEntry {
     pub op_context: *mut c_void,
@@ -343,15 +343,15 @@ pub struct CqErrEntry {
     pub err_data_size: usize,
 }
 
-// ---- Objects -------------------------------------------------------------------------------------
-/// A table of operations: its bytes, and pointers to functions.
+// ---- Objects ------------------------------------------------------------------------------------
+/// A table of operations: its size in bytes, and function pointers.
 #[repr(C)]
 pub struct Ops<const N: usize> {
     pub size: usize,
     pub calls: [*const c_void; N],
 }
 
-// SAFETY: tables are never changed, and what they point to are functions.
+// SAFETY: tables never change, and they point to functions.
 unsafe impl<const N: usize> Sync for Ops<N> {}
 
 impl<const N: usize> Ops<N> {
@@ -361,7 +361,7 @@ impl<const N: usize> Ops<N> {
     }
 }
 
-/// Any table, as objects point to it.
+/// Pointer to any table, as objects hold it.
 pub type Table = *const c_void;
 
 #[repr(C)]
@@ -422,7 +422,7 @@ pub struct Provider {
     pub cleanup: *const c_void,
 }
 
-// SAFETY: libfabric alone changes it, after it was handed over.
+// SAFETY: only libfabric changes it, once it was handed over.
 unsafe impl Sync for Provider {}
 // SAFETY: as above.
 unsafe impl Send for Provider {}

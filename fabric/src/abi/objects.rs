@@ -1,4 +1,4 @@
-//! Objects that libfabric's programs hold, and what every call does around the engine.
+//! Objects that libfabric's programs hold, and what surrounds the engine in every call.
 
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,13 +12,13 @@ use crate::engine::{Domain, State};
 use crate::place::Place;
 
 pub const FI_EOTHER: i32 = 256;
-/// Fruitless calls before one yields the processor, and yields before one sleeps.
+/// Calls without progress before one yields the core, and yields before one sleeps.
 const SPINS: u32 = 8;
 const YIELDS: u32 = 24;
-/// How long a call that should not wait sleeps at most.
+/// Longest sleep of a call that should not block.
 const NAP: Duration = Duration::from_millis(1);
 
-/// An object: what libfabric knows of it, and what we do.
+/// An object: libfabric's part, and ours.
 #[repr(C)]
 pub struct Object<F, T> {
     pub fid: F,
@@ -26,42 +26,42 @@ pub struct Object<F, T> {
 }
 
 impl<F, T> Object<F, T> {
-    /// Gives it to the program.
+    /// Hands it to the program.
     pub fn give(fid: F, own: T) -> *mut c_void {
         Box::into_raw(Box::new(Self { fid, own })).cast()
     }
 
     /// # Safety
-    /// `fid` is such an object, which lives on.
+    /// `fid` is such an object, and outlives the reference.
     pub unsafe fn of<'a>(fid: *const c_void) -> &'a Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { &*fid.cast() }
     }
 
-    /// Takes it back.
+    /// Takes it back from the program.
     ///
     /// # Safety
-    /// `fid` is such an object, and nobody uses it any more.
+    /// `fid` is such an object, and no longer used.
     pub unsafe fn take(fid: *mut c_void) -> Box<Self> {
         // SAFETY: it came from `give`.
         unsafe { Box::from_raw(fid.cast()) }
     }
 }
 
-/// A domain's own.
+/// Our part of a domain.
 pub struct DomainOwn {
     pub domain: Arc<Domain>,
     pub place: Place,
-    /// Addresses of registered memory are those of the program; keys are given by the provider.
+    /// Addresses in registered memory are the program's virtual ones; the provider assigns keys.
     pub is_virtual: bool,
     pub gives_keys: bool,
 }
 
-/// Something of a domain, by number.
+/// An object of a domain, by slot.
 pub struct Part {
     pub domain: Arc<Domain>,
     pub slot: usize,
-    /// Of completion queues.
+    /// Format of a completion queue.
     pub format: c_int,
 }
 
@@ -69,7 +69,7 @@ pub type DomainObject = Object<super::FidDomain, DomainOwn>;
 pub type PartObject = Object<super::FidSimple, Part>;
 pub type EndpointObject = Object<super::FidEp, Part>;
 
-/// What a call answers; no panic gets out.
+/// Converts the result of a call to libfabric's; catches panics.
 pub fn answer(call: impl FnOnce() -> Result<isize, i32>) -> isize {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(value)) => value,
@@ -83,7 +83,7 @@ pub fn answer_int(call: impl FnOnce() -> Result<(), i32>) -> c_int {
     answer(|| call().map(|()| 0)) as c_int
 }
 
-/// Does something to what is below the lock.
+/// Calls `call` with the state behind the lock.
 pub fn within<T>(
     domain: &Domain,
     call: impl FnOnce(&mut State) -> Result<T, i32>,
@@ -91,15 +91,15 @@ pub fn within<T>(
     call(&mut *domain.lock().ok_or(FI_EOTHER)?)
 }
 
-/// Does something to an end point.
+/// Calls `call` with an endpoint.
 ///
 /// # Safety
-/// `fid` is one.
+/// `fid` is an endpoint.
 pub unsafe fn with_endpoint<T>(
     fid: *const c_void,
     call: impl FnOnce(&mut Endpoint, &mut Shared) -> Result<T, i32>,
 ) -> Result<T, i32> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let object = unsafe { EndpointObject::of(fid) };
     within(&object.own.domain, |state| {
         let endpoint = state
@@ -110,8 +110,8 @@ pub unsafe fn with_endpoint<T>(
     })
 }
 
-/// Moves what is under way until `look` finds something, or the time is over. Without a time it
-/// looks once, but leaves the processor to others if there was nothing often.
+/// Makes progress until `look` finds something or `patience` ends. Without patience it looks once,
+/// but yields the core if nothing was found many times in a row.
 pub fn until<T>(
     domain: &Domain,
     patience: Option<Duration>,
@@ -141,7 +141,7 @@ pub fn until<T>(
     }
 }
 
-/// Sleeps until a network interface has something, without the lock.
+/// Sleeps without the lock until a NIC has something.
 fn rest(domain: &Domain, mut state: std::sync::MutexGuard<'_, State>, most: Duration) {
     let mut is_quiet = true;
     let mut wakers = Vec::new();
@@ -160,19 +160,19 @@ fn rest(domain: &Domain, mut state: std::sync::MutexGuard<'_, State>, most: Dura
     }
 }
 
-/// Stands where an operation is not there.
+/// Stands in for operations that are not implemented.
 pub unsafe extern "C" fn no_such_call() -> isize {
     -(libc::ENOSYS as isize)
 }
 
 pub const NONE: Table = no_such_call as *const c_void;
 
-/// Operations of any object, with `close`, `bind` and `control`.
+/// The operations of every object: `close`, `bind` and `control`.
 pub const fn base(close: Table, bind: Table, control: Table) -> Ops<6> {
     Ops::new([close, bind, control, NONE, NONE, NONE])
 }
 
-/// The beginning of an object.
+/// The header of an object.
 pub const fn fid(fclass: usize, context: *mut c_void, ops: &'static Ops<6>) -> Fid {
     Fid {
         fclass,

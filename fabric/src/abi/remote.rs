@@ -1,4 +1,4 @@
-//! `fi_read`, `fi_write` and their kin.
+//! `fi_read`, `fi_write` and their variants.
 
 use std::ffi::c_void;
 
@@ -21,11 +21,11 @@ pub static CALLS: Ops<9> = Ops::new([
     injectdata as Table,
 ]);
 
-/// The context and flags with which an operation is told; `None`: its success is not.
+/// The context and flags to report; `None`: do not report success.
 type Told = Option<(*mut c_void, Option<u64>)>;
 
 /// # Safety
-/// `ep` is an end point.
+/// `ep` is an endpoint.
 unsafe fn get(
     ep: *mut c_void,
     into: Pieces,
@@ -33,7 +33,7 @@ unsafe fn get(
     context: *mut c_void,
     flags: Option<u64>,
 ) -> isize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         answer(|| {
             with_endpoint(ep, |endpoint, shared| {
@@ -47,9 +47,9 @@ unsafe fn get(
 }
 
 /// # Safety
-/// `ep` is an end point.
+/// `ep` is an endpoint.
 unsafe fn put(ep: *mut c_void, from: Pieces, far: Far, data: Option<u64>, told: Told) -> isize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         answer(|| {
             with_endpoint(ep, |endpoint, shared| {
@@ -75,12 +75,12 @@ const fn far(number: u64, address: u64, key: u64) -> Far {
 }
 
 /// # Safety
-/// The message is one of the program's.
+/// The message is a valid one of the program.
 unsafe fn far_of(msg: &MsgRma) -> Option<Far> {
     if msg.rma_iov_count != 1 {
         return None;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let iov = unsafe { &*msg.rma_iov };
     Some(far(msg.addr, iov.addr, iov.key))
 }
@@ -191,7 +191,7 @@ unsafe extern "C" fn inject(
     address: u64,
     key: u64,
 ) -> isize {
-    // SAFETY: see `read`; so few bytes are copied at once.
+    // SAFETY: see `read`; bytes this few are copied before the call returns.
     unsafe {
         let from = Pieces::One(Bytes::new(buf, len));
         put(ep, from, far(to, address, key), None, None)

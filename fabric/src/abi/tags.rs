@@ -1,4 +1,4 @@
-//! `fi_tsend`, `fi_trecv` and their kin.
+//! `fi_tsend`, `fi_trecv` and their variants.
 
 use std::ffi::c_void;
 
@@ -25,7 +25,7 @@ const SENT: u64 = FI_SEND | FI_TAGGED;
 const RECEIVED: u64 = FI_RECV | FI_TAGGED;
 
 /// # Safety
-/// `ep` is an end point.
+/// `ep` is an endpoint.
 unsafe fn receive(
     ep: *mut c_void,
     into: Pieces,
@@ -34,11 +34,11 @@ unsafe fn receive(
     context: *mut c_void,
     flags: Option<u64>,
 ) -> isize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     answer(|| unsafe {
         let has = |flag| flags.is_some_and(|flags| flags & flag != 0);
         if has(FI_PEEK) {
-            // What has come already should be found.
+            // Messages that have arrived already should be found.
             let domain = &EndpointObject::of(ep).own.domain;
             within(domain, |state| Ok(state.progress()))?;
         }
@@ -110,16 +110,16 @@ unsafe extern "C" fn recvmsg(ep: *mut c_void, msg: *const MsgTagged, flags: u64)
 }
 
 /// # Safety
-/// `ep` is an end point.
+/// `ep` is an endpoint.
 unsafe fn transmit(
     ep: *mut c_void,
     from: Pieces,
     to: u64,
     (tag, data): (u64, Option<u64>),
-    // `None`: its success is not told.
+    // `None`: do not report success.
     told: Option<(*mut c_void, Option<u64>)>,
 ) -> isize {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         answer(|| {
             with_endpoint(ep, |endpoint, shared| {
@@ -185,7 +185,7 @@ unsafe extern "C" fn inject(
     to: u64,
     tag: u64,
 ) -> isize {
-    // SAFETY: see `recv`; so short a message is copied at once.
+    // SAFETY: see `recv`; a message this short is copied before the call returns.
     unsafe { transmit(ep, Pieces::One(Bytes::new(buf, len)), to, (tag, None), None) }
 }
 

@@ -28,7 +28,7 @@ pub unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     answer_int(|| {
-        // SAFETY: the program hands over a domain, attributes or none, and a place for the answer.
+        // SAFETY: the program passes a domain, attributes or null, and a valid result pointer.
         let (own, attr) = unsafe { (&DomainObject::of(domain).own, attr.as_mut()) };
         if let Some(attr) = attr {
             if !attr.name.is_null() {
@@ -74,7 +74,7 @@ unsafe fn with<T>(
     fid: *const c_void,
     call: impl FnOnce(&mut Vector) -> Result<T, i32>,
 ) -> Result<T, i32> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let own = unsafe { &PartObject::of(fid).own };
     within(&own.domain, |state| {
         call(state.shared.vectors.get_mut(own.slot).ok_or(libc::EINVAL)?)
@@ -89,7 +89,7 @@ unsafe extern "C" fn insert(
     _flags: u64,
     _context: *mut c_void,
 ) -> c_int {
-    // SAFETY: the program hands over so many addresses, and places for as many numbers, or none.
+    // SAFETY: the program passes `count` addresses, and room for as many numbers, or null.
     let done = answer(|| unsafe {
         with(fid, |vector| {
             let mut inserted = 0;
@@ -113,7 +113,7 @@ unsafe extern "C" fn remove(
     count: usize,
     _flags: u64,
 ) -> c_int {
-    // SAFETY: the program hands over so many numbers.
+    // SAFETY: the program passes `count` numbers.
     answer_int(|| unsafe {
         with(fid, |vector| {
             (0..count).for_each(|n| vector.remove(*numbers.add(n)));
@@ -128,7 +128,7 @@ unsafe extern "C" fn lookup(
     out: *mut c_void,
     len: *mut usize,
 ) -> c_int {
-    // SAFETY: there is a place as long as it says.
+    // SAFETY: the caller passes a buffer of the given length.
     answer_int(|| unsafe {
         let address = with(fid, |vector| vector.get(number).ok_or(libc::EINVAL))?;
         let bytes = address.to_bytes();
@@ -144,7 +144,7 @@ unsafe extern "C" fn straddr(
     out: *mut c_char,
     len: *mut usize,
 ) -> *const c_char {
-    // SAFETY: the program hands over an address, and a place as long as it says.
+    // SAFETY: the program passes an address, and a buffer of the given length.
     answer(|| unsafe {
         let text = match Address::of_bytes(address.read_unaligned()) {
             Some(at) => format!(

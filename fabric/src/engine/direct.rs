@@ -1,11 +1,10 @@
-//! One-sided and atomic operations that the network interface carries out by itself: puts, gets,
-//! block transfers and atomic operations on memory that others have opened ([`Reach`]). The program
-//! there has no part in them.
+//! One-sided and atomic operations that NICs carry out: puts, gets, block transfers and atomic
+//! operations on memory that peers have opened ([`Reach`]), without their programs.
 //!
-//! An operation is one or several pieces, each a command. What is known not to have been carried out
-//! is asked for again, and so is what changes nothing by being done twice: gets; and puts whose
-//! answer came damaged. A put without any answer may still be on its way, and land on what is put
-//! after it: it fails, as an atomic operation does that may have been carried out.
+//! An operation is one or more pieces, each a command. A piece is retried if it is known not to
+//! have been carried out, or if repeating it changes nothing: gets, and puts whose answer came
+//! damaged. A put without any answer may still be in flight and overwrite a later one, so it fails;
+//! so does an atomic operation that may have been carried out.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -24,34 +23,34 @@ use super::shared::{Entry, Failure, Op, Shared, Why};
 use super::slots::{self, STAGES_AT, Slab};
 use crate::abi::memory::Pieces;
 
-/// Bytes that go as single puts, which are copied at once.
+/// Most bytes sent as single puts, which are copied at once.
 const MOST_SINGLE: usize = 2 * MOST_INLINE;
-/// Bytes that are copied into the segment, as the program may want its memory back at once.
+/// Most bytes copied into the segment, since the program may want its memory back at once.
 pub const MOST_COPIED: usize = 4096;
-/// Pieces that the network interface has: block transfers, and others. With messages and parts of
-/// long ones they are fewer than it takes.
+/// Most pieces that the NIC holds: block transfers, and others. Together with messages and parts of
+/// long transfers they stay below what it accepts.
 const MOST_BLOCKS: usize = 24;
 const MOST_SINGLES: usize = 128;
-/// Requests that a network interface has outstanding, of which each of so many programs has an equal
-/// share, and one share is nobody's. Behind one's own share questions to other ends would wait.
+/// Requests that a NIC has outstanding; each of `PROGRAMS` programs has an equal share, and one
+/// share is unassigned. Beyond its own share, a program's probes would have to wait.
 const OUTSTANDING: usize = 1024;
 const PROGRAMS: usize = 4;
 const _: () = assert!(MOST_SINGLES + 64 <= OUTSTANDING / (PROGRAMS + 1));
-/// Bytes of a block transfer at most: a network interface has up to 4 GB.
+/// Most bytes of a block transfer; a NIC allows up to 4 GB.
 const MOST_BLOCK: usize = 1 << 30;
-/// How often a piece is tried.
+/// Tries of a piece.
 const TRIES: u32 = 6;
-/// Pieces at most.
+/// Most pieces.
 const MOST_PIECES: usize = 1 << 20;
 
-/// What a piece does.
+/// The action of a piece.
 #[derive(Clone, Debug)]
 pub enum Act {
     /// Writes a few bytes.
     Put(Vec<u8>),
-    /// Reads some words.
+    /// Reads a few words.
     Get(Local),
-    /// Writes memory of the program, or a stage, whose number it then is.
+    /// Writes from memory of the program, or from the stage with this number.
     BlockPut(Local, Option<usize>),
     /// Reads into memory of the program.
     BlockGet(Local),
@@ -59,22 +58,22 @@ pub enum Act {
     Atomic(Amo),
 }
 
-/// An atomic operation of the network interface.
+/// An atomic operation of the NIC.
 #[derive(Clone, Copy, Debug)]
 pub struct Amo {
-    /// What it does.
+    /// The operation.
     pub op: AtomicOp,
-    /// With which word.
+    /// The width of its word.
     pub width: Width,
-    /// And which operands.
+    /// Its operands.
     pub operands: [u64; 2],
     /// Whether the old word is wanted.
     pub fetch: bool,
-    /// Which element of the operation it is.
+    /// Index of the element within the operation.
     pub element: usize,
 }
 
-/// A command of an operation.
+/// One command of an operation.
 #[derive(Debug)]
 pub struct Piece {
     whole: usize,
@@ -84,12 +83,12 @@ pub struct Piece {
     since: Duration,
 }
 
-/// Who waits for the pieces.
+/// The owner of an operation.
 #[derive(Debug)]
 pub enum Whose {
     /// The program.
     Program(Op),
-    /// Another end, whose request is carried out here.
+    /// A peer, whose request is carried out here.
     Served(Service),
 }
 
@@ -100,13 +99,13 @@ pub struct Whole {
     whose: Whose,
     len: usize,
     is_atomic: bool,
-    /// Where words go that atomic operations found, and bytes of each.
+    /// Destination of the words that atomic operations return, and bytes of each.
     into: Option<(Pieces, usize)>,
     left: usize,
     failure: Option<Failure>,
 }
 
-/// Operations under way.
+/// Operations in flight.
 #[derive(Debug)]
 pub struct Direct {
     pub(super) wholes: Slab<Whole>,
@@ -133,12 +132,12 @@ impl Act {
         matches!(self, Self::BlockPut(..) | Self::BlockGet(_))
     }
 
-    /// Whether it can be asked for again, whatever has become of it.
+    /// Whether the piece can be repeated, whatever became of the first try.
     const fn is_repeatable(&self, status: Status) -> bool {
         match self {
             Self::Get(_) | Self::BlockGet(_) => true,
             Self::Put(_) | Self::BlockPut(..) => matches!(status, Status::DamagedAnswer),
-            // Nothing changes.
+            // An OR with 0 changes nothing.
             Self::Atomic(amo) => matches!((amo.op, amo.operands[0]), (AtomicOp::Or, 0)),
         }
     }
@@ -192,7 +191,7 @@ impl Endpoint {
         self.issue_direct();
     }
 
-    /// Gives the network interface what waits, as far as it may have more.
+    /// Issues waiting pieces, up to the NIC's limits.
     fn issue_direct(&mut self) {
         while self.direct.singles < MOST_SINGLES
             && let Some(slot) = self.direct.waiting[0].pop_front()
@@ -208,7 +207,7 @@ impl Endpoint {
         }
     }
 
-    /// The command of a piece.
+    /// Posts the command of a piece.
     pub(super) fn ask_directly(&mut self, slot: usize) -> Result<(), Error> {
         let Some(Piece { at, act, .. }) = self.direct.pieces.get(slot) else {
             return Ok(());
@@ -250,7 +249,7 @@ impl Endpoint {
         self.nic.post(&Command { name, request })
     }
 
-    /// What has become of a piece.
+    /// Handles the completion of a piece.
     pub(super) fn ended_directly(
         &mut self,
         shared: &mut Shared,
@@ -292,7 +291,7 @@ impl Endpoint {
         match (status, piece.act) {
             (Status::Done, Act::Atomic(amo)) => {
                 if let Whose::Served(service) = &mut whole.whose {
-                    // It may take another try.
+                    // The swap may need another try.
                     let again = service.found(amo, word);
                     if let Some(amo) = again
                         && let Some(slot) = self.direct.pieces.insert(Piece {
@@ -350,7 +349,7 @@ impl Endpoint {
         }
     }
 
-    /// The network interface is gone, and all that it had.
+    /// The NIC is gone: all operations fail.
     pub(super) fn lose_direct(&mut self, shared: &mut Shared, failure: Failure) {
         self.direct.pieces = Slab::new(MOST_PIECES);
         self.direct.waiting = Default::default();
@@ -363,11 +362,11 @@ impl Endpoint {
         }
     }
 
-    /// Where a far address is, if that is a matter for network interfaces.
+    /// The remote address for the NIC, if NICs reach that memory.
     pub(super) fn reach_of(&self, peer: usize, far: &Far, len: usize) -> Option<Remote> {
         let reach = Reach::of_key(far.key).filter(|_| self.reaches_own)?;
         let offset = far.address.checked_sub(reach.base);
-        // What is before the beginning is refused there.
+        // The remote NIC rejects addresses before the beginning.
         let offset = offset.filter(|offset| offset.checked_add(len as u64).is_some());
         Some(remote(
             &self.peers,
@@ -439,7 +438,7 @@ impl Endpoint {
     }
 }
 
-/// The program's memory as block transfers have it, and where each begins.
+/// Splits memory of the program into block transfers, each with its offset.
 fn blocks(address: u64, bytes: usize) -> impl Iterator<Item = (usize, Local)> {
     (0..bytes).step_by(MOST_BLOCK).map(move |skip| {
         let bytes = MOST_BLOCK.min(bytes - skip);
@@ -447,7 +446,7 @@ fn blocks(address: u64, bytes: usize) -> impl Iterator<Item = (usize, Local)> {
     })
 }
 
-/// Memory of another end.
+/// An address in a peer's memory.
 pub(super) fn remote(peers: &Peers, peer: usize, handle: u16, offset: u64) -> Remote {
     Remote {
         processor: peers.all[peer].address.processor,
@@ -456,7 +455,7 @@ pub(super) fn remote(peers: &Peers, peer: usize, handle: u16, offset: u64) -> Re
     }
 }
 
-/// So many bytes further on.
+/// The address `bytes` further on.
 pub(super) const fn behind(at: Remote, bytes: usize) -> Remote {
     Remote {
         offset: at.offset + bytes as u64,
@@ -464,7 +463,7 @@ pub(super) const fn behind(at: Remote, bytes: usize) -> Remote {
     }
 }
 
-/// What the end of a piece means for its operation.
+/// The failure of an operation whose piece ended with `status`.
 const fn failure_of(status: Status) -> Failure {
     let (errno, why) = match status {
         Status::TimedOut | Status::DamagedAnswer => (libc::ETIMEDOUT, Why::Unknown),

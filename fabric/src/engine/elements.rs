@@ -3,7 +3,7 @@
 
 use crate::abi::memory::Bytes;
 
-/// Bytes of an element of a type of libfabric's, if there are atomic operations for it.
+/// Bytes of an element of a libfabric type; `None` if atomic operations do not support the type.
 pub const fn size_of_type(datatype: u8) -> Option<usize> {
     match datatype {
         4 | 5 | 8 => Some(4),
@@ -12,7 +12,7 @@ pub const fn size_of_type(datatype: u8) -> Option<usize> {
     }
 }
 
-/// Which calls have an operation.
+/// The libfabric call for an atomic operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// `fi_atomic`.
@@ -32,7 +32,7 @@ pub const CSWAP: u8 = 12;
 /// The number of `FI_MSWAP`.
 pub const MSWAP: u8 = 18;
 
-/// Whether there is such an operation.
+/// Whether the operation exists.
 pub const fn is_valid(datatype: u8, op: u8, form: Form) -> bool {
     let is_float = matches!(datatype, 8 | 9);
     let is_op = match form {
@@ -118,7 +118,7 @@ integer!(of_u64, u64);
 float!(of_f32, f32);
 float!(of_f64, f64);
 
-/// The element that `op` makes of `old`, `operand` and `compare`, each in the lower bytes of a word.
+/// Applies `op` to `old`, `operand` and `compare`, each in the lower bytes of a word.
 pub fn one(datatype: u8, op: u8, [old, operand, compare]: [u64; 3]) -> u64 {
     macro_rules! narrow {
         ($one:ident, $of:expr, $bits:expr) => {
@@ -154,8 +154,8 @@ pub fn one(datatype: u8, op: u8, [old, operand, compare]: [u64; 3]) -> u64 {
     }
 }
 
-/// Changes the elements of `target` with those of `operands` and `compare`; what they were. Elements
-/// without an operand (of reads) are not changed.
+/// Changes the elements of `target` with those of `operands` and `compare`; returns the old ones.
+/// Elements without an operand (of reads) stay unchanged.
 pub fn change(target: &Bytes, datatype: u8, op: u8, operands: &[u8], compare: &[u8]) -> Vec<u8> {
     macro_rules! all {
         ($type:ty, $one:ident) => {

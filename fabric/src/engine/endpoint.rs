@@ -1,4 +1,4 @@
-//! An end point.
+//! Endpoints.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsRawFd, RawFd};
@@ -22,7 +22,7 @@ use super::wire::{Address, HEAD, Head, PART, SLOT};
 use crate::abi::library;
 use crate::place::Place;
 
-/// Names of commands: what they are, and a slot.
+/// Command names: a kind, and a slot.
 const RECEIVE: u64 = 1 << 40;
 const SEND: u64 = 2 << 40;
 const FETCH: u64 = 3 << 40;
@@ -32,43 +32,43 @@ pub(super) const DIRECT: u64 = 6 << 40;
 pub(super) const DEREGISTER: u64 = 7 << 40;
 pub(super) const KINDS: u64 = !0 << 40;
 
-/// How long closing waits for messages on their way.
+/// How long closing waits for messages in flight.
 const DRAIN: Duration = Duration::from_secs(5);
-/// How long closing waits until it asks whether those live whom messages have not reached, and between
-/// questions: a network interface tries for seconds to bring one to a program that has no receives any
-/// more, and ranks that end at once owe each other acknowledgements.
+/// While closing, how long until peers that messages have not reached are probed, and between
+/// probes. A NIC tries for seconds to deliver to a program without receives, and ranks that end
+/// together owe each other acknowledgements.
 const ASK_AT_CLOSE: Duration = Duration::from_millis(50);
-/// Completions taken in one turn.
+/// Most completions handled in one turn.
 const TURN: usize = 256;
 /// Calls between two looks at the clock.
 const CLOCK_EVERY: u32 = 32;
 
-/// A command for which the ring had no room.
+/// A command deferred because the ring was full.
 #[derive(Clone, Copy, Debug)]
 pub enum Later {
-    /// A receive's slot.
+    /// A receive, by slot.
     Receive(usize),
-    /// A message's.
+    /// A message, by slot.
     Send(usize),
-    /// A part's.
+    /// A fetch, by slot.
     Fetch(usize),
-    /// A piece's of a one-sided operation.
+    /// A piece of a one-sided operation, by slot.
     Direct(usize),
 }
 
-/// An end point.
+/// An endpoint.
 #[derive(Debug)]
 pub struct Endpoint {
     pub(super) nic: Nic,
-    /// Where it is.
+    /// Its address.
     pub address: Address,
-    /// What it is bound to.
+    /// The objects that it is bound to.
     pub binds: Binds,
-    /// What of this provider's abilities was asked for.
+    /// The requested capabilities.
     pub caps: u64,
-    /// Flags of operations that have none of their own: of sends, of receives.
+    /// Default flags of operations: sends, receives.
     pub op_flags: [u64; 2],
-    /// The least room that a receive of several messages keeps.
+    /// Bytes of room below which a multi-receive buffer is full.
     pub least_room: usize,
     pub(super) handle: u16,
     pub(super) is_gone: bool,
@@ -77,7 +77,7 @@ pub struct Endpoint {
     pub(super) to_self: VecDeque<Parcel>,
     pub(super) sends: Slab<Sending>,
     pub(super) waiting: Vec<usize>,
-    /// Those who may have to be told what was taken in.
+    /// Peers that may be owed an acknowledgement.
     pub(super) owed: Vec<usize>,
     pub(super) queued: usize,
     pub(super) window: u64,
@@ -90,24 +90,24 @@ pub struct Endpoint {
     pub(super) unfetched: VecDeque<Fetch>,
     pub(super) requests: HashMap<u64, Request>,
     pub(super) next_id: u64,
-    /// Whether the network interface reaches the program's own memory.
+    /// Whether the NIC reaches the program's own memory.
     pub(super) reaches_own: bool,
     pub(super) direct: Direct,
-    /// Ends whose atomic request is being carried out, and what they ask for next.
+    /// Peers whose atomic request is being carried out, and their next ones.
     pub(super) serving: HashMap<usize, VecDeque<(Head, Vec<u8>)>>,
     pub(super) ranges: Ranges,
     pub(super) awaited: Awaited,
-    /// Whether others live.
+    /// Monitors the peers.
     pub lookout: Lookout,
     later: VecDeque<Later>,
-    /// Slots of receives for which the network interface had no place: others have them all.
+    /// Slots of receives that the NIC rejected because other programs hold them all.
     refused: Vec<usize>,
     turns: u32,
     pub(super) looked: Instant,
 }
 
 impl Endpoint {
-    /// Attaches to the network interface.
+    /// Attaches to the NIC.
     ///
     /// # Errors
     /// See [`AttachError`].
@@ -180,7 +180,7 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// Gives the network interface a command, now or when there is room.
+    /// Posts a command, or defers it until the ring has room.
     pub(super) fn command(&mut self, later: Later) {
         let given = match later {
             Later::Receive(slot) => {
@@ -221,7 +221,7 @@ impl Endpoint {
         }
     }
 
-    /// Moves what is under way; whether anything has moved.
+    /// Makes progress. Returns whether anything moved.
     pub fn progress(&mut self, shared: &mut Shared) -> bool {
         let (mut moved, mut is_all) = (false, false);
         for _ in 0..TURN {
@@ -254,7 +254,7 @@ impl Endpoint {
             self.nic.flush();
         }
         self.turns = self.turns.wrapping_add(1);
-        // Who is judged may not have an answer that lies here unread.
+        // Judge peers only when no answer of theirs is left unread.
         if is_all && self.turns.is_multiple_of(CLOCK_EVERY) && self.looked.elapsed() >= TICK {
             self.tick(shared);
         }
@@ -307,24 +307,25 @@ impl Endpoint {
         }
     }
 
-    /// Posts the receives anew that were refused: others may have left.
+    /// Posts rejected receives again: other programs may have left.
     pub(super) fn post_refused(&mut self) {
         for slot in std::mem::take(&mut self.refused) {
             self.command(Later::Receive(slot));
         }
     }
 
-    /// Prepares sleep: whether one may, until the descriptors of [`Self::wakers`] are readable.
+    /// Prepares to sleep. Returns whether to sleep until a descriptor of [`Self::wakers`] is
+    /// readable.
     pub fn arm(&mut self) -> bool {
         !self.is_gone && self.nic.arm()
     }
 
-    /// After sleep.
+    /// Ends what [`Self::arm`] began, after sleep.
     pub fn disarm(&mut self) {
         self.nic.disarm();
     }
 
-    /// What wakes it.
+    /// The descriptors that wake it.
     pub fn wakers(&self) -> [RawFd; 2] {
         [self.nic.fd().as_raw_fd(), self.nic.socket().as_raw_fd()]
     }
@@ -335,8 +336,8 @@ impl Endpoint {
         sends.all(|sending| peers[sending.peer].failed.is_some())
     }
 
-    /// Waits until messages on their way have arrived, some seconds at most. For a program that has
-    /// ended it does not wait: there is nobody whom they could reach.
+    /// Waits a few seconds at most until messages in flight have arrived; those to a program that
+    /// has ended are not waited for.
     pub fn drain(&mut self, shared: &mut Shared) {
         let mut asks_at = Instant::now() + ASK_AT_CLOSE;
         let (mut patience, mut asleep) = (Patience::new(DRAIN), Duration::ZERO);
@@ -361,7 +362,7 @@ impl Endpoint {
     }
 }
 
-/// Opens the staged parts for others; their handle.
+/// Opens the stages to peers and returns their handle.
 fn register(nic: &mut Nic) -> Result<u16, String> {
     let part = Local {
         offset: STAGES_AT,
@@ -387,7 +388,7 @@ fn register(nic: &mut Nic) -> Result<u16, String> {
     }
 }
 
-/// A number that the next program at this place does not have.
+/// A number that the next program at this address will not have.
 fn incarnation(handle: u16) -> u32 {
     let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let nanos = time.map_or(0, |time| time.as_nanos() as u64);

@@ -1,15 +1,15 @@
-//! Whether those still live for whom something waits.
+//! Liveness of the peers that pending operations depend on.
 //!
-//! A network interface answers a get as long as it lives and there is a way to it, whatever its
-//! program does, or refuses it when that program has ended. So whoever is waited for and has not been
-//! heard for two seconds is asked for a word of its memory, again and again. No answer for
-//! [`PATIENCE`] more, and it is lost: what waits for it fails.
+//! A NIC answers a get as long as it lives and can be reached, whatever its program does, and
+//! rejects it once that program has ended. So a peer that is awaited and has been silent for two
+//! seconds is probed repeatedly with a get of one word of its memory. After [`PATIENCE`] more
+//! without an answer it is lost, and all operations that await it fail.
 //!
-//! Time is counted in looks ([`TICK`]) at what has come, not by the clock: a machine that stood
-//! still, or a program that computed meanwhile, has not waited in vain.
+//! Time is counted in looks ([`TICK`]) at what has arrived, not by the clock: a machine that stood
+//! still, or a program that was computing, has not waited.
 //!
-//! A receive from anywhere waits for all of the address vector. While no message comes at all they
-//! are asked in turn, a few at each look.
+//! A receive from any source awaits the whole address vector. While no message arrives, its members
+//! are probed in turn, a few at each look.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -21,39 +21,38 @@ use super::matching::Posted;
 use super::shared::{Failure, Shared, Why};
 use super::slots::PROBES_AT;
 
-/// Looks are at least so far apart.
+/// Shortest time between looks.
 pub const TICK: Duration = Duration::from_millis(500);
-/// How long one may leave questions unanswered: a way that is cut for seven seconds loses nobody, and
-/// that is several times what the routers of a lab take to
-/// notice a cut (`give_up_ms`, two seconds) and `phitwire manage --watch` to lead around it (one).
+/// How long a peer may leave probes unanswered. A path that is cut for seven seconds loses no peer;
+/// that is several times what a lab's routers take to notice a cut (`give_up_ms`, two seconds) and
+/// `phitwire manage --watch` takes to route around it (one).
 pub const PATIENCE: Duration = Duration::from_secs(10);
-/// Silent looks before one is asked, and between questions.
+/// Silent looks before the first probe, and between probes.
 const ASK_EVERY: u32 = 4;
-/// Most questions to one that are under way.
+/// Most probes in flight to one peer.
 const MOST_ASKED: u32 = 8;
-/// Questions without an answer before one is given up.
+/// Unanswered probes before a peer is given up.
 const LEAST_ASKED: u32 = 2;
-/// Most that are asked anew at one look because a receive waits for anyone, and that are asked so.
+/// Most peers that one look adds because a receive is from any source, and most so probed in all.
 const PATROL: usize = 4;
 const MOST_PATROLLED: usize = 64;
 
-/// Looks at which one whose message was looked for is waited for: programs do that again and again.
+/// Looks for which a peer stays awaited after a peek for its message: programs peek repeatedly.
 const PEEK_LOOKS: u32 = 8;
 
-/// Signs of life of another end.
+/// Signs of life of a peer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pulse {
-    /// Since the last look.
+    /// Heard since the last look.
     is_heard: bool,
-    /// Looks at which it was waited for and had given no sign.
+    /// Looks at which it was awaited and had given no sign of life.
     silent: u32,
-    /// Questions since its last sign.
+    /// Probes since its last sign of life.
     in_vain: u32,
-    /// Questions whose end is still to come.
+    /// Probes without a completion yet.
     under_way: u32,
 }
 
-/// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Nothing,
@@ -62,19 +61,19 @@ enum Step {
 }
 
 impl Pulse {
-    /// It has given a sign of life.
+    /// The peer gave a sign of life.
     pub const fn heard(&mut self) {
         self.is_heard = true;
     }
 
-    /// It is waited for from now on; `at_once`: it will be asked at this look.
+    /// The peer is awaited from now on; with `at_once` it is probed at this look.
     const fn begin(&mut self, at_once: bool) {
         self.is_heard = false;
         self.silent = if at_once { ASK_EVERY - 1 } else { 0 };
         self.in_vain = 0;
     }
 
-    /// A look at one who is waited for.
+    /// Looks at an awaited peer.
     const fn look(&mut self, patience: u32) -> Step {
         if self.is_heard {
             self.begin(false);
@@ -96,26 +95,27 @@ impl Pulse {
     }
 }
 
-/// Who is looked at.
+/// Monitors the awaited peers.
 #[derive(Debug)]
 pub struct Lookout {
-    /// Looks without an answer before one is given up; none: nobody ever is.
+    /// Looks without an answer before a peer is given up; 0: never.
     patience: u32,
-    /// Looks so far. They measure time that stops while the program does not run.
+    /// Looks so far: a clock that stops while the program does not run.
     looks: u32,
-    /// At the last look.
+    /// The peers awaited at the last look.
     watched: BTreeSet<usize>,
-    /// Whose messages were looked for, and those of anyone: for so many looks they are waited for.
+    /// Looks for which a peeked peer, or any source, is still awaited.
     peeked: BTreeMap<usize, u32>,
     peeked_anyone: u32,
-    /// Asked because a receive waits for anyone.
+    /// Probed because a receive is from any source.
     patrolled: BTreeSet<usize>,
-    /// Whose turn is next, by number of the address vector.
+    /// The next peer to patrol, by its number in the address vector.
     next: u64,
-    /// Whether a message came since the last look, and looks at which a receive for anyone had none.
+    /// Whether a message arrived since the last look, and looks at which a receive from any had
+    /// none.
     has_received: bool,
     quiet: u32,
-    /// Somebody was lost, and no receive for anyone has failed for that.
+    /// A peer was lost, and no receive from any source has failed for it yet.
     is_untold: bool,
 }
 
@@ -141,7 +141,7 @@ const fn in_ticks(time: Duration) -> u32 {
 }
 
 impl Lookout {
-    /// How long one may leave questions unanswered; no time: for ever.
+    /// Sets how long a peer may leave probes unanswered; zero: for ever.
     pub const fn wait_for(&mut self, patience: Duration) {
         self.patience = in_ticks(patience);
     }
@@ -151,24 +151,24 @@ impl Lookout {
         self.looks += 1;
     }
 
-    /// Time by looks: it stops while the program does not run.
+    /// Time in looks: it stops while the program does not run.
     pub(super) const fn now(&self) -> Duration {
         Duration::from_millis(TICK.as_millis() as u64 * self.looks as u64)
     }
 
-    /// Whether what has been tried for so long is tried again.
+    /// Whether to retry an operation that has been tried since `since`.
     pub(super) fn is_patient(&self, since: Duration) -> bool {
         self.patience == 0 || since < TICK * self.patience
     }
 
-    /// A message has come.
+    /// A message arrived.
     pub(super) const fn received(&mut self) {
         self.has_received = true;
     }
 }
 
 impl Endpoint {
-    /// A look at those for whom something waits.
+    /// Looks at the awaited peers.
     pub(super) fn tick(&mut self, shared: &mut Shared) {
         self.looked = Instant::now();
         self.lookout.looks = self.lookout.looks.saturating_add(1);
@@ -194,7 +194,7 @@ impl Endpoint {
         self.nic.flush();
     }
 
-    /// Others for whom something waits, as far as they are not lost already.
+    /// The peers that anything waits for, except those already lost.
     fn awaited(&mut self, shared: &Shared) -> BTreeSet<usize> {
         let (from, for_anyone) = self.receives.wanted();
         let lookout = &mut self.lookout;
@@ -223,7 +223,7 @@ impl Endpoint {
         awaited
     }
 
-    /// Picks those who are asked because a receive waits for anyone.
+    /// Picks the peers to probe because a receive is from any source.
     fn patrol(&mut self, shared: &Shared, for_anyone: bool) {
         let lookout = &mut self.lookout;
         let has_received = std::mem::take(&mut lookout.has_received);
@@ -250,7 +250,7 @@ impl Endpoint {
         }
     }
 
-    /// Asks the network interface of another end for a word of its program's memory.
+    /// Probes a peer: gets one word of its program's memory.
     fn ask_for_life(&mut self, peer: usize) {
         let to = &mut self.peers.all[peer];
         let from = Remote {
@@ -262,14 +262,14 @@ impl Endpoint {
             offset: PROBES_AT,
             bytes: 4,
         };
-        // Without room for it there will be a further look.
+        // If the ring is full, the next look tries again.
         if self.nic.get(PROBE | peer as u64, from, into).is_ok() {
             to.pulse.asked();
         }
     }
 
-    /// Asks those at once whom messages have not reached, but for those who are being asked. One that
-    /// lives is waited for as before; one that has ended is lost when the answer comes.
+    /// Probes at once the peers that messages have not reached, unless a probe is in flight. A live
+    /// peer stays awaited; one that has ended is lost when the answer arrives.
     pub(super) fn ask_the_unreached(&mut self) {
         let sending = self.sends.iter().map(|sending| sending.peer);
         let unreached: BTreeSet<_> = sending.chain(self.waiting.iter().copied()).collect();
@@ -282,7 +282,7 @@ impl Endpoint {
         self.nic.flush();
     }
 
-    /// What has become of a question.
+    /// Handles the completion of a probe.
     pub(super) fn answered(&mut self, shared: &mut Shared, peer: usize, status: Status) {
         let Some(to) = self.peers.all.get_mut(peer) else {
             return;
@@ -297,7 +297,7 @@ impl Endpoint {
                 };
                 self.lose(shared, peer, failure);
             }
-            // No answer, or nobody knows whose.
+            // No answer, or one of unknown origin.
             _ => {}
         }
     }
@@ -310,11 +310,11 @@ impl Endpoint {
         self.lose(shared, peer, failure);
     }
 
-    /// Another end is lost: receives fail that wait for it, and, unless its program may have ended in
-    /// order, those that wait for anyone.
+    /// A peer is lost: receives from it fail, and those from any source too, unless its program may
+    /// have ended in order.
     pub(super) fn lose_receives(&mut self, shared: &mut Shared, peer: usize, lost: Failure) {
         if self.is_gone {
-            // All of them fail for that.
+            // All of them fail anyway.
             return;
         }
         let address = self.peers.all[peer].address;
@@ -325,8 +325,8 @@ impl Endpoint {
         }
     }
 
-    /// Why a receive will have no message. One for anyone is told of the lost only once: who posts it
-    /// again knows of them.
+    /// Why a receive will get no message. A lost peer fails a receive from any source only once: a
+    /// program that posts it again knows.
     pub(super) fn hopeless(&mut self, posted: &Posted) -> Option<Failure> {
         match posted.from {
             Some(address) => self.peers.failure(&address),
@@ -338,7 +338,7 @@ impl Endpoint {
         }
     }
 
-    /// A message was looked for that is not there: its sender is waited for. Why it will not come.
+    /// A peek found no message: await its sender. Returns why the message will not come, if so.
     pub(super) fn peeked_in_vain(&mut self, wanted: &Posted) -> Option<Failure> {
         match wanted.from {
             Some(address) => {
@@ -362,8 +362,8 @@ mod tests {
 
     const LOOKS: u32 = in_ticks(PATIENCE);
 
-    /// Looks at one until it is given up, or `most` times; at which looks it was asked. Its answers
-    /// come so many looks after a question.
+    /// Looks at a peer until it is given up, or `most` times. Returns the looks at which it was
+    /// probed, and the one that gave it up. Answers arrive `answer_after` looks after their probe.
     fn asked(most: u32, answer_after: Option<u32>) -> (Vec<u32>, Option<u32>) {
         let mut pulse = Pulse::default();
         pulse.begin(false);
@@ -400,10 +400,10 @@ mod tests {
         for after in 1..=LOOKS {
             let (asks, given_up) = asked(100_000, Some(after));
             assert_eq!(given_up, None, "answers after {after} looks");
-            // At most one question in two seconds.
+            // At most one probe in two seconds.
             assert!(asks.len() <= 25_000, "{} questions", asks.len());
         }
-        // It could be told otherwise.
+        // The test can fail: slower answers do lose it.
         assert!(asked(100_000, Some(LOOKS + ASK_EVERY)).1.is_some());
     }
 }

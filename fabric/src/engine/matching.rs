@@ -15,51 +15,51 @@ const FI_ETRUNC: i32 = 265;
 /// A posted receive.
 #[derive(Debug)]
 pub struct Posted {
-    /// How its end is told.
+    /// Its completion attributes.
     pub op: Op,
-    /// Where messages go.
+    /// Memory for messages.
     pub into: Pieces,
-    /// The tag, and which of its bits do not matter.
+    /// The tag.
     pub tag: u64,
-    /// See `tag`.
+    /// Bits of the tag that are ignored.
     pub ignore: u64,
-    /// Only from there.
+    /// The only accepted source, if any.
     pub from: Option<Address>,
-    /// It takes several messages.
+    /// The multi-receive state, if it takes several messages.
     pub multi: Option<usize>,
 }
 
-/// Memory for several messages.
+/// State of a multi-receive buffer.
 #[derive(Debug)]
 pub struct Multi {
     used: usize,
-    /// Messages whose bytes are still to come.
+    /// Messages whose bytes have not arrived yet.
     coming: usize,
     is_full: bool,
 }
 
-/// A message that was matched.
+/// A matched message.
 #[derive(Clone, Debug)]
 pub struct Landing {
     op: Op,
     into: Pieces,
-    /// Where in `into` it begins, and what room it has.
+    /// Offset and room in `into`.
     offset: usize,
     room: usize,
     multi: Option<usize>,
 }
 
-/// A message that waits.
+/// An unexpected message.
 #[derive(Debug)]
 struct Unexpected {
     peer: usize,
     head: Head,
     payload: Vec<u8>,
-    /// For the receive with this context alone.
+    /// Context of the only receive that may take it.
     claim: Option<usize>,
 }
 
-/// Receives and messages: without tags, and with.
+/// Receives and messages: untagged, and tagged.
 #[derive(Debug)]
 pub struct Receives {
     posted: [VecDeque<Posted>; 2],
@@ -78,7 +78,7 @@ impl Default for Receives {
 }
 
 impl Receives {
-    /// From whom receives want messages, and whether some want any.
+    /// The sources that receives name, and whether any receive is from any source.
     pub(super) fn wanted(&self) -> (BTreeSet<Address>, bool) {
         let posted = || self.posted.iter().flatten();
         let from = posted().filter_map(|posted| posted.from).collect();
@@ -91,7 +91,7 @@ impl Posted {
         self.from.is_none()
     }
 
-    /// Memory for several messages from anywhere, which serves on when one of them fails.
+    /// A multi-receive buffer for any source, which stays posted when one of its messages fails.
     const fn is_pool(&self) -> bool {
         self.from.is_none() && self.multi.is_some()
     }
@@ -141,13 +141,13 @@ impl Endpoint {
         }
     }
 
-    /// Whether a receive takes no further message.
+    /// Whether a receive takes no more messages.
     fn is_used_up(&self, posted: &Posted) -> bool {
         let multi = posted.multi.and_then(|slot| self.receives.multis.get(slot));
         multi.is_none_or(|multi| multi.is_full)
     }
 
-    /// Where a message goes that a receive takes.
+    /// Where a receive puts a message.
     fn land(&mut self, posted: &Posted, head: &Head) -> Landing {
         let (mut offset, mut room) = (0, posted.into.len());
         if let Some(multi) = posted
@@ -168,7 +168,7 @@ impl Endpoint {
         }
     }
 
-    /// A message has come: it is matched, or waits.
+    /// A message arrived: match it, or let it wait.
     pub(super) fn match_message(
         &mut self,
         shared: &mut Shared,
@@ -216,7 +216,7 @@ impl Endpoint {
         self.received(shared, peer, &head, &landing, None);
     }
 
-    /// A message is there, or will never be.
+    /// A message is complete, or will never be.
     pub(super) fn received(
         &mut self,
         shared: &mut Shared,
@@ -246,7 +246,7 @@ impl Endpoint {
             None => {
                 let source = self.number_of(shared, peer);
                 let mut op = landing.op;
-                // Memory that is given back is always told.
+                // Returning a buffer is always reported.
                 op.tells |= entry.flags & FI_MULTI_RECV != 0;
                 shared.done(&self.binds, &op, entry, source);
             }
@@ -254,7 +254,7 @@ impl Endpoint {
         }
     }
 
-    /// The number that the address vector has for another end.
+    /// A peer's number in the address vector.
     pub(super) fn number_of(&self, shared: &Shared, peer: usize) -> u64 {
         let vector = self.binds.vector.and_then(|slot| shared.vectors.get(slot));
         let address = &self.peers.all[peer].address;
@@ -263,8 +263,8 @@ impl Endpoint {
         })
     }
 
-    /// Looks for a message with a tag, and perhaps claims or discards it; `Op` is told of it, or that
-    /// there is none.
+    /// Looks for a message with a tag, and claims or discards it as `flags` ask; completes `Op`, or
+    /// fails it if there is none.
     pub fn peek(&mut self, shared: &mut Shared, wanted: &Posted, flags: u64) {
         let waiting = &self.receives.unexpected[1];
         let found = waiting.iter().position(|message| {
@@ -295,7 +295,7 @@ impl Endpoint {
         shared.done(&self.binds, &op, entry, source);
     }
 
-    /// Receives the message that was claimed with the same context, or discards it; false if none was.
+    /// Receives or discards the message that was claimed with the same context; false if none was.
     pub fn claim(&mut self, shared: &mut Shared, posted: Posted, flags: u64) -> bool {
         let waiting = &mut self.receives.unexpected[1];
         let context = Some(posted.op.context);
@@ -320,8 +320,8 @@ impl Endpoint {
         }
     }
 
-    /// Receives fail for which nothing will come any more; how many. Pools are told only that one of
-    /// their messages will not come, unless the end point is at its own end.
+    /// Fails receives that will get no more messages, and returns how many. A pool only reports
+    /// that one of its messages will not come, unless the endpoint itself is gone.
     pub(super) fn fail_receives(
         &mut self,
         shared: &mut Shared,
@@ -342,7 +342,7 @@ impl Endpoint {
         failed
     }
 
-    /// Takes back the receive with this context, which is told; false if there is none.
+    /// Cancels the receive with this context, which fails; false if there is none.
     pub fn cancel(&mut self, shared: &mut Shared, context: usize) -> bool {
         for list in &mut self.receives.posted {
             let at = list.iter().position(|posted| posted.op.context == context);
@@ -361,7 +361,7 @@ impl Endpoint {
 }
 
 impl Landing {
-    /// Lets `visit` see the memory of `len` bytes of the message from `at` on.
+    /// Calls `visit` with the memory of `len` bytes of the message from `at` on.
     pub(super) fn visit(
         &self,
         at: usize,

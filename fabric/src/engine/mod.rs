@@ -1,24 +1,24 @@
-//! What is done with the operations of a domain's end points.
+//! The operations of a domain's endpoints.
 //!
-//! An end point is a client of the network interface. Its segment has pools of posted receives, of
-//! messages on their way, of staged parts of long transfers, and of places where such parts are
-//! fetched to ([`slots`]).
+//! An endpoint is a client of the NIC. Its segment holds pools of slots ([`slots`]): posted
+//! receives, messages in flight, staged parts of long transfers, and buffers into which such parts
+//! are fetched.
 //!
-//! * Messages between end points ([`wire`]) have sequence numbers, are carried out in their order,
-//!   each once, and are sent again where it is not known whether they arrived ([`transmit`]). So all
-//!   requests, atomic ones too, are safe to send again as long as the other end lives.
-//! * Nobody has more messages on their way to an end point than its share of the posted receives;
-//!   acknowledgements go back with other messages, or alone.
-//! * Short transfers go in one message. A long one is announced, matched, and then fetched in parts by
+//! * Messages between endpoints ([`wire`]) carry sequence numbers, are processed in order and
+//!   exactly once, and are resent when their fate is unknown ([`transmit`]). So every request,
+//!   atomic ones included, is safe to resend as long as the peer lives.
+//! * No endpoint has more messages in flight to another than its share of the posted receives;
+//!   acknowledgements are piggybacked, or sent alone.
+//! * A short transfer is one message. A long one is announced, matched, and fetched in parts by
 //!   block gets of the receiver, from the sender's memory into its own ([`transfers`]).
 //! * Tags are matched here ([`matching`]).
-//! * Those who are waited for and say nothing are asked for a sign of life, and given up when there
-//!   is none ([`liveness`]).
-//! * Registered memory is opened to other network interfaces where it is ([`reach`]), so that
-//!   one-sided and atomic operations are theirs ([`direct`]).
-//! * Operations that they do not have, and memory that they do not reach, are requests that the
-//!   other end carries out when it makes progress ([`requests`]); atomic ones by its own network
-//!   interface, so that both kinds go together ([`serving`]).
+//! * Silent peers that an operation depends on are probed, and given up if they do not answer
+//!   ([`liveness`]).
+//! * Registered memory is opened to other NICs in place ([`reach`]), so that they carry out
+//!   one-sided and atomic operations ([`direct`]).
+//! * Operations that NICs lack, and memory that they do not reach, become requests that the peer
+//!   carries out when it makes progress ([`requests`]); atomic ones through its own NIC, so that
+//!   both kinds may be mixed ([`serving`]).
 
 pub mod direct;
 pub mod elements;
@@ -41,23 +41,23 @@ use endpoint::Endpoint;
 use shared::Shared;
 use slots::Slab;
 
-/// Most end points of a domain.
+/// Most endpoints of a domain.
 const MOST_ENDPOINTS: usize = 64;
 
-/// A domain: what its objects share, below one lock.
+/// A domain: the state that its objects share, behind one lock.
 #[derive(Debug, Default)]
 pub struct Domain {
     state: Mutex<State>,
 }
 
-/// What is below the lock.
+/// The state behind the lock.
 #[derive(Debug)]
 pub struct State {
-    /// What end points share.
+    /// State that the endpoints share.
     pub shared: Shared,
-    /// The end points.
+    /// The endpoints.
     pub endpoints: Slab<Endpoint>,
-    /// Calls in a row that have moved nothing.
+    /// Consecutive calls without progress.
     pub idle: u32,
 }
 
@@ -72,14 +72,14 @@ impl Default for State {
 }
 
 impl Domain {
-    /// Takes the lock; `None` after a panic below it.
+    /// Takes the lock; `None` if it is poisoned by a panic.
     pub fn lock(&self) -> Option<MutexGuard<'_, State>> {
         self.state.lock().ok()
     }
 }
 
 impl State {
-    /// Moves all that is under way; whether anything has moved.
+    /// Makes progress on everything in flight. Returns whether anything moved.
     pub fn progress(&mut self) -> bool {
         let mut moved = false;
         for endpoint in self.endpoints.iter_mut() {

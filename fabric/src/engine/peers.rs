@@ -1,4 +1,4 @@
-//! The other ends.
+//! The peers of an endpoint.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -6,77 +6,77 @@ use super::liveness::Pulse;
 use super::shared::{Failure, Op};
 use super::wire::{Address, Head};
 
-/// What becomes of a message when it has arrived, or never will.
+/// What to do once a message has arrived, or never will.
 #[derive(Clone, Copy, Debug)]
 pub enum End {
     /// Nothing.
     Nothing,
-    /// The operation, of so many bytes, has completed.
+    /// Complete the operation, which had this many bytes.
     Op(Op, usize),
-    /// A request goes on; if it never arrives, the request fails.
+    /// Continue the request; if the message never arrives, fail it.
     Request(u64),
     /// The same for an announced transfer.
     Offer(u64),
 }
 
-/// A message that waits to be sent.
+/// A message waiting to be sent.
 #[derive(Debug)]
 pub struct Parcel {
-    /// Its head, without numbers.
+    /// Its head, without sequence numbers.
     pub head: Head,
-    /// What is behind it.
+    /// Its payload.
     pub payload: Vec<u8>,
-    /// What then.
+    /// What to do at its end.
     pub end: End,
 }
 
-/// Another end point, or this one.
+/// Another endpoint, or this one.
 #[derive(Debug, Default)]
 pub struct Peer {
-    /// Where it is.
+    /// Its address.
     pub address: Address,
-    /// Whether it is this one.
+    /// Whether it is this endpoint.
     pub is_self: bool,
-    /// Messages that wait.
+    /// Messages waiting to be sent.
     pub out: VecDeque<Parcel>,
-    /// The next message's number.
+    /// Sequence number of the next message.
     pub next: u64,
-    /// How many messages it has taken in.
+    /// How many messages it has acknowledged.
     pub acked: u64,
-    /// Most messages on their way to it.
+    /// Most messages in flight to it.
     pub window: u64,
-    /// The number of the message that is expected from it.
+    /// The next sequence number expected from it.
     pub expected: u64,
-    /// It wants an acknowledgement, or has sent something twice, and may have missed one.
+    /// It wants an acknowledgement, or sent a duplicate and so may have missed one.
     pub wants_ack: bool,
-    /// Messages that came too early.
+    /// Messages that arrived early.
     pub held: BTreeMap<u64, (Head, Vec<u8>)>,
-    /// Atomic operations on opened memory of it that have not ended: those of network interfaces,
-    /// and those that are requests. One kind at a time keeps their order.
+    /// Unfinished atomic operations on its opened memory: by NIC, and by request. Only one kind at
+    /// a time, which keeps their order.
     pub changes: [usize; 2],
-    /// It waits in the list of those that could not send.
+    /// It is in the list of peers that could not be sent to.
     pub is_waiting: bool,
-    /// It cannot be reached any more.
+    /// Why it cannot be reached any more.
     pub failed: Option<Failure>,
-    /// Whether it gives signs of life.
+    /// Its signs of life.
     pub pulse: Pulse,
 }
 
-/// All of them.
+/// All peers.
 #[derive(Debug, Default)]
 pub struct Peers {
-    /// By number.
+    /// The peers by number.
     pub all: Vec<Peer>,
     numbers: HashMap<Address, usize>,
 }
 
 impl Peers {
-    /// Why another end cannot be reached any more.
+    /// Why a peer cannot be reached any more.
     pub fn failure(&self, address: &Address) -> Option<Failure> {
         self.all[*self.numbers.get(address)?].failed
     }
 
-    /// The number of an address.
+    /// The number of an address, assigned if new.
     pub fn number(&mut self, address: Address, own: Address) -> usize {
         let next = self.all.len();
         let number = *self.numbers.entry(address).or_insert(next);

@@ -1,5 +1,5 @@
-//! Memory of the program that network interfaces reach where it is: what others may have, and how
-//! they are told.
+//! Memory of the program that NICs reach in place: the access that peers have, and how they learn
+//! of it.
 
 use std::time::Duration;
 
@@ -13,25 +13,25 @@ use crate::abi::library;
 use crate::abi::memory::Bytes;
 use crate::abi::{FI_REMOTE_READ, FI_REMOTE_WRITE};
 
-/// Registered memory begins at a line, and has whole words.
+/// Registered memory begins at a line and has whole words.
 const LINE: u64 = 64;
 const WORD: u64 = 4;
-/// Ranges that are open for long messages, at most: they stay open for the next one.
+/// Most ranges open for long messages; they stay open for the next one.
 const MOST_RANGES: usize = 128;
-/// The name of a registration that somebody waits for, with a number of its own; those of ranges
-/// have theirs.
+/// Marks the name of a registration that is waited for, and whose number follows; ranges use
+/// theirs.
 pub(super) const AWAITED: u64 = 1 << 32;
 
-/// Where the memory of a key is, for a network interface.
+/// Where a NIC finds the memory of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {
-    /// What it is registered as.
+    /// The handle of its registration.
     pub handle: u16,
     /// The address of its first byte, a multiple of 64.
     pub base: u64,
 }
 
-/// Marks such a key. No other has it: they are small numbers.
+/// Marks keys that hold a reach; other keys are small numbers.
 const MARK: u64 = 1 << 63;
 const SERIAL_SHIFT: u32 = 54;
 const SERIALS: u64 = 1 << 9;
@@ -40,14 +40,14 @@ const HANDLES: u64 = 1 << 12;
 const BASES: u64 = 1 << HANDLE_SHIFT;
 
 impl Reach {
-    /// The key that says so; keys with the same handle differ by `serial`.
+    /// The key that holds this reach; keys with the same handle differ by `serial`.
     pub const fn key(self, serial: u64) -> u64 {
         MARK | ((serial % SERIALS) << SERIAL_SHIFT)
             | ((self.handle as u64 % HANDLES) << HANDLE_SHIFT)
             | (self.base / LINE % BASES)
     }
 
-    /// What a key says; `None`: that memory is not reached so.
+    /// The reach in a key; `None` if NICs do not reach its memory.
     pub const fn of_key(key: u64) -> Option<Self> {
         if key & MARK == 0 {
             return None;
@@ -59,15 +59,15 @@ impl Reach {
     }
 }
 
-/// The lines that bytes are in, as they can be registered; `None`: no addresses are so high.
+/// The lines that contain `bytes`, in the form that can be registered; `None` if they overflow.
 fn lines(bytes: &Bytes) -> Option<Local> {
     let base = bytes.address() / LINE * LINE;
     let end = bytes.address().checked_add(bytes.len() as u64)?;
     Some(Local::own(base, end.checked_next_multiple_of(WORD)? - base))
 }
 
-/// What network interfaces may do with memory that libfabric's flags open. An atomic operation that
-/// only reads is one of their gets.
+/// The access of NICs to memory opened with libfabric's flags. A read-only atomic operation is a
+/// get.
 const fn access_of(flags: u64) -> Access {
     Access {
         put: flags & FI_REMOTE_WRITE != 0,
@@ -76,7 +76,7 @@ const fn access_of(flags: u64) -> Access {
     }
 }
 
-/// A range that is open to be got by others.
+/// A range that peers may get from.
 #[derive(Clone, Copy, Debug)]
 struct Range {
     base: u64,
@@ -84,7 +84,7 @@ struct Range {
     state: Opened,
     /// Transfers that use it.
     users: u32,
-    /// When it was asked for last, counted.
+    /// When it was last requested, by a counter.
     used: u64,
 }
 
@@ -93,34 +93,34 @@ struct Range {
 pub enum Opened {
     /// Not yet.
     Soon,
-    /// It is, by this handle, from this address on.
+    /// Open, with this handle and base address.
     Open(Reach),
-    /// It cannot be.
+    /// It cannot be opened.
     Never,
 }
 
-/// The ranges of an end point.
+/// The ranges of an endpoint.
 #[derive(Debug, Default)]
 pub struct Ranges {
     all: Vec<Range>,
     clock: u64,
 }
 
-/// A registration that somebody waits for.
+/// A registration that is waited for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Awaited {
-    /// Its number. The end of one that was given up may come when the next one is waited for.
+    /// Its number: a registration that was given up may complete while the next is waited for.
     number: u32,
     ended: Option<(Status, u64)>,
 }
 
 impl Awaited {
-    /// Its name.
+    /// Its command name.
     const fn name(self) -> u64 {
         AWAITED | self.number as u64
     }
 
-    /// Nobody waits for what was asked for before; the name of what is asked for next.
+    /// Abandons the previous request and returns the name for the next.
     const fn next(&mut self) -> u64 {
         self.number = self.number.wrapping_add(1);
         self.ended = None;
@@ -129,7 +129,7 @@ impl Awaited {
 }
 
 impl Endpoint {
-    /// Finds out whether the network interface reaches this program's own memory.
+    /// Finds out whether the NIC reaches this program's own memory.
     pub(super) fn look_for_reach(&mut self, shared: &mut Shared) {
         static PROBE: [u64; 16] = [0; 16];
         let at = (&raw const PROBE).addr() as u64;
@@ -146,7 +146,7 @@ impl Endpoint {
         }
     }
 
-    /// Opens memory for others; `None`: it cannot be reached so.
+    /// Opens memory to peers; `None` if NICs cannot reach it.
     pub fn open_memory(
         &mut self,
         shared: &mut Shared,
@@ -176,7 +176,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes memory back that was opened; nobody reaches it when this returns.
+    /// Closes opened memory; no peer reaches it once this returns.
     pub fn close(&mut self, shared: &mut Shared, handle: u16) {
         let name = self.awaited.next();
         if self.nic.deregister(DEREGISTER | name, handle).is_ok() {
@@ -201,7 +201,7 @@ impl Endpoint {
         ended
     }
 
-    /// What has become of a registration.
+    /// Handles the completion of a registration.
     pub(super) fn registered(&mut self, completion: &Completion) {
         let Completion::End {
             name, status, word, ..
@@ -217,7 +217,7 @@ impl Endpoint {
                 && status == Status::Done
                 && let Ok(handle) = u16::try_from(word)
             {
-                // Whoever wanted it has gone on without.
+                // Its requester gave up.
                 let _ = self.nic.deregister(DEREGISTER, handle);
             }
         } else if name & KINDS == REGISTER
@@ -233,7 +233,7 @@ impl Endpoint {
         }
     }
 
-    /// A range in which these bytes are, so that others can get them: open already, or soon.
+    /// A range that contains `bytes`, from which peers can get them: open already, or soon.
     pub(super) fn open_range(&mut self, bytes: &Bytes) -> Option<usize> {
         let part = lines(bytes)?;
         let base = part.own_address().filter(|_| self.reaches_own)?;
@@ -289,7 +289,7 @@ impl Endpoint {
         self.ranges.all[range].state
     }
 
-    /// A transfer does not need a range any more.
+    /// A transfer no longer needs its range.
     pub(super) fn leave_range(&mut self, range: usize) {
         let range = &mut self.ranges.all[range];
         range.users = range.users.saturating_sub(1);

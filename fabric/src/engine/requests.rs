@@ -1,4 +1,4 @@
-//! What an end point asks of another, and does for it: sends, one-sided and atomic operations.
+//! Requests to peers, and serving theirs: sends, one-sided and atomic operations.
 
 use super::elements::{self, Form};
 use super::endpoint::Endpoint;
@@ -12,26 +12,26 @@ use crate::abi::{
     FI_ATOMIC, FI_READ, FI_REMOTE_CQ_DATA, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_RMA, FI_WRITE,
 };
 
-/// A request that was not answered yet.
+/// An unanswered request.
 #[derive(Debug)]
 pub struct Request {
     pub(super) peer: usize,
     op: Op,
     len: usize,
-    /// Whether it changes elements that network interfaces change too.
+    /// Whether it changes elements that NICs also change.
     is_change: bool,
-    /// Where the answer goes.
+    /// Destination of the answer.
     pub(super) into: Option<Pieces>,
 }
 
-/// Memory of another program.
+/// An address in another program's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Far {
-    /// Whose, by number of the address vector.
+    /// The peer, by its number in the address vector.
     pub number: u64,
-    /// Where.
+    /// The address there.
     pub address: u64,
-    /// What it was registered with.
+    /// The key of the registered memory.
     pub key: u64,
 }
 
@@ -40,11 +40,11 @@ pub struct Far {
 pub struct Change {
     /// Type of the elements.
     pub datatype: u8,
-    /// What is done with them.
+    /// libfabric's number of the operation.
     pub op: u8,
-    /// By which call.
+    /// The call that asks for it.
     pub form: Form,
-    /// Elements.
+    /// Count of elements.
     pub count: usize,
 }
 
@@ -52,7 +52,7 @@ impl Endpoint {
     /// Sends a message.
     ///
     /// # Errors
-    /// `EAGAIN`, `EINVAL` for a number of the vector that is none, `ENETDOWN`.
+    /// `EAGAIN`, `EINVAL` for a number that the vector does not have, `ENETDOWN`.
     pub fn send(
         &mut self,
         shared: &mut Shared,
@@ -180,7 +180,7 @@ impl Endpoint {
         let is_change = at.is_some();
         if let Some(at) = at {
             let is_direct = serving::is_amo(change.datatype, change.op);
-            // Each kind waits until the other has ended.
+            // Operations by NIC and by request exclude each other.
             if self.peers.all[peer].changes[usize::from(is_direct)] > 0 {
                 return Err(libc::EAGAIN);
             }
@@ -270,7 +270,7 @@ impl Endpoint {
         }
     }
 
-    /// Does what a message asks for.
+    /// Carries out what a message asks for.
     pub(super) fn take_in(
         &mut self,
         shared: &mut Shared,
@@ -329,7 +329,7 @@ impl Endpoint {
         }
     }
 
-    /// Something was written into this program's memory.
+    /// A peer wrote into this program's memory.
     pub(super) fn written(&self, shared: &mut Shared, peer: usize, head: &Head) {
         if head.has_data {
             let op = Op {
@@ -378,7 +378,7 @@ impl Endpoint {
     }
 
     pub(super) fn change(&mut self, shared: &mut Shared, peer: usize, head: &Head, payload: &[u8]) {
-        // Those of one end are carried out in their order.
+        // Atomic requests of one peer are carried out in order.
         if let Some(queue) = self.serving.get_mut(&peer) {
             return queue.push_back((*head, payload.to_vec()));
         }
@@ -422,10 +422,10 @@ impl Endpoint {
     }
 }
 
-/// Most bytes of elements of an atomic operation: with two operands for each it is one message.
+/// Most bytes of the elements of an atomic operation: with two operands each they fit one message.
 pub const MOST_ELEMENT_BYTES: usize = 4000;
 
-/// What the end of an operation on another's memory is told with.
+/// The completion flags of an operation on remote memory.
 pub const fn flags_of(kind: u64, reads: bool) -> u64 {
     let direction = if reads { FI_READ } else { FI_WRITE };
     match kind {

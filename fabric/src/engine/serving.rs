@@ -1,10 +1,9 @@
-//! Atomic operations: what the network interface has for libfabric's, and how those are carried out
-//! that it has not.
+//! Atomic operations: the NIC's equivalents of libfabric's, and how to carry out those that it
+//! lacks.
 //!
-//! Words of opened memory have one place where they are changed: the network interface at which they
-//! were registered. What it cannot do is a request to the program there, which finds the new value
-//! itself and has its own network interface put it in the old one's place, again if somebody came
-//! between. So both kinds may be mixed.
+//! Words of opened memory are changed only by the NIC at which they were registered. What it cannot
+//! do becomes a request to the program there, which computes the new value and has its own NIC swap
+//! it for the old one, and retries if the word changed in between. So both kinds may be mixed.
 
 use std::collections::VecDeque;
 
@@ -20,7 +19,7 @@ use super::shared::{Op, Shared};
 use super::wire::{Head, Kind, Purpose};
 use crate::abi::memory::{Bytes, Pieces};
 
-/// A request of another end that is being carried out.
+/// A peer's request that is being carried out.
 #[derive(Debug)]
 pub struct Service {
     peer: usize,
@@ -28,7 +27,7 @@ pub struct Service {
     size: usize,
     operands: Vec<u8>,
     compare: Vec<u8>,
-    /// The elements as they were.
+    /// The old elements.
     old: Vec<u8>,
 }
 
@@ -61,7 +60,7 @@ impl Service {
         }
     }
 
-    /// What was in the place of an element; what is to be tried next, if that was not expected.
+    /// Handles the word that was found; returns the next try if it was not the expected one.
     pub(super) fn found(&mut self, amo: Amo, word: u64) -> Option<Amo> {
         if word != amo.operands[0] {
             return Some(self.swap(amo.element, word));
@@ -72,7 +71,7 @@ impl Service {
     }
 }
 
-/// The network interface's operation for one of libfabric's, with its operands.
+/// The NIC's equivalent of a libfabric operation, with its operands.
 pub(super) fn amo_of(
     datatype: u8,
     op: u8,
@@ -94,7 +93,7 @@ pub(super) fn amo_of(
         (elements::READ, _) => return Some((AtomicOp::Or, [0, 0])),
         (elements::WRITE, _) => AtomicOp::Swap,
         (elements::CSWAP, false) => return Some((AtomicOp::CompareSwap, [compare, operand])),
-        // Bits of the mask are replaced.
+        // Replaces the bits of the mask.
         (elements::MSWAP, false) => {
             return Some((AtomicOp::AndXor, [!compare, operand & compare]));
         }
@@ -103,13 +102,13 @@ pub(super) fn amo_of(
     Some((op, [operand, 0]))
 }
 
-/// Whether the network interface has an operation.
+/// Whether the NIC has an equivalent.
 pub(super) fn is_amo(datatype: u8, op: u8) -> bool {
     amo_of(datatype, op, 0, 0).is_some()
 }
 
 impl Endpoint {
-    /// Has the other network interface change elements.
+    /// Has the remote NIC change elements.
     pub(super) fn change_directly(
         &mut self,
         shared: &mut Shared,
@@ -146,7 +145,7 @@ impl Endpoint {
         self.begin_direct(shared, (peer, Whose::Program(op)), bytes, into, acts);
     }
 
-    /// Carries out a request on memory that network interfaces reach too.
+    /// Carries out a request on memory that NICs reach too.
     pub(super) fn serve(
         &mut self,
         shared: &mut Shared,
@@ -170,7 +169,7 @@ impl Endpoint {
             handle: reach.handle,
             offset: memory.address() - reach.base,
         };
-        // Most likely nobody changes it in between.
+        // It most likely does not change in between.
         let now = memory.with(<[u8]>::to_vec);
         let acts = (0..count).map(|element| {
             let amo = service.swap(element, word_at(&now, element, size));
@@ -182,7 +181,7 @@ impl Endpoint {
         self.begin_direct(shared, (own, Whose::Served(service)), 0, None, acts);
     }
 
-    /// All of a request was carried out, or not.
+    /// A request was carried out, or failed.
     pub(super) fn served(&mut self, shared: &mut Shared, service: Service, failed: bool) {
         let Service {
             peer, head, old, ..

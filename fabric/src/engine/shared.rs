@@ -1,5 +1,5 @@
-//! What the end points of a domain share: completion queues, counters, address vectors, registered
-//! memory.
+//! State shared by the endpoints of a domain: completion queues, counters, address vectors,
+//! registered memory.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -12,39 +12,39 @@ use crate::abi::{FI_ADDR_NOTAVAIL, FI_READ, FI_RECV, FI_REMOTE_WRITE, FI_SEND, F
 /// Most objects of a kind in a domain.
 pub const MOST_OBJECTS: usize = 65_536;
 
-/// A failure: libfabric's number, and our own.
+/// A failure: libfabric's error number, and our own reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Libfabric's.
+    /// libfabric's error number.
     pub errno: i32,
-    /// What happened.
+    /// The reason.
     pub why: Why,
 }
 
-/// What happened.
+/// The reason for a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Why {
-    /// As libfabric's number says.
+    /// What libfabric's error number says.
     Plain = 0,
-    /// The other end cannot be reached; the operation was not carried out.
+    /// The peer cannot be reached; the operation was not carried out.
     Unreachable,
-    /// The other end cannot be reached any more: the operation may have been carried out, or not.
+    /// The peer cannot be reached any more; the operation may have been carried out.
     Unknown,
-    /// The other end has no such memory, or has not opened it for that.
+    /// The peer has no such memory, or has not opened it for that access.
     Refused,
-    /// There are no such elements or operations.
+    /// No such type of elements or operation.
     Unsupported,
-    /// The other program has ended.
+    /// The peer's program has ended.
     Departed,
-    /// Somebody from whom it may have come cannot be reached any more.
+    /// A peer that may have been the sender cannot be reached any more.
     SomeoneLost,
-    /// Memory of this program's own is not there any more.
+    /// Memory of this program no longer exists.
     OwnMemory,
 }
 
 impl Why {
-    /// In words.
+    /// The text of a reason.
     pub const fn text(number: i32) -> &'static std::ffi::CStr {
         match number {
             1 => c"the other end cannot be reached; the operation was not carried out",
@@ -64,13 +64,13 @@ impl Why {
 /// A completion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// The operation's context, a pointer of the program's.
+    /// The operation's context, a pointer of the program.
     pub context: usize,
-    /// What has completed.
+    /// libfabric's flags of the operation.
     pub flags: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: usize,
-    /// Where, for receives of several messages.
+    /// Address of the message within a multi-receive buffer.
     pub buf: u64,
     /// The sender's data.
     pub data: u64,
@@ -81,9 +81,9 @@ pub struct Entry {
 /// A completion queue.
 #[derive(Debug, Default)]
 pub struct Queue {
-    /// What has completed, and from whom.
+    /// Completions, and their sources.
     pub entries: VecDeque<(Entry, u64)>,
-    /// What has failed: also bytes of a message for which there was no room.
+    /// Failures, each with the bytes of the message that did not fit.
     pub errors: VecDeque<(Entry, Failure, usize)>,
 }
 
@@ -104,7 +104,7 @@ pub struct Vector {
 }
 
 impl Vector {
-    /// Takes an address in; its number.
+    /// Adds an address and returns its number.
     pub fn insert(&mut self, address: Address) -> u64 {
         let number = self.all.len() as u64;
         self.all.push(Some(address));
@@ -112,7 +112,7 @@ impl Vector {
         number
     }
 
-    /// Takes a number out of use.
+    /// Removes a number.
     pub fn remove(&mut self, number: u64) {
         let slot = self.all.get_mut(number as usize);
         if let Some(address) = slot.and_then(Option::take)
@@ -122,12 +122,12 @@ impl Vector {
         }
     }
 
-    /// The address of that number.
+    /// The address with this number.
     pub fn get(&self, number: u64) -> Option<Address> {
         *self.all.get(usize::try_from(number).ok()?)?
     }
 
-    /// The number of an address.
+    /// The number of an address; `FI_ADDR_NOTAVAIL` if it has none.
     pub fn number(&self, address: &Address) -> u64 {
         self.numbers
             .get(address)
@@ -135,17 +135,17 @@ impl Vector {
             .unwrap_or(FI_ADDR_NOTAVAIL)
     }
 
-    /// How many numbers were given.
+    /// How many numbers were assigned.
     pub fn numbers(&self) -> u64 {
         self.all.len() as u64
     }
 
-    /// How many there are.
+    /// Count of addresses.
     pub fn len(&self) -> usize {
         self.numbers.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no addresses.
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
@@ -154,37 +154,37 @@ impl Vector {
 /// Registered memory.
 #[derive(Clone, Debug)]
 pub struct Region {
-    /// Where it is.
+    /// The memory.
     pub bytes: Bytes,
-    /// What others may do.
+    /// Access that peers have.
     pub access: u64,
-    /// What its first byte is called.
+    /// The remote address of its first byte.
     pub base: u64,
-    /// How network interfaces reach it, and the end point that has opened it for them.
+    /// How NICs reach it, and the endpoint that opened it to them.
     pub reach: Option<(Reach, usize)>,
 }
 
-/// What an end point is bound to.
+/// The objects that an endpoint is bound to.
 #[derive(Clone, Debug, Default)]
 pub struct Binds {
     /// Its address vector.
     pub vector: Option<usize>,
-    /// Queue of sends and one-sided operations, and whether only what asks for it is told there.
+    /// Queue of sends and one-sided operations, and whether they complete there only on request.
     pub transmit: Option<(usize, bool)>,
-    /// Queue of receives.
+    /// Queue of receives, with the same choice.
     pub receive: Option<(usize, bool)>,
     /// Counters by flag.
     pub counters: BTreeMap<u64, usize>,
 }
 
-/// An operation, as its end is told.
+/// The completion attributes of an operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Op {
-    /// The program's.
+    /// The program's context.
     pub context: usize,
     /// `FI_SEND`, `FI_RECV`, `FI_READ` or `FI_WRITE`, with `FI_MSG` and so on.
     pub flags: u64,
-    /// Whether the queue is told of success.
+    /// Whether success is reported to the queue.
     pub tells: bool,
     /// The tag, for failures.
     pub tag: u64,
@@ -195,8 +195,8 @@ impl Op {
         self.flags & (FI_RECV | FI_REMOTE_WRITE) != 0
     }
 
-    /// Whether it is a message that the program has forgotten already: nobody waits for its end. (Who
-    /// writes into the memory of others waits for the end of all that he has written.)
+    /// Whether this is an injected message, for whose end nobody waits. (A program waits for the
+    /// end of all its writes to remote memory.)
     pub(super) const fn is_injected(&self) -> bool {
         self.context == 0 && !self.tells && self.flags & FI_SEND != 0
     }
@@ -206,7 +206,7 @@ impl Op {
     }
 }
 
-/// All that.
+/// State shared by the endpoints of a domain.
 #[derive(Debug)]
 pub struct Shared {
     /// Completion queues.
@@ -217,7 +217,7 @@ pub struct Shared {
     pub vectors: Slab<Vector>,
     /// Registered memory by key.
     pub regions: HashMap<u64, Region>,
-    /// The next key that is given.
+    /// The next key to assign.
     pub next_key: u64,
 }
 
@@ -247,7 +247,7 @@ impl Shared {
         self.counters.get_mut(counter)
     }
 
-    /// An operation has completed.
+    /// Completes an operation.
     pub fn done(&mut self, binds: &Binds, op: &Op, entry: Entry, source: u64) {
         if let Some(counter) = self.counter(binds, op) {
             counter.value += 1;
@@ -266,8 +266,8 @@ impl Shared {
         }
     }
 
-    /// An operation has failed. That is always told, but for what was injected: programs would take the
-    /// entry for one of an operation of theirs.
+    /// Fails an operation. Failures are always reported, except of injected messages: programs
+    /// would take the entry for one of their own operations.
     pub fn failed(&mut self, binds: &Binds, op: &Op, entry: Entry, failure: Failure, over: usize) {
         if let Some(counter) = self.counter(binds, op) {
             counter.errors += 1;
@@ -286,7 +286,7 @@ impl Shared {
         }
     }
 
-    /// Where `len` bytes at `address` of registered memory are, if it is open for `access`.
+    /// `len` bytes at `address` of registered memory, if it is open for `access`.
     pub fn region(&self, key: u64, address: u64, len: u64, access: u64) -> Option<Bytes> {
         let region = self.regions.get(&key)?;
         let offset = usize::try_from(address.checked_sub(region.base)?).ok()?;

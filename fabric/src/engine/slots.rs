@@ -1,47 +1,47 @@
-//! Where things are in the segment that the network interface reaches, and which of it is free.
+//! Layout of the segment that the NIC reaches, and which of its slots are free.
 
 use super::wire::{PART, SLOT};
 
 /// Posted receives.
 pub const RECEIVES: usize = 256;
-/// Messages on their way: with the fetches and block transfers of one-sided operations fewer than the
-/// 128 transfers of a program, behind which questions to other ends would wait.
+/// Messages in flight. Together with the fetches and block transfers of one-sided operations they
+/// stay below a program's 128 transfers, behind which probes would wait.
 pub const SENDS: usize = 64;
-/// Parts that wait to be fetched by others.
+/// Parts waiting to be fetched by peers.
 pub const STAGES: usize = 96;
-/// Parts that are being fetched.
+/// Parts being fetched.
 pub const FETCHES: usize = 32;
 
 const SENDS_AT: u64 = (RECEIVES * SLOT) as u64;
-/// Where the stages begin, which others reach.
+/// Offset of the stages, which peers reach.
 pub const STAGES_AT: u64 = SENDS_AT + (SENDS * SLOT) as u64;
 const FETCHES_AT: u64 = STAGES_AT + (STAGES * PART) as u64;
-/// Where the words of signs of life go, which nobody reads.
+/// Offset of the words that probes fetch; never read.
 pub const PROBES_AT: u64 = FETCHES_AT + (FETCHES * PART) as u64;
 /// Bytes of the segment.
 pub const SEGMENT: u64 = PROBES_AT + 64;
 
-/// Where a slot's bytes begin.
+/// Offset of a receive slot.
 pub const fn receive_at(slot: usize) -> u64 {
     (slot * SLOT) as u64
 }
 
-/// Where a slot's bytes begin.
+/// Offset of a send slot.
 pub const fn send_at(slot: usize) -> u64 {
     SENDS_AT + (slot * SLOT) as u64
 }
 
-/// Where a stage's bytes begin, counted from [`STAGES_AT`].
+/// Offset of a stage, from [`STAGES_AT`].
 pub const fn stage_at(slot: usize) -> u64 {
     (slot * PART) as u64
 }
 
-/// Where a slot's bytes begin.
+/// Offset of a fetch slot.
 pub const fn fetch_at(slot: usize) -> u64 {
     FETCHES_AT + (slot * PART) as u64
 }
 
-/// Values by number, whose numbers serve again.
+/// Values by number; free numbers are reused.
 #[derive(Debug)]
 pub struct Slab<T> {
     slots: Vec<Option<T>>,
@@ -50,7 +50,7 @@ pub struct Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// At most so many.
+    /// An empty slab for up to `most` values.
     pub const fn new(most: usize) -> Self {
         Self {
             slots: Vec::new(),
@@ -59,17 +59,17 @@ impl<T> Slab<T> {
         }
     }
 
-    /// Free places.
+    /// Count of free numbers.
     pub fn room(&self) -> usize {
         self.most - (self.slots.len() - self.free.len())
     }
 
-    /// Whether there are none.
+    /// Whether it holds no values.
     pub fn is_empty(&self) -> bool {
         self.slots.len() == self.free.len()
     }
 
-    /// Keeps a value; the number, unless all are in use.
+    /// Inserts a value and returns its number; `None` if full.
     pub fn insert(&mut self, value: T) -> Option<usize> {
         if let Some(slot) = self.free.pop() {
             self.slots[slot] = Some(value);
@@ -81,17 +81,17 @@ impl<T> Slab<T> {
         })
     }
 
-    /// The value of that number.
+    /// The value with this number.
     pub fn get(&self, slot: usize) -> Option<&T> {
         self.slots.get(slot)?.as_ref()
     }
 
-    /// The value of that number.
+    /// The value with this number.
     pub fn get_mut(&mut self, slot: usize) -> Option<&mut T> {
         self.slots.get_mut(slot)?.as_mut()
     }
 
-    /// The first of them, and its number.
+    /// The first value, and its number.
     pub fn first_mut(&mut self) -> Option<(usize, &mut T)> {
         let slots = self.slots.iter_mut().enumerate();
         slots
@@ -99,19 +99,19 @@ impl<T> Slab<T> {
             .next()
     }
 
-    /// Takes it out.
+    /// Removes a value.
     pub fn remove(&mut self, slot: usize) -> Option<T> {
         let value = self.slots.get_mut(slot)?.take()?;
         self.free.push(slot);
         Some(value)
     }
 
-    /// All values, taken out.
+    /// All values.
     pub fn into_all(self) -> impl Iterator<Item = T> {
         self.slots.into_iter().flatten()
     }
 
-    /// How many there are.
+    /// Count of values.
     pub const fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }

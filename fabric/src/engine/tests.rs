@@ -1,4 +1,4 @@
-//! End points over network interfaces without a network.
+//! Endpoints over NICs without a network.
 
 #[path = "../../../client/tests/fake/mod.rs"]
 mod fake;
@@ -25,7 +25,7 @@ use fake::Fake;
 
 mod liveness;
 
-/// An end point with a queue and a vector of all.
+/// An endpoint with a queue and a vector of all endpoints.
 struct One {
     shared: Shared,
     endpoint: Endpoint,
@@ -80,7 +80,7 @@ fn pattern(bytes: usize, seed: usize) -> Vec<u8> {
     (0..bytes).map(|n| (n * 7 + n / 256 + seed) as u8).collect()
 }
 
-/// Moves all until one has a completion.
+/// Makes all progress until one has a completion.
 fn wait(all: &mut [One], who: usize) -> Entry {
     let end = Instant::now() + Duration::from_secs(10);
     while Instant::now() < end {
@@ -153,7 +153,7 @@ fn messages_of_all_lengths_arrive() {
         11 * PART + 5,
     ];
     for (n, bytes) in lengths.into_iter().enumerate() {
-        // Every other one comes before its receive.
+        // Every other message arrives before its receive.
         let early = n % 2 == 0;
         let mut into = early.then(|| all[1].receive(n as u64, 1, bytes));
         all[0].send(1, n as u64, 2, pattern(bytes, n));
@@ -201,7 +201,7 @@ fn what_is_sent_twice_arrives_once() {
     let mut all = all(&fake);
     for n in 0..200_usize {
         all[0].send(1, 9, n, pattern(20, n));
-        // The network interface did not say that it arrived, though it did.
+        // The NIC reported no arrival although it arrived.
         let One { shared, endpoint } = &mut all[0];
         let slots: Vec<_> = (0..256)
             .filter(|&slot| endpoint.sends.get(slot).is_some())
@@ -218,8 +218,8 @@ fn what_is_sent_twice_arrives_once() {
     }
 }
 
-/// A program that has sent all it had may end, while an acknowledgement to it has come half: its
-/// network interface then knows no handle for the rest. What it has sent is received all the same.
+/// A program may end after its last send, when only half of an acknowledgement to it has arrived:
+/// its NIC then knows no handle for the rest. Its messages are received all the same.
 #[test]
 fn what_was_sent_before_its_program_ended_is_received() {
     let fake = Fake::start(2);
@@ -238,7 +238,7 @@ fn what_was_sent_before_its_program_ended_is_received() {
     assert_eq!(into.now(), pattern(20, 1));
 }
 
-/// Who asked for no acknowledgement yet may not wait for one, when more ends share the receives.
+/// A sender that requested no acknowledgement must not wait for one when its window shrinks.
 #[test]
 fn a_window_that_shrinks_does_not_close() {
     let fake = Fake::start(2);
@@ -285,7 +285,7 @@ fn peeks_claims_and_cancels() {
         }
     }
     assert_eq!(wait(&mut all, 1).len, PART + 1);
-    // One is claimed, so that another with its tag is received by others.
+    // Claim one; other receives get the next message with its tag.
     let One { shared, endpoint } = &mut all[1];
     endpoint.peek(shared, &wanted, FI_CLAIM);
     endpoint.peek(shared, &last, FI_DISCARD);
@@ -390,7 +390,7 @@ fn memory_is_written_read_and_changed() {
         (old.now(), memory.to_vec(0, 8)),
         (40_u64.to_ne_bytes().to_vec(), 42_u64.to_ne_bytes().to_vec())
     );
-    // Outside, and with a key that is none.
+    // Outside the memory, and with an unknown key.
     for (far, len) in [
         (far(3 * PART as u64 - 4), 8),
         (Far { key: 12, ..far(0) }, 8),
@@ -446,7 +446,7 @@ fn who_is_lost_fails_what_waits_for_him() {
             op(2, FI_SEND),
         )
         .expect("there is room");
-    // It was tried often, and for longer than there is patience, and nobody knows whether it arrived.
+    // Many tries, for longer than patience, and nobody knows whether it arrived.
     endpoint.lookout.wait_for(TICK);
     endpoint.lookout.has_looked();
     for _ in 0..6 {
@@ -485,7 +485,7 @@ fn the_end_of_a_registration_that_was_given_up_is_not_that_of_the_next_one() {
         bytes: 64,
     };
     let access = Access::ALL;
-    // Nobody waits for it any more when it ends.
+    // When it completes, it is no longer awaited.
     let given_up = endpoint.nic.register(REGISTER | AWAITED, part, access);
     assert_eq!(given_up, Ok(()));
     let handle = endpoint.register_and_wait(shared, part, access);
@@ -495,7 +495,7 @@ fn the_end_of_a_registration_that_was_given_up_is_not_that_of_the_next_one() {
     while endpoint.progress(shared) {
         fake.settle();
     }
-    // It was taken back.
+    // It was deregistered.
     assert_eq!(endpoint.nic.deregister(DEREGISTER, 1), Ok(()));
     endpoint.nic.flush();
     fake.settle();

@@ -1,6 +1,6 @@
-//! Long transfers: announced by who sends, fetched by who receives. They go from the one's memory
-//! into the other's where network interfaces reach both. Else they are staged in parts, and fetched
-//! into slots of the segment.
+//! Long transfers: announced by the sender, fetched by the receiver. Where NICs reach both
+//! memories, data go from one straight into the other. Otherwise they are staged in parts, and
+//! fetched into slots of the segment.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use super::wire::{Head, Kind, PART};
 use crate::abi::FI_REMOTE_WRITE;
 use crate::abi::memory::{Bytes, Pieces};
 
-/// The number of the part of a transfer that is got from where it is: all of it.
+/// Part number of a transfer that is fetched in place, as a whole.
 const IN_PLACE: u32 = u32::MAX;
-/// Parts of one transfer that are staged at once, when it is matched.
+/// Most staged parts of one matched transfer.
 const STAGED: usize = 4;
-/// How often a part is fetched in vain.
+/// Tries of a fetch.
 const TRIES: u32 = 6;
 
-/// A transfer that this end has announced.
+/// A transfer that this endpoint has announced.
 #[derive(Debug)]
 pub struct Offer {
     pub(super) peer: usize,
@@ -35,36 +35,36 @@ pub struct Offer {
     taken: u64,
     is_matched: bool,
     is_hungry: bool,
-    /// Where others get it without stages.
+    /// The range from which peers fetch it without stages.
     range: Option<usize>,
     done: Option<Op>,
 }
 
-/// Where a transfer goes.
+/// The destination of a transfer.
 #[derive(Debug)]
 pub enum Into {
     /// A receive.
     Receive(Landing),
-    /// Registered memory, which is looked up for each part: it may be closed meanwhile.
+    /// Registered memory, looked up for each part since it may be closed before the transfer ends.
     Memory,
-    /// What was asked for, by number of the request.
+    /// The answer to the request with this number.
     Reply(u64),
 }
 
-/// A transfer that this end fetches.
+/// A transfer that this endpoint fetches.
 #[derive(Debug)]
 pub struct Pull {
     head: Head,
     into: Into,
     got: u64,
-    /// Bytes that are to be got.
+    /// Bytes to fetch.
     wanted: u64,
-    /// Parts that go to the program's memory itself, and have not ended: until then it is in use.
+    /// Unfinished fetches straight into the program's memory, which is in use until they end.
     landing: u32,
     failure: Option<Failure>,
 }
 
-/// A part of it.
+/// A fetch of one part.
 #[derive(Debug)]
 pub struct Fetch {
     peer: usize,
@@ -72,14 +72,14 @@ pub struct Fetch {
     part: u32,
     pub(super) from: Remote,
     pub(super) bytes: usize,
-    /// Where it goes, unless it is the slot.
+    /// Its destination, unless that is the slot.
     pub(super) into: Option<Local>,
     tries: u32,
     since: Duration,
 }
 
 impl Endpoint {
-    /// Announces a transfer; `done` is told when all of it was taken.
+    /// Announces a transfer; `done` completes when all of it was taken.
     pub(super) fn offer(
         &mut self,
         shared: &mut Shared,
@@ -89,7 +89,7 @@ impl Endpoint {
         done: Option<Op>,
     ) {
         let id = match head.id {
-            // Writes have the number of their request.
+            // Writes use the number of their request.
             0 => self.new_id(),
             id => id,
         };
@@ -128,7 +128,7 @@ impl Endpoint {
     }
 
     fn stage_first(&mut self, offer: &mut Offer) -> Head {
-        // What may wait for long takes no more than half of the stages.
+        // Unmatched transfers, which may wait long, take no more than half of the stages.
         match self.stages.room() > STAGES / 2 {
             true => self.stage(offer).unwrap_or(offer.head),
             false => offer.head,
@@ -141,7 +141,7 @@ impl Endpoint {
         range.is_none_or(|range| self.opened(range) != Opened::Soon)
     }
 
-    /// What is said of a transfer that others get from where it is.
+    /// The announcement of a transfer that peers fetch in place.
     pub(super) fn announcement(&mut self, id: u64) -> Option<Head> {
         let offer = self.offers.get(&id)?;
         let range = offer.range?;
@@ -172,7 +172,7 @@ impl Endpoint {
         id
     }
 
-    /// Stages the next part; the head that says so. `None`: no stage is free, or all was staged.
+    /// Stages the next part; returns its announcement. `None`: no stage is free, or all was staged.
     fn stage(&mut self, offer: &mut Offer) -> Option<Head> {
         let offset = offer.next_part as usize * PART;
         let bytes = (offer.head.len as usize).saturating_sub(offset).min(PART);
@@ -232,7 +232,7 @@ impl Endpoint {
         });
     }
 
-    /// The other end has matched a transfer, or taken a part.
+    /// The peer matched a transfer, or took a part.
     pub(super) fn took(&mut self, shared: &mut Shared, peer: usize, head: &Head) {
         let Some(mut offer) = self.offers.remove(&head.id) else {
             return;
@@ -257,7 +257,7 @@ impl Endpoint {
         self.feed(shared);
     }
 
-    /// Stages that have become free go to transfers that wait for some.
+    /// Hands free stages to the transfers that wait for some.
     fn feed(&mut self, shared: &mut Shared) {
         for _ in 0..self.hungry.len().min(self.stages.room()) {
             if let Some(id) = self.hungry.pop_front() {
@@ -328,7 +328,7 @@ impl Endpoint {
         }
     }
 
-    /// Fetches a transfer from where it is.
+    /// Fetches a transfer in place.
     fn pull_from_place(&mut self, shared: &mut Shared, peer: usize, mut pull: Pull) {
         let (head, mut parts) = (pull.head, Vec::new());
         let mut part = |begin: usize, bytes: usize, into| {
@@ -430,7 +430,7 @@ impl Endpoint {
         }
     }
 
-    /// What has become of a part.
+    /// Handles the completion of a fetch.
     pub(super) fn fetched(&mut self, shared: &mut Shared, slot: usize, status: Status) {
         let Some(fetch) = self.fetches.get_mut(slot) else {
             return;
@@ -545,7 +545,7 @@ impl Endpoint {
         self.pull_given_up(shared, key, Failure { errno, why });
     }
 
-    /// Ends a transfer as soon as none of its parts can land in the program's memory any more.
+    /// Ends a transfer once none of its parts can land in the program's memory any more.
     fn pull_given_up(&mut self, shared: &mut Shared, key: (usize, u64), failure: Failure) {
         let Some(pull) = self.pulls.get_mut(&key) else {
             return;
@@ -566,7 +566,7 @@ impl Endpoint {
         }
     }
 
-    /// Tells the other end that nothing more of a transfer is wanted.
+    /// Tells the peer that no more of a transfer is wanted.
     pub(super) fn took_all(&mut self, shared: &mut Shared, peer: usize, head: &Head, failed: bool) {
         let head = Head {
             failed,
@@ -595,7 +595,7 @@ impl Endpoint {
         for key in keys {
             self.pull_given_up(shared, key, failure);
         }
-        // What it kept others from having.
+        // Frees what it held back.
         self.unfetched.retain(|fetch| fetch.peer != peer);
         self.peers.all[peer].held.clear();
         self.feed(shared);

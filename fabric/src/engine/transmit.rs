@@ -1,4 +1,4 @@
-//! Messages on their way: numbers, acknowledgements, what is sent again.
+//! Messages in flight: sequence numbers, acknowledgements, resends.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use super::shared::{Entry, Failure, Op, Shared, Why};
 use super::slots::{self, RECEIVES};
 use super::wire::{HEAD, Head, Kind};
 
-/// Most messages on their way to one end point.
+/// Most messages in flight to one endpoint.
 const WIDEST: u64 = 16;
-/// How long it is tried to send a message for which the other end has no room.
+/// How long to retry a message for which the peer has no receive.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often a message is sent without an answer, if it is not for a shorter time than one has
-/// patience: while its ways are being changed a network swallows what is on its way.
+/// Tries without an answer, and more while patience lasts: while routes change, a network drops
+/// what is in flight.
 const TRIES: u32 = 6;
-/// Most messages that are kept for those missing before them.
+/// Most messages held until earlier ones arrive.
 const MOST_HELD: usize = 1024;
-/// Most operations that wait or are under way.
+/// Most operations that wait or are in flight.
 pub const MOST_OPERATIONS: usize = 1024;
 
-/// A message that the network interface has.
+/// A message that the NIC holds.
 #[derive(Debug)]
 pub struct Sending {
     pub(super) peer: usize,
@@ -34,7 +34,7 @@ pub struct Sending {
 }
 
 impl Endpoint {
-    /// The other end of a number of the address vector.
+    /// The peer with this number in the address vector.
     pub(super) fn peer_of(&mut self, shared: &Shared, number: u64, op: &Op) -> Result<usize, i32> {
         let vector = self.binds.vector.and_then(|slot| shared.vectors.get(slot));
         let vector = vector.ok_or(libc::EINVAL)?;
@@ -51,13 +51,13 @@ impl Endpoint {
         }
         let peer = self.peers.number(address, self.address);
         match self.peers.all[peer].failed {
-            // There is no other way to tell it.
+            // An injected message has no other way to report it.
             Some(failure) if op.is_injected() => Err(failure.errno),
             _ => Ok(peer),
         }
     }
 
-    /// Sends a message as soon as it can go.
+    /// Sends a message as soon as the window and a free slot allow.
     pub(super) fn post(&mut self, shared: &mut Shared, peer: usize, parcel: Parcel) {
         let to = &mut self.peers.all[peer];
         if let Some(failure) = to.failed {
@@ -68,7 +68,7 @@ impl Endpoint {
         self.send_on(shared, peer);
     }
 
-    /// A message without data and without consequences.
+    /// Sends a message without data whose end needs no action.
     pub(super) fn tell(&mut self, shared: &mut Shared, peer: usize, head: Head) {
         let parcel = Parcel {
             head,
@@ -82,7 +82,7 @@ impl Endpoint {
         loop {
             let to = &mut self.peers.all[peer];
             let on_their_way = to.next - to.acked;
-            // It shrinks only where one of the next messages asks for an acknowledgement.
+            // Shrink only where one of the next messages asks for an acknowledgement.
             if to.window <= self.window || on_their_way <= self.window / 2 {
                 to.window = self.window;
             }
@@ -134,7 +134,7 @@ impl Endpoint {
         }
     }
 
-    /// Writes a message into a free slot, and sends it.
+    /// Writes a message into a free slot and sends it.
     fn launch(&mut self, peer: usize, head: Head, payload: &[u8], end: End) {
         let to = &mut self.peers.all[peer];
         let head = Head {
@@ -169,7 +169,7 @@ impl Endpoint {
         }
     }
 
-    /// Tells those whose messages were taken in, before they have to wait.
+    /// Acknowledges messages before their senders have to wait.
     pub(super) fn pay_owed(&mut self) {
         let mut owed = std::mem::take(&mut self.owed);
         owed.retain(|&peer| {
@@ -186,7 +186,7 @@ impl Endpoint {
         self.owed.append(&mut owed);
     }
 
-    /// What has become of a message.
+    /// Handles the completion of a message.
     pub(super) fn sent(&mut self, shared: &mut Shared, slot: usize, status: Status) {
         let Some(sending) = self.sends.get_mut(slot) else {
             return;
@@ -197,10 +197,10 @@ impl Endpoint {
             self.sends.remove(slot);
             return self.has_arrived(shared, end);
         }
-        // The other end takes what it has already for nothing: all of it may be sent again.
+        // The peer ignores duplicates, so any message may be resent.
         let again = match status {
-            // Without a handle: the program there ended, or gave up, when half of it had come. What it
-            // sent before that counts, and may lie here unread; whether it has ended is asked.
+            // NoHandle: the program there ended, or gave up, when half of it had arrived. Its
+            // earlier messages count, and may be unread here; a probe finds out whether it ended.
             Status::NoReceive | Status::Busy | Status::NoHandle => {
                 self.lookout.now() - sending.since < PATIENCE
             }
@@ -254,7 +254,7 @@ impl Endpoint {
         }
     }
 
-    /// Another end cannot be reached any more: whatever waits for it fails.
+    /// A peer cannot be reached any more: everything that awaits it fails.
     pub(super) fn lose(&mut self, shared: &mut Shared, peer: usize, failure: Failure) {
         let to = &mut self.peers.all[peer];
         if to.failed.is_some() {
@@ -279,7 +279,7 @@ impl Endpoint {
             ..failure
         };
         for slot in 0..slots::SENDS {
-            // The network interface has it still.
+            // The NIC still holds it.
             if let Some(sending) = self.sends.get_mut(slot)
                 && sending.peer == peer
             {
@@ -292,7 +292,7 @@ impl Endpoint {
         self.lose_receives(shared, peer, lost);
     }
 
-    /// The network interface is gone.
+    /// The NIC is gone.
     pub(super) fn lose_all(&mut self, shared: &mut Shared, error: &Error) {
         if !self.is_gone {
             eprintln!("phitwire: {error}");
@@ -315,7 +315,7 @@ impl Endpoint {
         self.fail_receives(shared, Failure { why, ..failure }, |_| true);
     }
 
-    /// A message has come.
+    /// A message arrived.
     pub(super) fn message(&mut self, shared: &mut Shared, head: Head, payload: Vec<u8>) {
         if head.to_incarnation != self.address.incarnation {
             return;

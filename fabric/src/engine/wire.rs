@@ -1,5 +1,5 @@
-//! Messages between end points. Each is one send of the network interface: a head of 96 bytes, and
-//! up to [`MOST_EAGER`] bytes behind it. All numbers are little endian.
+//! Messages between endpoints. Each is one send of the NIC: a head of 96 bytes, followed by up to
+//! [`MOST_EAGER`] bytes. All numbers are little endian.
 //!
 //! ```text
 //!  0        kind               24 .. 31 sequence number     64 .. 71 bytes of the whole
@@ -8,31 +8,31 @@
 //!  3        atomic operation   48 .. 55 key                 88 .. 91 bytes of the part
 //!  4   5    zero               56 .. 63 data                92 .. 95 the part's number
 //!  6   7    handle
-//!  8 .. 15  who sends          16 .. 19 incarnation of who receives   20 .. 23 elements
+//!  8 .. 15  sender             16 .. 19 receiver's incarnation        20 .. 23 elements
 //! ```
 
 /// Bytes of the head.
 pub const HEAD: usize = 96;
 /// Bytes of a slot: head and data.
 pub const SLOT: usize = 8192;
-/// Most bytes that go with the head.
+/// Most bytes that fit behind the head.
 pub const MOST_EAGER: usize = SLOT - HEAD;
 /// Bytes of a part of a long transfer.
 pub const PART: usize = 256 << 10;
 
-/// Where an end point is. A program that is another one at the same place has another incarnation.
+/// Address of an endpoint. A later program at the same address has another incarnation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Address {
-    /// The number of the network interface.
+    /// Number of the NIC.
     pub processor: u16,
-    /// Which of the job's programs there.
+    /// Which of the job's programs at that NIC.
     pub member: u8,
-    /// Which program at this place: 16 bits of chance, and the handle of its registered memory.
+    /// Which program at this address: 16 random bits, and the handle of its registered memory.
     pub incarnation: u32,
 }
 
 impl Address {
-    /// Bytes of an address.
+    /// Length in bytes.
     pub const BYTES: usize = 8;
 
     /// The handle of its registered memory.
@@ -40,14 +40,14 @@ impl Address {
         self.incarnation as u16
     }
 
-    /// As libfabric's programs carry it about.
+    /// The form in which libfabric programs exchange it.
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let [p, q] = self.processor.to_le_bytes();
         let [a, b, c, d] = self.incarnation.to_le_bytes();
         [p, q, self.member, 1, a, b, c, d]
     }
 
-    /// `None` if it is none.
+    /// Parses an address; `None` if invalid.
     pub fn of_bytes(bytes: [u8; Self::BYTES]) -> Option<Self> {
         let [p, q, member, 1, a, b, c, d] = bytes else {
             return None;
@@ -60,26 +60,26 @@ impl Address {
     }
 }
 
-/// What a message is.
+/// Kind of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// Nothing but an acknowledgement; it has no sequence number.
+    /// Only an acknowledgement; has no sequence number.
     #[default]
     Credit = 0,
-    /// A transfer, all of it.
+    /// A whole transfer.
     Whole,
-    /// The beginning of a long transfer, perhaps with its first part staged.
+    /// Announces a long transfer, perhaps with its first part staged.
     Ready,
-    /// A further part is staged.
+    /// Another part is staged.
     Part,
-    /// A part was taken, or (of no bytes) the transfer was matched.
+    /// A part was taken or, with no bytes, the transfer was matched.
     Took,
-    /// A request has ended without data.
+    /// A request ended without data.
     Done,
-    /// Asks for memory.
+    /// Requests memory.
     Read,
-    /// Asks for an atomic operation.
+    /// Requests an atomic operation.
     Atomic,
 }
 
@@ -94,51 +94,51 @@ const KINDS: [Kind; 8] = [
     Kind::Atomic,
 ];
 
-/// What a transfer is for.
+/// Purpose of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Purpose {
-    /// A message.
+    /// An untagged message.
     #[default]
     Message = 0,
-    /// A message with a tag.
+    /// A tagged message.
     Tagged,
-    /// Into registered memory.
+    /// A write to registered memory.
     Write,
-    /// What was asked for.
+    /// The answer to a request.
     Reply,
 }
 
 /// The head of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// What it is.
+    /// Kind of the message.
     pub kind: Kind,
-    /// What the transfer is for.
+    /// Purpose of the transfer.
     pub purpose: Purpose,
-    /// Whether `data` means something.
+    /// Whether `data` is valid.
     pub has_data: bool,
-    /// Whether the operation failed at the other end.
+    /// Whether the operation failed at the peer.
     pub failed: bool,
-    /// Of atomic operations: whether the old value is wanted.
+    /// Atomic operations: whether to return the old value.
     pub fetch: bool,
-    /// Whether an acknowledgement is wanted soon.
+    /// Whether to acknowledge soon.
     pub wants_ack: bool,
-    /// Of atomic operations.
+    /// Atomic operations: type of the elements.
     pub datatype: u8,
-    /// Of atomic operations.
+    /// Atomic operations: libfabric's number.
     pub op: u8,
-    /// Where parts are staged.
+    /// Handle of the memory where parts are staged.
     pub handle: u16,
-    /// Who sends.
+    /// The sender.
     pub from: Address,
-    /// Whom it is meant for.
+    /// Incarnation of the receiver.
     pub to_incarnation: u32,
-    /// Elements of an atomic operation.
+    /// Atomic operations: count of elements.
     pub count: u32,
-    /// Counts messages of one to the other, from 0.
+    /// Sequence number, per sender and receiver, from 0.
     pub seq: u64,
-    /// How many messages of the other way were taken in.
+    /// How many messages in the other direction were taken in.
     pub ack: u64,
     /// Tag, or address in registered memory.
     pub tag: u64,
@@ -148,13 +148,13 @@ pub struct Head {
     pub data: u64,
     /// Bytes of the whole transfer.
     pub len: u64,
-    /// Number of the operation at its initiator; of replies that of the request.
+    /// Number of the operation at its initiator; in a reply, that of the request.
     pub id: u64,
-    /// Where the part is staged.
+    /// Offset at which the part is staged.
     pub staged: u64,
     /// Bytes of the part.
     pub part_bytes: u32,
-    /// Which part: it begins at this many times [`PART`].
+    /// Index of the part, which begins at this many times [`PART`].
     pub part: u32,
 }
 
@@ -201,7 +201,7 @@ impl Head {
         out
     }
 
-    /// Reads a head; `None` if it is none.
+    /// Parses a head; `None` if invalid.
     pub fn parse(bytes: &[u8; HEAD]) -> Option<Self> {
         let is = |flag| bytes[1] & flag != 0;
         let long = |at| u64::from_le_bytes(word(bytes, at));

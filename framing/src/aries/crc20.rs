@@ -1,15 +1,15 @@
 //! The check of a set: a 20-bit CRC over 460 bits (Cray XC white paper, "Aries Router", "RAS";
 //! polynomial ours).
 //!
-//! The white paper gives the width and what is covered, not the polynomial. [`POLYNOMIAL`] is
+//! The white paper gives the width and the covered bits, but not the polynomial. [`POLYNOMIAL`] is
 //! CRC-20K/6 of P. Koopman's tables ("Best CRC Polynomials"): Hamming distance 6 for up to 494 bits
-//! of data, and the 460 of a set are within. No 20-bit check has distance 7 there: the spheres of
-//! three errors around 2^460 words would overfill 2^480. x + 1 divides the polynomial, so every odd
-//! number of flipped bits is detected, and all bursts up to 20 bits are.
-//! `tests/aries/crc_distance.rs` proves the distance and counts what goes undetected.
+//! of data; a set has 460. No 20-bit check has distance 7 there: the spheres of three errors around
+//! 2^460 words would overfill 2^480. x + 1 divides the polynomial, so every odd number of flipped
+//! bits is detected, and all bursts up to 20 bits are. `tests/aries/crc_distance.rs` proves the
+//! distance and counts the undetected patterns.
 //!
-//! The bits of a set are taken in the order in which they stand, first bit of the first byte first.
-//! Start value all ones, so that silence is no set; no reflection, no final inversion.
+//! The bits of a set are processed in order, first bit of the first byte first. Start value all
+//! ones, so that silence is not a set; no reflection, no final inversion.
 
 #[cfg(feature = "processor-crc")]
 use multiversion::{multiversion, target::match_target};
@@ -28,12 +28,12 @@ pub const BITS: u32 = 20;
 /// Mask of the check.
 pub const MASK: u32 = (1 << BITS) - 1;
 
-/// Bytes of a set that are taken in together.
+/// Bytes of a set that are processed together.
 const BLOCK: usize = 12;
 
 const _: () = assert!(SET_BYTES.is_multiple_of(BLOCK));
 
-/// `state` times x to the `bits`.
+/// `state` times x^`bits`, modulo the polynomial.
 const fn advance(mut state: u32, bits: u32) -> u32 {
     let mut i = 0;
     while i < bits {
@@ -46,8 +46,8 @@ const fn advance(mut state: u32, bits: u32) -> u32 {
     state
 }
 
-/// `table[k][b]` is what byte `b` leaves when `k` more bytes follow it within its block; the last
-/// three rows are for the remainder of the blocks before.
+/// `table[k][b]` is the contribution of byte `b` when `k` bytes follow it in its block; the last
+/// three rows are for the remainder of earlier blocks.
 const fn tables() -> [[u32; 256]; BLOCK + 3] {
     let mut table = [[0; 256]; BLOCK + 3];
     let mut byte = 0;
@@ -66,7 +66,7 @@ const fn tables() -> [[u32; 256]; BLOCK + 3] {
 
 static TABLES: [[u32; 256]; BLOCK + 3] = tables();
 
-/// What the start value leaves of a whole set: the remainder of every good one.
+/// The contribution of the start value to a whole set: the remainder of every good one.
 const GOOD: u32 = advance(INITIAL, SET_BYTES as u32 * 8 - BITS);
 
 /// The remainder of the 480 bits.
@@ -85,7 +85,7 @@ pub(super) fn remainder(set: &[u8; SET_BYTES]) -> u32 {
     by_tables(set)
 }
 
-/// The same by the processor's own multiplication: half the time, and no tables in the cache.
+/// The remainder by carry-less multiplication: half the time, and no tables in the cache.
 #[cfg(all(feature = "processor-crc", target_arch = "x86_64"))]
 #[inline]
 #[target_feature(enable = "pclmulqdq,sse4.1")]
@@ -97,7 +97,7 @@ fn folded(set: &[u8; SET_BYTES]) -> u32 {
     remainder_of_words(&[first, at(0), at(1), at(2), at(3), at(4), at(5), at(6)])
 }
 
-/// The same of a set in words, the first of which has 32 bits.
+/// The remainder of a set in words, the first of which has 32 bits.
 #[cfg(all(feature = "processor-crc", target_arch = "x86_64"))]
 #[inline]
 #[target_feature(enable = "pclmulqdq,sse4.1")]
@@ -121,13 +121,14 @@ pub(super) fn check_of_words(words: &[u64; 8], pattern: &Pattern) -> u32 {
 #[cfg(all(feature = "processor-crc", target_arch = "x86_64"))]
 type Divisor = crate::carrier::folding::Divisor<POLYNOMIAL, BITS>;
 
-/// The remainder of the 480 bits, by tables. A function of its own, so that it reads bytes from memory:
-/// inlined behind what wrote the set, it would shift every byte out of the words that were written.
+/// The remainder of the 480 bits, by tables. A separate function, so that it reads bytes from
+/// memory: inlined after the code that wrote the set, it would shift every byte out of the written
+/// words.
 #[inline(never)]
 fn by_tables(set: &[u8; SET_BYTES]) -> u32 {
     let mut state = 0_u32;
     for block in set.as_chunks::<BLOCK>().0 {
-        // What the block leaves does not wait for the blocks before it.
+        // A block's contribution does not depend on earlier blocks.
         let mut own = u32::from(block[BLOCK - 1]) | u32::from(block[BLOCK - 2]) << 8;
         for (k, table) in TABLES.iter().enumerate().take(BLOCK).skip(2) {
             own ^= table[usize::from(block[BLOCK - 1 - k])];
@@ -140,7 +141,7 @@ fn by_tables(set: &[u8; SET_BYTES]) -> u32 {
     state
 }
 
-/// The check that belongs to the first 460 bits of `set`; its last 20 do not matter.
+/// The check for the first 460 bits of `set`; its last 20 are ignored.
 #[inline]
 pub fn check(set: &[u8; SET_BYTES]) -> u32 {
     remainder(set) ^ last_word(set) & MASK ^ GOOD
@@ -153,8 +154,7 @@ fn last_word(set: &[u8; SET_BYTES]) -> u32 {
     u32::from_be_bytes([a, b, c, d])
 }
 
-/// The check that belongs to a set that lies in `set` under `pattern`, when the last 20 bits are the
-/// pattern's alone.
+/// The check for a set stored in `set` under `pattern`, whose last 20 bits are only the pattern's.
 #[inline]
 pub(super) fn check_of_blank(set: &[u8; SET_BYTES], pattern: &Pattern) -> u32 {
     debug_assert!((pattern.flit(SET_FLITS - 1) as u32 ^ last_word(set)) & MASK == 0);
@@ -167,7 +167,7 @@ pub fn is_good(set: &[u8; SET_BYTES]) -> bool {
     remainder(set) == GOOD
 }
 
-/// The same of a set that lies in `set` under `pattern`.
+/// Whether a set stored in `set` under `pattern` is good.
 #[inline]
 pub(super) fn is_good_under(set: &[u8; SET_BYTES], pattern: &Pattern) -> bool {
     remainder(set) == pattern.remainder() ^ GOOD
@@ -177,7 +177,7 @@ pub(super) fn is_good_under(set: &[u8; SET_BYTES], pattern: &Pattern) -> bool {
 mod tests {
     use super::*;
 
-    /// Bit by bit, as a shift register does it.
+    /// Bit by bit, like a shift register.
     fn serial(set: &[u8; SET_BYTES]) -> u32 {
         (0..SET_BYTES * 8 - BITS as usize).fold(INITIAL, |state, i| {
             let bit = u32::from(set[i / 8] >> (7 - i % 8) & 1);

@@ -1,9 +1,9 @@
 //! The 48-bit flit of the Aries network (Cray XC white paper, "Aries Performance") and the head
 //! flit of its packets.
 //!
-//! A flit is the unit of flow control and of what a processor tile injects per cycle. Packets have
-//! 1 to 14 flits. The first, the *head flit*, holds everything a router looks at; its layout is
-//! ours, its fields are those publicly known (`docs/guide/src/wire-format.md`):
+//! A flit is the unit of flow control; a processor tile injects one per cycle. Packets have 1 to 14
+//! flits. The first, the *head flit*, holds everything that a router reads; its layout is ours, its
+//! fields are those publicly known (`docs/guide/src/wire-format.md`):
 //!
 //! ```text
 //! 47 45 44  43  40 39          22 21   19 18        7 6      5     0
@@ -16,9 +16,9 @@
 pub const FLIT_BITS: u32 = 48;
 /// Mask of the bits of a flit.
 pub const FLIT_MASK: u64 = (1 << FLIT_BITS) - 1;
-/// Flits of the longest packet: a 64-byte put (white paper, "Aries Performance").
+/// Flits of the longest packet: a 64-byte put (Cray XC white paper, "Aries Performance").
 pub const MAX_PACKET_FLITS: usize = 14;
-/// Virtual channels: four for requests, four for responses (white paper, "Aries Router").
+/// Virtual channels: four for requests, four for responses (Cray XC white paper, "Aries Router").
 pub const VCS: usize = 8;
 /// The first virtual channel of responses.
 pub const FIRST_RESPONSE_VC: u8 = 4;
@@ -29,7 +29,7 @@ pub const FIRST_RESPONSE_VC: u8 = 4;
 pub struct Flit(u64);
 
 impl Flit {
-    /// A flit between packets.
+    /// No flit: fills the line between packets.
     pub const IDLE: Self = Self(0);
 
     /// A flit of the low 48 bits of `bits`.
@@ -44,7 +44,7 @@ impl Flit {
         self.0
     }
 
-    /// The six bytes that travel, big endian.
+    /// The six bytes on the wire, big-endian.
     #[inline]
     pub const fn to_bytes(self) -> [u8; 6] {
         let b = self.0.to_be_bytes();
@@ -66,8 +66,8 @@ impl core::fmt::Debug for Flit {
     }
 }
 
-/// A network interface: a group, a router within the group, a NIC of the router. The 18 bits are
-/// the white paper's ("Address Translation"), their division is ours.
+/// Address of a NIC: a group, a router within the group, a NIC of the router. The 18 bits are the
+/// Cray XC white paper's ("Address Translation"), their division is ours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct NodeId(u32);
@@ -75,20 +75,20 @@ pub struct NodeId(u32);
 impl NodeId {
     /// Bits of an id.
     pub const BITS: u32 = 18;
-    /// Groups that an id can name.
+    /// Number of groups in the address space.
     pub const GROUPS: u16 = 1 << 9;
-    /// Routers of a group that an id can name; a full group has 96.
+    /// Number of routers per group in the address space; a full group has 96.
     pub const ROUTERS: u8 = 1 << 7;
     /// NICs of a router.
     pub const NICS: u8 = 4;
 
-    /// The NIC of a router; each field is cut to its bits (9, 7 and 2).
+    /// The NIC of a router; each field is truncated (to 9, 7 and 2 bits).
     #[inline]
     pub const fn new(group: u16, router: u8, nic: u8) -> Self {
         Self(((group as u32 & 0x1ff) << 9) | ((router as u32 & 0x7f) << 2) | (nic as u32 & 3))
     }
 
-    /// The id of the low 18 bits.
+    /// The id in the low 18 bits.
     #[inline]
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits & 0x3_ffff)
@@ -119,11 +119,11 @@ impl NodeId {
     }
 }
 
-/// Routing control: how a packet's way is chosen (white paper, "Cray XC Routing").
+/// Routing control: how a packet's path is chosen (Cray XC white paper, "Cray XC Routing").
 ///
 /// The field has three bits, and the deterministic modes share two of its codes. The packet id
-/// tells the modes of a code apart; in the hashed modes it carries the hash of the cache line (see
-/// [`Lines`]).
+/// distinguishes the modes of a code; in the hashed modes it carries the hash of the cache line
+/// (see [`Lines`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Routing {
@@ -165,7 +165,7 @@ crate::listed!(Routing {
 });
 
 impl Routing {
-    /// The mode for a 3-bit code and the packet's id. Higher bits of `code` are ignored.
+    /// The mode for a 3-bit code and the packet's id; higher bits of `code` are ignored.
     #[inline]
     pub const fn from_code(code: u8, packet_id: u16) -> Self {
         match (code & 7, Lines::of(packet_id)) {
@@ -197,20 +197,21 @@ impl Routing {
         }
     }
 
-    /// Whether a hash chooses the path, whatever the loads.
+    /// Whether a hash chooses the path, independent of load.
     #[inline]
     pub const fn is_deterministic(self) -> bool {
         matches!(self.code(), 4 | 5)
     }
 
-    /// Whether the hash includes the address, so that packets are ordered per cache line only.
+    /// Whether the hash includes the address, so that only packets of the same cache line are
+    /// ordered.
     #[inline]
     pub const fn is_hashed(self) -> bool {
         matches!(self, Self::MinHash | Self::NminHash)
     }
 
-    /// The mode of the response to a request. Responses need no order: the request has been carried
-    /// out.
+    /// The routing mode of a request's response. Responses need no order: the requests have been
+    /// carried out.
     #[inline]
     #[must_use]
     pub const fn of_response(self) -> Self {
@@ -221,7 +222,7 @@ impl Routing {
         }
     }
 
-    /// Whether a packet leaves its source on a non-minimal path, whatever the loads.
+    /// Whether a packet always leaves its source on a non-minimal path, independent of load.
     #[inline]
     pub const fn is_non_minimal(self) -> bool {
         matches!(
@@ -284,17 +285,17 @@ const POISON_SHIFT: u32 = 6;
 const _: () = assert!(VC_SHIFT + 3 == FLIT_BITS);
 const _: () = assert!(DESTINATION_SHIFT + NodeId::BITS == LENGTH_SHIFT);
 
-/// The head flit of a packet: the fields a router reads, and sets on the way (`vc`, `non_minimal`,
-/// `poisoned`).
+/// The head flit of a packet: the fields that a router reads, and those that it sets (`vc`,
+/// `non_minimal`, `poisoned`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Head(Flit);
 
 impl Head {
-    /// The bits of a packet id.
+    /// Mask of a packet id.
     pub const PACKET_ID_MASK: u16 = (1 << 12) - 1;
 
-    /// A flit as the head that it is; `None` for one that cannot be: its length is 0 or above 14.
+    /// Interprets a flit as a head; `None` if its length is 0 or above 14.
     #[inline]
     pub const fn parse(flit: Flit) -> Option<Self> {
         let length = flit.0 >> LENGTH_SHIFT & 0xf;
@@ -305,8 +306,9 @@ impl Head {
         }
     }
 
-    /// A head of a packet of `length` flits (1 to 14; cut to 4 bits) on its first virtual channel.
-    /// `packet_id` must fit the mode, since it tells apart modes that share a code (see [`Lines`]).
+    /// The head of a packet of `length` flits (1 to 14; truncated to 4 bits) on its first virtual
+    /// channel. `packet_id` must fit the mode, since it distinguishes modes that share a code (see
+    /// [`Lines`]).
     #[inline]
     pub const fn new(
         response: bool,
@@ -345,7 +347,7 @@ impl Head {
         self.vc() >= FIRST_RESPONSE_VC
     }
 
-    /// Whether a router has sent the packet on a non-minimal way.
+    /// Whether a router has sent the packet on a non-minimal path.
     #[inline]
     pub const fn non_minimal(self) -> bool {
         self.0.0 >> NON_MINIMAL_SHIFT & 1 != 0
@@ -357,19 +359,19 @@ impl Head {
         (self.0.0 >> LENGTH_SHIFT & 0xf) as u8
     }
 
-    /// Where the packet goes.
+    /// Destination of the packet.
     #[inline]
     pub const fn destination(self) -> NodeId {
         NodeId::from_bits((self.0.0 >> DESTINATION_SHIFT) as u32)
     }
 
-    /// How its way is chosen.
+    /// Routing mode.
     #[inline]
     pub const fn routing(self) -> Routing {
         Routing::from_code((self.0.0 >> ROUTING_SHIFT & 7) as u8, self.packet_id())
     }
 
-    /// What the path hash uses of the address: 1 + the hash of the cache line in the hashed modes,
+    /// The path hash's input from the address: 1 + the hash of the cache line in the hashed modes,
     /// 0 in all others.
     #[inline]
     pub const fn line_hash(self) -> u8 {
@@ -385,20 +387,19 @@ impl Head {
         (self.0.0 >> PACKET_ID_SHIFT) as u16 & Self::PACKET_ID_MASK
     }
 
-    /// Whether a router found the packet damaged inside itself: its destination refuses it.
+    /// Whether a router found the packet damaged internally; its destination rejects it.
     #[inline]
     pub const fn poisoned(self) -> bool {
         self.0.0 >> POISON_SHIFT & 1 != 0
     }
 
-    /// Request: low bits of the command; response: status. 6 bits, meant for the network
-    /// interfaces.
+    /// Request: low bits of the command; response: status. 6 bits, for the NICs.
     #[inline]
     pub const fn code(self) -> u8 {
         (self.0.0 & 0x3f) as u8
     }
 
-    /// The same head on another virtual channel (cut to 3 bits).
+    /// The same head on another virtual channel (truncated to 3 bits).
     #[inline]
     #[must_use]
     pub const fn with_vc(self, vc: u8) -> Self {
@@ -406,7 +407,7 @@ impl Head {
         Self(Flit(rest | (vc as u64 & 7) << VC_SHIFT))
     }
 
-    /// The same head on a minimal or non-minimal way.
+    /// The same head on a minimal or non-minimal path.
     #[inline]
     #[must_use]
     pub const fn with_non_minimal(self, non_minimal: bool) -> Self {

@@ -1,4 +1,4 @@
-//! Frames of sets: whole sets of ten flits behind header and check, one after the other (ours).
+//! Frames of sets: whole sets of ten flits after header and check (ours).
 //!
 //! ```text
 //! byte 0 .. 17  as every frame, kind 2
@@ -22,12 +22,12 @@ pub const SETS_AT: usize = PLAIN_AT;
 
 const _: () = assert!(SETS_AT + SET_BYTES >= MIN_BYTES);
 
-/// Bytes of a frame of `sets` sets.
+/// Length in bytes of a frame of `sets` sets.
 pub const fn set_frame_len(sets: usize) -> usize {
     SETS_AT + sets * SET_BYTES
 }
 
-/// Bytes of the sets of a frame of `sets` sets.
+/// Range of the sets in a frame of `sets` sets.
 pub const fn set_area(sets: usize) -> Range<usize> {
     SETS_AT..set_frame_len(sets)
 }
@@ -56,8 +56,7 @@ pub struct SetFrameWriter<'a> {
 }
 
 impl<'a> SetFrameWriter<'a> {
-    /// A frame in `buf`, which it may fill to its end. `header.kind` and `header.units` are not
-    /// looked at.
+    /// A frame in `buf`, at most to its end. `header.kind` and `header.units` are ignored.
     ///
     /// # Errors
     /// [`EmitError::BufferTooSmall`] if not even one set fits.
@@ -78,7 +77,7 @@ impl<'a> SetFrameWriter<'a> {
         })
     }
 
-    /// The bytes of the next set, to be filled whole; `None` when the frame is full.
+    /// The next set, all of whose bytes the caller must write; `None` when the frame is full.
     #[inline]
     pub fn slot(&mut self) -> Option<&mut SetBytes> {
         let slot = self.area.get_mut(self.used)?;
@@ -98,7 +97,7 @@ impl<'a> SetFrameWriter<'a> {
         self.area.len() - self.used
     }
 
-    /// Writes the header and returns the bytes of the frame; `None`, and nothing is written, for a
+    /// Writes the header. Returns the frame's length in bytes; `None`, with nothing written, for a
     /// frame without sets.
     pub fn finish(self) -> Option<usize> {
         if self.used == 0 {
@@ -117,8 +116,8 @@ impl<'a> SetFrameWriter<'a> {
     }
 }
 
-/// A frame of sets whose header and length are right. The sets are not judged: that is for
-/// [`Set::parse`](super::set::Set::parse), one by one.
+/// A frame of sets with valid header and length. The sets are not validated:
+/// [`Set::parse`](super::set::Set::parse) does that for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetFrame<'a> {
     header: FrameHeader,
@@ -152,7 +151,7 @@ impl<'a> SetFrame<'a> {
     /// Reads a frame of sets from its bytes.
     ///
     /// # Errors
-    /// As [`parse`] and [`Self::of`].
+    /// As for [`parse`] and [`Self::of`].
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FrameError> {
         Self::of(&parse(bytes)?)
     }
@@ -169,7 +168,7 @@ impl<'a> SetFrame<'a> {
         self.area.len()
     }
 
-    /// The same frame seen behind a cable: every set is put right before it is handed out. The
+    /// The same frame seen through a cable: every set is corrected before it is returned. The
     /// identity costs nothing.
     #[inline]
     #[must_use]
@@ -177,7 +176,7 @@ impl<'a> SetFrame<'a> {
         Self { cable, ..self }
     }
 
-    /// All sets in order, as the cable has left them.
+    /// All sets in order, as received through the cable.
     #[inline]
     pub const fn as_they_came(&self) -> &'a [SetBytes] {
         self.area

@@ -1,8 +1,8 @@
-//! Packets of the Aries network: requests and responses of its network interfaces (Cray XC white
-//! paper, "Aries Performance": a 64-byte put is 14 request flits and 1 response flit, a get of 64
-//! bytes 3 and 12).
+//! Packets of the Aries network: requests and responses of its NICs (Cray XC white paper, "Aries
+//! Performance": a 64-byte put is 14 request flits and 1 response flit, a get of 64 bytes 3 and
+//! 12).
 //!
-//! The flit counts and the widths of most fields are public, their layout is ours
+//! The flit counts and the widths of most fields are public; their layout is ours
 //! (`docs/guide/src/wire-format.md`):
 //!
 //! ```text
@@ -14,14 +14,14 @@
 //! data   | bytes in order ... zero bytes ...   |   CRC-16     |            if there are data
 //! ```
 //!
-//! A data area of n bytes and the 16-bit packet CRC fill ceil((8 n + 16) / 48) flits. The CRC
-//! stands in the last 16 bits of the packet and covers everything before it except what routers
-//! change on the way (virtual channel, non-minimal, poison). So whatever has the flits can judge
-//! them without knowing the command. Packets without a data area have no packet CRC: the paper's
-//! flit counts leave no room for one.
+//! A data area of n bytes and the 16-bit packet CRC fill ceil((8 n + 16) / 48) flits. The CRC is
+//! the last 16 bits of the packet and covers everything before it except the fields that routers
+//! change (virtual channel, non-minimal, poison). So the flits can be verified without knowing the
+//! command. Packets without a data area have no packet CRC: the white paper's flit counts leave no
+//! room for one.
 //!
-//! A response repeats the request's packet id and its echo, which together name the request for
-//! longer than the twelve bits of the id alone could: across restarts of the requester.
+//! A response repeats the request's packet id and echo, which together identify the request for
+//! longer than the twelve bits of the id alone: across restarts of the requester.
 
 mod area;
 mod command;

@@ -1,16 +1,15 @@
-//! Patterns: bits that both ends of a link lay over every set, so that what the lanes carry looks
-//! random whatever the data.
+//! Scrambling patterns: both ends of a link XOR them over every set, so that the lanes carry
+//! random-looking bits for any data.
 //!
-//! Where the bits come from is the link's business. Here a set is read and written *under* a
-//! pattern, flit by flit, so that it never lies in memory without it: a copy of its own would have
-//! to be written and waited for. The check of a set is linear: a pattern adds the same to the check
-//! of every set.
+//! The link chooses the bits. Here a set is read and written *under* a pattern, flit by flit, so
+//! that it is never in memory without it: a plain copy would cost a write and a stall. The check of
+//! a set is linear, so a pattern adds the same value to the check of every set.
 
 use super::crc20;
 use super::flit::Flit;
 use super::set::{SET_BYTES, SET_FLITS, SetBytes, SetView};
 
-/// Bits that are laid over every set, or taken off, which is the same.
+/// A scrambling pattern. Applying it twice restores the set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     bytes: SetBytes,
@@ -19,14 +18,14 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// No bits: sets are left as they are.
+    /// The empty pattern: leaves sets unchanged.
     pub const NONE: Self = Self {
         bytes: [0; SET_BYTES],
         flits: [Flit::IDLE; SET_FLITS],
         remainder: 0,
     };
 
-    /// A pattern of these bits.
+    /// The pattern with these bits.
     pub fn new(bytes: SetBytes) -> Self {
         let view = SetView::new(bytes);
         Self {
@@ -41,7 +40,7 @@ impl Pattern {
         &self.bytes
     }
 
-    /// The bits over flit `index`.
+    /// The bits for flit `index`.
     ///
     /// # Panics
     /// If there is no such flit.
@@ -50,13 +49,13 @@ impl Pattern {
         self.flits[index].bits()
     }
 
-    /// What the pattern adds to the remainder of a set.
+    /// The pattern's contribution to the remainder of a set.
     #[inline]
     pub(super) const fn remainder(&self) -> u32 {
         self.remainder
     }
 
-    /// Lays the pattern over a set, or takes it off.
+    /// Applies the pattern to a set, or removes it.
     #[inline]
     pub fn apply(&self, set: &mut SetBytes) {
         for (i, byte) in set.iter_mut().enumerate() {

@@ -3,9 +3,9 @@
 //! (CRC) to the last flit in each set - the tenth flit is also used to carry global clock and
 //! network load information").
 //!
-//! 60 bytes. Nine flits of data or of link control, then the tenth. The CRC is the paper's; the
-//! number of six bits with its odd bit, acks and nacks and VC acks of eight channels are publicly
-//! known; the layout is ours:
+//! A set has 60 bytes: nine flits of data or of link control, then the tenth. The CRC is the white
+//! paper's; the six-bit number with its odd bit, acks and nacks and VC acks of eight channels are
+//! publicly known; the layout is ours:
 //!
 //! ```text
 //!   47     46      41  40    39   38   33 32  29   28   27      20 19        0
@@ -15,15 +15,15 @@
 //! - *number*, *odd*: seven bits of the count of data sets sent on the link. A control set, which
 //!   is not counted, has the number of the next data set.
 //! - *ack*: the next data set that the sender of this set expects; everything before it has
-//!   arrived. With six bits at most [`MAX_UNACKNOWLEDGED`] sets may be on their way. *nack*: please
-//!   go back to `ack`.
+//!   arrived. With six bits, at most [`MAX_UNACKNOWLEDGED`] sets may be in flight. *nack*: a
+//!   request to go back to `ack`.
 //! - *VC ack*: flits freed so far in the input buffer of the sender of this set, in blocks of
-//!   eight, modulo 256 ([`vc_ack`], [`widen_vc_ack`]), of the virtual channel that the lowest three
-//!   bits of *number* name.
+//!   eight, modulo 256 ([`vc_ack`], [`widen_vc_ack`]), of the virtual channel in the lowest three
+//!   bits of *number*.
 //! - *load*: congestion behind the sender, 4 bits. *clock*: a pulse of the global clock.
 //!
-//! A control set says the same in full width ([`ControlSet`]), for links that can lose more than a
-//! six-bit number tells apart, and for those that have nothing else to send.
+//! A control set has the same fields in full width ([`ControlSet`]), for links that can lose more
+//! sets than six bits distinguish, and for idle links.
 
 use super::crc20;
 use super::flit::{Flit, VCS};
@@ -42,21 +42,21 @@ pub const DATA_FLITS: usize = SET_FLITS - 1;
 pub const SET_BYTES: usize = SET_FLITS * FLIT_BYTES;
 /// Bytes of a flit.
 pub const FLIT_BYTES: usize = 6;
-/// Bytes of the word that holds a flit in memory.
+/// Length in bytes of the word that holds a flit in memory.
 const WORD_BYTES: usize = 8;
-/// Bits of that word that are not the flit's.
+/// Unused bits of that word.
 const SPARE_BITS: usize = 8 * (WORD_BYTES - FLIT_BYTES);
 /// Bytes of the tenth flit.
 pub const TENTH_AT: Range<usize> = DATA_FLITS * FLIT_BYTES..SET_BYTES;
 
-/// Bits of a set's number without its odd bit.
+/// Bits of a set's number, without its odd bit.
 pub const NUMBER_BITS: u32 = 6;
 /// Sets of the replay buffer (publicly known of Aries).
 pub const REPLAY_SETS: usize = 64;
-/// Data sets that may be unacknowledged while only the tenth flit carries acks: one less than its
-/// six bits count, so that "all" and "none" differ.
+/// Most unacknowledged data sets while only the tenth flit carries acks: one less than six bits
+/// count, so that "all" and "none" differ.
 pub const MAX_UNACKNOWLEDGED: usize = (1 << NUMBER_BITS) - 1;
-/// Flits of a block of the input buffer: the unit of the VC ack in the tenth flit.
+/// Flits per unit of the VC ack in the tenth flit.
 pub const VC_ACK_UNIT: u32 = 8;
 /// Largest load.
 pub const MAX_LOAD: u8 = 15;
@@ -91,29 +91,28 @@ pub const CONTROL_ACK_AT: Range<usize> = 8..12;
 pub const VC_ACKS_AT: usize = 12;
 /// Bytes of the clock in a control set: its ninth flit.
 pub const CLOCK_AT: Range<usize> = 48..54;
-/// Bytes of a control set that are zero.
+/// Bytes of a control set that must be zero.
 const RESERVED: [Range<usize>; 2] = [1..2, 6..8];
 const PROBE: u8 = 1;
-/// Bytes of the distance from the ack to the sets that a nack is about.
+/// Bytes of the distance from the ack to the sets that a nack requests.
 pub const MISSING_FROM_AT: Range<usize> = 44..46;
-/// Bytes of the number of sets that a nack is about.
+/// Bytes of the number of sets that a nack requests.
 pub const MISSING_AT: Range<usize> = 46..48;
 
 const _: () = assert!(VC_ACKS_AT + 4 * VCS == MISSING_FROM_AT.start);
 const _: () = assert!(MISSING_AT.end == CLOCK_AT.start && CLOCK_AT.end == TENTH_AT.start);
 
-/// A set as it travels.
+/// The encoded bytes of a set.
 pub type SetBytes = [u8; SET_BYTES];
 
-/// The VC ack of a tenth flit for `freed` flits: whole blocks, modulo 256.
+/// The tenth flit's VC ack for `freed` flits: whole blocks, modulo 256.
 #[inline]
 pub const fn vc_ack(freed: u32) -> u8 {
     (freed / VC_ACK_UNIT) as u8
 }
 
-/// The number of freed flits that a VC ack stands for when `known` flits, modulo 2^32, are known to
-/// be freed: the smallest not below `known`. Up to seven flits stay untold until a control set
-/// tells them.
+/// The number of freed flits for a VC ack when `known` freed flits, modulo 2^32, are known: the
+/// smallest not below `known`. Up to seven flits stay unreported until a control set reports them.
 #[inline]
 pub const fn widen_vc_ack(known: u32, ack: u8) -> u32 {
     let blocks = ack.wrapping_sub(vc_ack(known));
@@ -126,21 +125,21 @@ pub const fn widen_vc_ack(known: u32, ack: u8) -> u32 {
     }
 }
 
-/// The full ack, modulo 2^32, that six bits stand for: the smallest not below `known`.
+/// The full ack, modulo 2^32, for its low six bits: the smallest not below `known`.
 #[inline]
 pub const fn widen_ack(known: u32, ack: u8) -> u32 {
     known.wrapping_add((ack as u32).wrapping_sub(known) & ((1 << NUMBER_BITS) - 1))
 }
 
-/// How far the seven-bit number of a set is from the one that is expected, -64 to 63; negative: a
-/// set that was here before.
+/// Distance of a set's seven-bit number from the expected one, -64 to 63; negative for a set that
+/// arrived before.
 #[inline]
 pub const fn number_distance(expected: u32, number: u8) -> i8 {
     (number.wrapping_sub(expected as u8) << 1) as i8 >> 1
 }
 
 reasons! {
-    /// Why 60 bytes are not a set. Each is a counter; see [`Self::name`] and [`Self::ALL`].
+    /// Why 60 bytes are not a valid set. Each is a counter; see [`Self::name`] and [`Self::ALL`].
     SetError {
         Crc = "set_bad_crc": "CRC-20 of the set is wrong",
         ReservedControl = "set_reserved_control":
@@ -150,7 +149,7 @@ reasons! {
     }
 }
 
-/// The bytes of a set as they stand there: getters and setters without judgement.
+/// The raw bytes of a set: getters and setters without validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetView<T>(T);
 
@@ -161,7 +160,7 @@ impl<T: core::borrow::Borrow<SetBytes>> SetView<T> {
         Self(bytes)
     }
 
-    /// The bytes back.
+    /// Returns the bytes.
     #[inline]
     pub fn into_inner(self) -> T {
         self.0
@@ -187,7 +186,7 @@ impl<T: core::borrow::Borrow<SetBytes>> SetView<T> {
         self.tenth() >> CONTROL_SHIFT != 0
     }
 
-    /// The number, odd bit above its six: 7 bits.
+    /// The number, with the odd bit above the six: 7 bits.
     #[inline]
     pub fn number(&self) -> u8 {
         number_in(self.tenth())
@@ -223,7 +222,7 @@ impl<T: core::borrow::Borrow<SetBytes>> SetView<T> {
         (self.tenth() >> VC_ACK_SHIFT) as u8
     }
 
-    /// The check that stands there.
+    /// The check in the set.
     #[inline]
     pub fn crc(&self) -> u32 {
         self.tenth() as u32 & crc20::MASK
@@ -241,7 +240,7 @@ impl<T: core::borrow::BorrowMut<SetBytes>> SetView<T> {
         self.0.borrow_mut()[at..at + FLIT_BYTES].copy_from_slice(&flit.to_bytes());
     }
 
-    /// Sets the tenth flit, with the check over the other nine and itself. They must have been set.
+    /// Sets the tenth flit, with the check over the whole set. Set the other nine flits first.
     #[inline]
     pub fn set_tail(&mut self, control: bool, tail: Tail) {
         let tenth = Flit::new(u64::from(control) << CONTROL_SHIFT | tail.bits());
@@ -253,14 +252,14 @@ impl<T: core::borrow::BorrowMut<SetBytes>> SetView<T> {
     }
 }
 
-/// The number that a tenth flit says: 7 bits.
+/// The number in a tenth flit: 7 bits.
 #[inline]
 const fn number_in(tenth: u64) -> u8 {
     (tenth >> NUMBER_SHIFT & 0x3f | (tenth >> ODD_SHIFT & 1) << NUMBER_BITS) as u8
 }
 
-/// Flit `index` of a set. It is read as the word that ends with it, because a processor reads a
-/// word at once; the first flit has nothing before it and is read as the word that begins with it.
+/// Flit `index` of a set, read as the 8-byte word that ends with it, which takes one load; the
+/// first flit is read as the word that starts with it.
 #[inline]
 fn read_flit(bytes: &SetBytes, index: usize) -> Flit {
     let at = (index * FLIT_BYTES).saturating_sub(WORD_BYTES - FLIT_BYTES);
@@ -269,10 +268,10 @@ fn read_flit(bytes: &SetBytes, index: usize) -> Flit {
     Flit::new(if index == 0 { word >> SPARE_BITS } else { word })
 }
 
-/// A set as seven words and a half: the first has the first four bytes.
+/// A set as seven and a half words: the first has the first four bytes.
 type Words = [u64; 8];
 
-/// The flits before the tenth, and the tenth, under `pattern`.
+/// The nine flits and the tenth as words, under `pattern`.
 #[inline(always)]
 fn words_of(flits: &[Flit; DATA_FLITS], tenth: u64, pattern: &Pattern) -> Words {
     let flit = |index: usize| flits[index].bits() ^ pattern.flit(index);
@@ -300,9 +299,8 @@ fn store(words: &Words, bytes: &mut SetBytes) {
     }
 }
 
-/// Writes a set under `pattern`, whose `tenth` flit lacks the check, with it. The check is made of
-/// what is still in registers where the processor can do that: what was just written would have to
-/// be waited for.
+/// Writes a set under `pattern`, and adds the check, which `tenth` lacks. Computes the check from
+/// registers where the processor can: reading back what was just written would stall.
 #[cfg(feature = "processor-crc")]
 #[multiversion(targets("x86_64+pclmulqdq+sse4.1"))]
 fn write(flits: &[Flit; DATA_FLITS], tenth: u64, pattern: &Pattern, bytes: &mut SetBytes) {
@@ -317,7 +315,7 @@ fn write(flits: &[Flit; DATA_FLITS], tenth: u64, pattern: &Pattern, bytes: &mut 
     store(&words, bytes);
 }
 
-/// Writes a set under `pattern`, whose `tenth` flit lacks the check, with it.
+/// Writes a set under `pattern`, and adds the check, which `tenth` lacks.
 #[cfg(not(feature = "processor-crc"))]
 fn write(flits: &[Flit; DATA_FLITS], tenth: u64, pattern: &Pattern, bytes: &mut SetBytes) {
     let mut words = words_of(flits, tenth, pattern);
@@ -326,14 +324,14 @@ fn write(flits: &[Flit; DATA_FLITS], tenth: u64, pattern: &Pattern, bytes: &mut 
     store(&words, bytes);
 }
 
-/// What the tenth flit says besides the check.
+/// The fields of the tenth flit except the check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tail {
     /// Number of the set modulo 128: six bits, and the odd bit above them.
     pub number: u8,
     /// Next set expected, modulo 64.
     pub ack: u8,
-    /// Asks for a replay from `ack` on.
+    /// Requests a replay from `ack` on.
     pub nack: bool,
     /// Congestion behind the sender, 0 to 15.
     pub load: u8,
@@ -350,7 +348,7 @@ impl Tail {
         self.number as usize % VCS
     }
 
-    /// The 28 bits in their places; each field is cut to its width.
+    /// The 28 bits at their positions; each field is truncated to its width.
     #[inline]
     const fn bits(&self) -> u64 {
         let number = self.number as u64;
@@ -363,7 +361,7 @@ impl Tail {
             | (self.vc_ack as u64) << VC_ACK_SHIFT
     }
 
-    /// What a tenth flit says.
+    /// The fields of a tenth flit.
     #[inline]
     pub const fn of(tenth: Flit) -> Self {
         let tenth = tenth.bits();
@@ -383,17 +381,17 @@ impl Tail {
 pub struct DataSet {
     /// The flits.
     pub flits: [Flit; DATA_FLITS],
-    /// The tenth.
+    /// The tenth flit.
     pub tail: Tail,
 }
 
 impl DataSet {
-    /// Bytes of an encoded set.
+    /// Length of an encoded set in bytes.
     pub const fn buffer_len(&self) -> usize {
         SET_BYTES
     }
 
-    /// Writes the set; every field is cut to its width.
+    /// Writes the set; every field is truncated to its width.
     #[inline]
     pub fn emit(&self, bytes: &mut SetBytes) {
         Self::emit_flits(&self.flits, self.tail, bytes);
@@ -417,8 +415,8 @@ impl DataSet {
     }
 }
 
-/// Link control in place of data, in full width. It has no number of its own, is never acknowledged
-/// and never replayed: every number in it is a total, so the next one says it all again.
+/// Link control in place of data, in full width. It has no number, is never acknowledged and never
+/// replayed: every number in it is a total, so the next one supersedes it.
 ///
 /// ```text
 /// flit 0   flags 8 (bit 0: probe) | 0 (8) | next 32
@@ -429,18 +427,18 @@ impl DataSet {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ControlSet {
-    /// Acknowledge at once, please.
+    /// Requests an acknowledgement at once.
     pub probe: bool,
-    /// Asks for a replay from `ack` on.
+    /// Requests a replay from `ack` on.
     pub nack: bool,
-    /// Number, modulo 2^32, of the next data set: in a frame, of the first behind this one.
+    /// Number, modulo 2^32, of the next data set: in a frame, of the first one after this set.
     pub next: u32,
     /// Next data set expected, modulo 2^32.
     pub ack: u32,
-    /// With a nack: how far behind `ack` the missing sets begin. Receivers that keep what arrives
-    /// behind a gap ask for the gap alone (ours).
+    /// With a nack: distance from `ack` to the first missing set. Receivers that keep sets after a
+    /// gap request only the gap (ours).
     pub missing_from: u16,
-    /// With a nack: how many sets are missing there; 0: everything from `ack` on.
+    /// With a nack: number of missing sets there; 0: everything from `ack` on.
     pub missing: u16,
     /// Flits freed in the input buffer of the sender since the link came up, per virtual channel,
     /// modulo 2^32.
@@ -454,12 +452,12 @@ pub struct ControlSet {
 }
 
 impl ControlSet {
-    /// Bytes of an encoded set.
+    /// Length of an encoded set in bytes.
     pub const fn buffer_len(&self) -> usize {
         SET_BYTES
     }
 
-    /// The tenth flit that goes with it.
+    /// The tenth flit of this set.
     #[inline]
     pub const fn tail(&self) -> Tail {
         Tail {
@@ -472,7 +470,7 @@ impl ControlSet {
         }
     }
 
-    /// Writes the set; load and clock are cut to their width.
+    /// Writes the set; load and clock are truncated to their width.
     pub fn emit(&self, bytes: &mut SetBytes) {
         bytes[..TENTH_AT.start].fill(0);
         bytes[FLAGS_AT] = u8::from(self.probe) * PROBE;
@@ -517,13 +515,13 @@ impl ControlSet {
     }
 }
 
-/// The nine data flits of a received set, still under its pattern. The input buffer reads them one
-/// by one from here; a copy in between would stall on its own stores.
+/// The nine data flits of a received set, still scrambled. The input buffer reads them one by one
+/// from here; a copy in between would stall on its own stores.
 #[derive(Clone, Copy, Debug)]
 pub struct DataFlits<'a> {
     /// The set.
     pub bytes: &'a SetBytes,
-    /// The scrambling pattern over it.
+    /// Its scrambling pattern.
     pub pattern: &'a Pattern,
 }
 
@@ -544,7 +542,7 @@ impl DataFlits<'_> {
     }
 }
 
-/// What a set is whose check is right, its data flits apart.
+/// A set with a right check; its data flits are read separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetKind {
     /// Nine [`DataFlits`] and this tenth flit; see [`Tail::of`].
@@ -554,10 +552,10 @@ pub enum SetKind {
 }
 
 impl SetKind {
-    /// Looks at a set that lies in `bytes` under `pattern`.
+    /// Checks and classifies a set stored in `bytes` under `pattern`.
     ///
     /// # Errors
-    /// See [`SetError`]; the CRC is judged first.
+    /// See [`SetError`]; the CRC is checked first.
     #[inline]
     pub fn of(bytes: &SetBytes, pattern: &Pattern) -> Result<Self, SetError> {
         if !crc20::is_good_under(bytes, pattern) {
@@ -586,16 +584,16 @@ impl Set {
     /// Reads a set.
     ///
     /// # Errors
-    /// See [`SetError`]; the CRC is judged first.
+    /// See [`SetError`]; the CRC is checked first.
     #[inline]
     pub fn parse(bytes: &SetBytes) -> Result<Self, SetError> {
         Self::parse_under(&Pattern::NONE, bytes)
     }
 
-    /// Reads a set that lies in `bytes` under `pattern`.
+    /// Reads a set stored in `bytes` under `pattern`.
     ///
     /// # Errors
-    /// See [`SetError`]; the CRC is judged first.
+    /// See [`SetError`]; the CRC is checked first.
     #[inline]
     pub fn parse_under(pattern: &Pattern, bytes: &SetBytes) -> Result<Self, SetError> {
         Ok(match SetKind::of(bytes, pattern)? {

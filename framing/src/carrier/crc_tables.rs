@@ -1,6 +1,6 @@
-//! Tables for 16-bit checks that take several bytes at a time.
+//! Tables for 16-bit checks of several bytes at a time.
 
-/// `state` times x to the `bits`, modulo `polynomial` (without its highest term).
+/// `state` times x^`bits`, modulo `polynomial` (without its highest term).
 const fn advance(mut state: u16, bits: u32, polynomial: u16) -> u16 {
     let mut i = 0;
     while i < bits {
@@ -11,8 +11,8 @@ const fn advance(mut state: u16, bits: u32, polynomial: u16) -> u16 {
     state
 }
 
-/// `table[k][b]` is what byte `b` leaves when `first + k` more bytes follow it, the check's own two
-/// among them. A CRC is linear: look-ups of several bytes do not wait for each other.
+/// `table[k][b]` is the contribution of byte `b` when `first + k` bytes follow it, the two of the
+/// check included. A CRC is linear, so the look-ups of several bytes are independent.
 pub(crate) const fn tables<const N: usize>(polynomial: u16, first: u32) -> [[u16; 256]; N] {
     let mut table = [[0; 256]; N];
     let mut byte = 0;

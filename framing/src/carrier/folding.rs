@@ -1,15 +1,15 @@
-//! Remainders by carry-less multiplication, where the processor has it.
+//! Remainders by carry-less multiplication, where the processor supports it.
 //!
-//! A check is the remainder of a long polynomial. Its words, each multiplied by what its distance
-//! from the end amounts to modulo the divisor, can be added up in any order; none waits for another.
-//! The sum is divided as Barrett does it, by the divisor's inverse first.
+//! A check is the remainder of a long polynomial. Its words, each multiplied by the power of x for
+//! its distance from the end, modulo the divisor, can be added in any order without depending on
+//! each other. The sum is divided by Barrett's method: by the divisor's inverse first.
 
 use core::arch::x86_64::{
     __m128i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_set_epi64x,
     _mm_xor_si128,
 };
 
-/// Two halves of a word.
+/// A 128-bit word from its halves.
 #[inline]
 #[target_feature(enable = "sse4.1")]
 pub(crate) fn word(high: u64, low: u64) -> __m128i {
@@ -44,13 +44,13 @@ pub(crate) fn product(a: u64, b: u64) -> __m128i {
     _mm_clmulepi64_si128::<0x00>(word(0, a), word(0, b))
 }
 
-/// What is divided by: a polynomial of degree `BITS`, without its highest term.
+/// The divisor: a polynomial of degree `BITS`, without its highest term.
 pub(crate) struct Divisor<const POLYNOMIAL: u32, const BITS: u32>;
 
 impl<const POLYNOMIAL: u32, const BITS: u32> Divisor<POLYNOMIAL, BITS> {
     const WHOLE: u64 = POLYNOMIAL as u64 | 1 << BITS;
 
-    /// x to the 64 + `BITS`, divided: without its highest term, which is x^64.
+    /// x^(64 + `BITS`) divided by the divisor, without the quotient's highest term x^64.
     const INVERSE: u64 = {
         let (mut rest, mut quotient) = (1_u128 << (64 + BITS), 0_u128);
         let mut bit = 64 + BITS;
@@ -64,7 +64,7 @@ impl<const POLYNOMIAL: u32, const BITS: u32> Divisor<POLYNOMIAL, BITS> {
         quotient as u64
     };
 
-    /// The remainder of x to the `exponent`.
+    /// The remainder of x^`exponent`.
     pub(crate) const fn power(exponent: u32) -> u64 {
         let mut state = 1;
         let mut i = 0;
@@ -78,8 +78,8 @@ impl<const POLYNOMIAL: u32, const BITS: u32> Divisor<POLYNOMIAL, BITS> {
         state
     }
 
-    /// Something of at most 64 + `BITS` bits with the same remainder as `word` and `BEHIND` more
-    /// bits of zero.
+    /// A value of at most 64 + `BITS` bits with the same remainder as `of` followed by `BEHIND`
+    /// zero bits.
     #[inline]
     #[target_feature(enable = "pclmulqdq,sse4.1")]
     pub(crate) fn moved<const BEHIND: u32>(of: __m128i) -> __m128i {

@@ -1,8 +1,8 @@
 //! The link frame: what one Ethernet frame or UDP datagram carries (ours).
 //!
-//! A real link has a line code (paper, section 6: 16b20b, or scrambled 16-bit words). We assume
+//! A real link has a line code (BlackWidow sec. 6: 16b20b, or scrambled 16-bit words). We assume
 //! that its control characters mark where packets start and end and which lanes are alive. A frame
-//! has no control characters, so its header says the same.
+//! has no control characters, so its header carries this instead.
 //!
 //! ```text
 //! byte 0    1         2  3    4 ... 7   8 ... 11  12 ... 15  16 17     18 19
@@ -12,11 +12,11 @@
 //!      what the lanes carry, to the end of the frame
 //! ```
 //!
-//! Everything up to the check is the line code's and outside the reach of lane noise.
+//! Everything up to the check belongs to the line code and is not subject to lane noise.
 //!
 //! # Kinds of frames
-//! The kind is an open byte of three bits. [`Training`](super::training::Training) frames are every
-//! machine's; the others belong to one machine, which has a type that reads them:
+//! The kind is an open code of three bits. [`Training`](super::training::Training) frames are
+//! common to all machines; each other kind belongs to one machine, which has a type for it:
 //!
 //! ```
 //! use phitwire_framing::carrier::frame::{
@@ -58,18 +58,18 @@ use core::ops::Range;
 #[cfg(any(test, not(feature = "processor-crc")))]
 use crc::{CRC_32_ISCSI, Crc, Table};
 
-/// EtherType of link frames: the first of the two that IEEE 802 sets aside for experiments.
+/// EtherType of link frames: the first of the two that IEEE 802 reserves for experiments.
 pub const ETHERTYPE: u16 = 0x88b5;
-/// UDP port of every link end that has an interface of its own.
+/// UDP port of every link end with its own interface.
 pub const UDP_PORT: u16 = 5470;
 /// First byte of a link frame.
 pub const MAGIC: u8 = 0x59;
-/// Version of the format. Version 1 had packet numbers of 16 bits and no others.
+/// Version of the format. Version 1 had only 16-bit packet numbers.
 pub const VERSION: u8 = 2;
 
-/// Byte of the magic.
+/// Position of the magic byte.
 pub const MAGIC_AT: usize = 0;
-/// Byte of version (7:4), kind (3:1) and end (0).
+/// Position of the byte with version (7:4), kind (3:1) and end (0).
 pub const KIND_AT: usize = 1;
 /// Bytes of the link id.
 pub const LINK_AT: Range<usize> = 2..4;
@@ -79,25 +79,24 @@ pub const FABRIC_AT: Range<usize> = 4..8;
 pub const TX_EPOCH_AT: Range<usize> = 8..12;
 /// Bytes of the receiver's epoch.
 pub const RX_EPOCH_AT: Range<usize> = 12..16;
-/// Bytes of 13 reserved bits and the lane mask (2:0).
+/// Bytes of the lane mask (2:0), after 13 reserved bits.
 pub const LANES_AT: Range<usize> = 16..18;
 /// Bytes of the number of units.
 pub const UNITS_AT: Range<usize> = 18..20;
-/// Bytes of the header that all kinds of frames have.
+/// Length in bytes of the header that all kinds of frames have.
 pub const HEADER_BYTES: usize = 20;
-/// Bytes of the check.
+/// Length of the check in bytes.
 pub const CHECK_BYTES: usize = 4;
-/// First byte of what the lanes carry in a plain frame: one that has nothing between header and
-/// check.
+/// First byte that the lanes carry in a plain frame: one with nothing between header and check.
 pub const PLAIN_AT: usize = HEADER_BYTES + CHECK_BYTES;
 
-/// Fewest bytes of a frame on Ethernet: a shorter payload would arrive with padding that no frame
-/// expects. Each kind of frame asserts that it has them.
+/// Shortest frame on Ethernet, in bytes: a shorter payload would arrive with padding that no frame
+/// expects. Each kind of frame asserts this.
 pub const MIN_BYTES: usize = 46;
 
 const _: () = assert!(UNITS_AT.end == HEADER_BYTES);
 
-/// CRC-32C: Hamming distance 6 up to 5,243 bits of what it covers, 4 far beyond.
+/// CRC-32C: Hamming distance 6 for up to 5,243 covered bits, 4 far beyond.
 #[cfg(any(test, not(feature = "processor-crc")))]
 static CHECK: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 
@@ -110,24 +109,24 @@ pub fn checksum(bytes: &[u8]) -> u32 {
     CHECK.checksum(bytes)
 }
 
-/// Writes the check over the first `checked` bytes of `frame` behind them.
+/// Writes the check of the first `checked` bytes of `frame` after them.
 ///
 /// # Panics
-/// If `frame` ends before the check does.
+/// If `frame` has no room for the check.
 #[inline]
 pub fn seal(frame: &mut [u8], checked: usize) {
     let (checked, rest) = frame.split_at_mut(checked);
     rest[..CHECK_BYTES].copy_from_slice(&checksum(checked).to_be_bytes());
 }
 
-/// What a frame is for: a code of three bits.
+/// The purpose of a frame: a code of three bits.
 ///
 /// Each type that reads a kind of frame has its code as `KIND`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FrameKind(u8);
 
 impl FrameKind {
-    /// The kind of a code.
+    /// The kind with this code.
     ///
     /// # Panics
     /// If the code has more than three bits.
@@ -137,7 +136,7 @@ impl FrameKind {
         Self(code)
     }
 
-    /// Its code, less than 8.
+    /// The code, less than 8.
     #[inline]
     pub const fn code(self) -> u8 {
         self.0
@@ -164,7 +163,7 @@ impl LinkEnd {
     }
 }
 
-/// A frame of any kind whose header is right; [`split`](Self::split) judges the rest.
+/// A frame of any kind with a valid header; [`split`](Self::split) checks the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     header: FrameHeader,
@@ -191,7 +190,7 @@ impl<'a> Frame<'a> {
         &self.header
     }
 
-    /// What the frame is for.
+    /// The kind of the frame.
     #[inline]
     pub const fn kind(&self) -> FrameKind {
         self.header.kind
@@ -206,7 +205,7 @@ impl<'a> Frame<'a> {
     /// Number of units of a frame of `kind`.
     ///
     /// # Errors
-    /// [`FrameError::BadKind`] if it is of another.
+    /// [`FrameError::BadKind`] if the frame has another kind.
     #[inline]
     pub fn units(&self, kind: FrameKind) -> Result<usize, FrameError> {
         if self.kind() == kind {
@@ -216,8 +215,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The first `checked` bytes, which the check covers, and what the lanes carry, of a frame that
-    /// has `len` bytes. What the lanes did to the latter is not judged.
+    /// The first `checked` bytes, which the check covers, and the bytes that the lanes carry, of a
+    /// frame of `len` bytes. The latter may be damaged by the lanes.
     ///
     /// # Errors
     /// [`FrameError::BadLength`], `BadHeaderCheck`, `NoLanes`, in this order.

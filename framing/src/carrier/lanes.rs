@@ -1,15 +1,15 @@
-//! Lanes: which bits of a frame travel on which of the three differential pairs (paper,
-//! sections 4.4 and 7.7).
+//! Lanes: which bits of a frame travel on which of the three differential pairs (BlackWidow sec.
+//! 4.4 and 7.7).
 //!
-//! What the lanes carry is a row of wire words of [`WORD_BITS`]. With n lanes in use, bit i of a
-//! word travels on the (i mod n)-th of them, counted from the lowest lane number (the assignment of
-//! bits is ours). A cable may swap lanes and exchange the two wires of a pair; [`Permutation`]
-//! describes that, [`training`](super::training) finds it.
+//! The lanes carry a sequence of wire words of [`WORD_BITS`]. With n lanes in use, bit i of a word
+//! travels on the (i mod n)-th of them, counted from the lowest lane number (the assignment of bits
+//! is ours). A cable may swap lanes and exchange the two wires of a pair; [`Permutation`] describes
+//! that, and [`training`](super::training) detects it.
 //!
-//! 24 is a multiple of 3, 2 and 1. So a unit of several words goes the same way: its bit i, counted
-//! from its last, travels on the (i mod n)-th lane, too.
+//! 24 is a multiple of 3, 2 and 1. So the rule holds for a unit of several words too: its bit i,
+//! counted from its last, travels on the (i mod n)-th lane.
 
-/// Bits of a wire word: a third of it, or half, or all, travels on one lane.
+/// Bits of a wire word: a third, half, or all of them travel on one lane.
 pub const WORD_BITS: u32 = 24;
 /// Bytes of a wire word.
 pub const WORD_BYTES: usize = WORD_BITS as usize / 8;
@@ -27,7 +27,7 @@ const _: () = assert!(
     "two lanes carry 12 bits each"
 );
 
-/// Wire bits i with i mod `lanes` = `index`.
+/// Bits i of a wire word with i mod `lanes` = `index`.
 const fn stream_mask(lanes: u32, index: u32) -> u32 {
     (match lanes {
         1 => 0xff_ffff,
@@ -37,7 +37,7 @@ const fn stream_mask(lanes: u32, index: u32) -> u32 {
         & WORD_MASK
 }
 
-/// The bits of a wire word that travel on `lane` while the lanes of `active` are in use; 0 when
+/// The bits of a wire word that travel on `lane` while the lanes in `active` are in use; 0 when
 /// `lane` is not one of them.
 #[inline]
 pub const fn bits_of_lane(active: u8, lane: u8) -> u32 {
@@ -49,8 +49,8 @@ pub const fn bits_of_lane(active: u8, lane: u8) -> u32 {
     stream_mask(active.count_ones(), below)
 }
 
-/// What a cable does to the lanes: physical lane k of the receiver carries the sender's lane
-/// `order[k]`, with its polarity inverted where `invert[k]`.
+/// A cable's effect on the lanes: physical lane k of the receiver carries the sender's lane
+/// `order[k]`, with inverted polarity if `invert[k]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Permutation {
     order: [u8; LANES],
@@ -110,7 +110,7 @@ impl Permutation {
     }
 }
 
-/// Where each of the active lanes goes: (stream at the sender, stream at the receiver, inverted).
+/// The path of each active lane: (stream at the sender, stream at the receiver, inverted).
 fn streams(active: u8, cable: &Permutation) -> impl Iterator<Item = (u32, u32, bool)> {
     let active = active & ALL_LANES;
     let cable = *cable;
@@ -135,8 +135,8 @@ fn shift(bits: u32, from: u32, to: u32) -> u32 {
     }
 }
 
-/// What the receiver's lanes carry when the sender's carry `wire` and the sender's lanes `active`
-/// are in use. With no lane in use nothing changes.
+/// The receiver's wire word when the sender transmits `wire` on its lanes `active`. With no lane in
+/// use nothing changes.
 pub fn swizzle(wire: u32, active: u8, cable: &Permutation) -> u32 {
     let lanes = u32::from(active & ALL_LANES).count_ones();
     if lanes == 0 {
@@ -152,7 +152,7 @@ pub fn swizzle(wire: u32, active: u8, cable: &Permutation) -> u32 {
     })
 }
 
-/// The inverse of [`swizzle`]: what the sender's lanes carried.
+/// The inverse of [`swizzle`]: the sender's wire word.
 pub fn unswizzle(wire: u32, active: u8, cable: &Permutation) -> u32 {
     let lanes = u32::from(active & ALL_LANES).count_ones();
     if lanes == 0 {
@@ -164,8 +164,8 @@ pub fn unswizzle(wire: u32, active: u8, cable: &Permutation) -> u32 {
     })
 }
 
-/// Applies `change` to each wire word of what the lanes carry (three bytes, big endian); a
-/// remainder of fewer than three bytes stays as it is.
+/// Applies `change` to each wire word (three bytes, big-endian); a remainder of fewer than three
+/// bytes is left alone.
 pub fn map_area(area: &mut [u8], mut change: impl FnMut(u32) -> u32) {
     for bytes in area.as_chunks_mut::<WORD_BYTES>().0 {
         let wire = change(u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]));
@@ -173,14 +173,14 @@ pub fn map_area(area: &mut [u8], mut change: impl FnMut(u32) -> u32) {
     }
 }
 
-/// Lets `area` go through `cable`; see [`swizzle`].
+/// Passes `area` through `cable`; see [`swizzle`].
 pub fn swizzle_area(area: &mut [u8], active: u8, cable: &Permutation) {
     if !cable.is_identity() {
         map_area(area, |wire| swizzle(wire, active, cable));
     }
 }
 
-/// The inverse of [`swizzle_area`]: puts right what came through `cable`.
+/// The inverse of [`swizzle_area`]: undoes the effect of `cable`.
 #[inline]
 pub fn swizzle_area_back(area: &mut [u8], active: u8, cable: &Permutation) {
     if !cable.is_identity() {
@@ -188,8 +188,7 @@ pub fn swizzle_area_back(area: &mut [u8], active: u8, cable: &Permutation) {
     }
 }
 
-/// Flips the bits of `mask` in wire word number `word` of what the lanes carry; nothing happens
-/// past its end.
+/// Flips the bits of `mask` in wire word number `word`; does nothing past the end.
 pub fn flip(area: &mut [u8], word: usize, mask: u32) {
     if let Some(bytes) = area.as_chunks_mut::<WORD_BYTES>().0.get_mut(word) {
         let mask = (mask & WORD_MASK).to_be_bytes();

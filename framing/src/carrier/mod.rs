@@ -1,8 +1,8 @@
-//! What the links of every machine use: the link frame, channel initialisation, lanes, numbers of
-//! packets.
+//! Common to the links of all machines: the link frame, channel initialisation, lanes, packet
+//! numbers.
 //!
-//! A frame carries units of whatever a machine sends over its links; what they are, and how a frame
-//! holds them, is the machine's. See [`frame`] for what a kind of frame has to bring along.
+//! A frame carries units of whatever a machine sends over its links; the machine defines the units
+//! and their layout in a frame. See [`frame`] for what a kind of frame must provide.
 
 pub(crate) mod crc_tables;
 #[cfg(all(feature = "processor-crc", target_arch = "x86_64"))]

@@ -1,7 +1,6 @@
-//! Enumerations whose values have names, those that are reasons to refuse something, and the fields
-//! of views.
+//! Macros for enumerations with named values, for reasons of refusals, and for the fields of views.
 
-/// The values of an enumeration listed once: makes `ALL` and, where names are given, `name`.
+/// Lists the values of an enumeration once: makes `ALL` and, where names are given, `name`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! listed {
@@ -9,7 +8,7 @@ macro_rules! listed {
         $crate::listed!($type { $($value),+ });
 
         impl $type {
-            /// The name: of a counter, on a command line or in a description.
+            /// The name, as a counter, on a command line or in a description.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$value => $name,)+
@@ -19,14 +18,14 @@ macro_rules! listed {
     };
     ($type:ident { $($value:ident),+ $(,)? }) => {
         impl $type {
-            /// All of them, in the order of their codes.
+            /// All values, in the order of their codes.
             pub const ALL: [Self; [$(stringify!($value)),+].len()] = [$(Self::$value),+];
         }
     };
 }
 
-/// An error without fields: of each value the sentence that people read, which documents it too,
-/// and where each is a counter, the name of that before it.
+/// An error without fields: for each value the sentence that people read, which is also its
+/// documentation, preceded by the counter's name where each value is a counter.
 macro_rules! reasons {
     ($(#[$about:meta])* $type:ident {
         $($(#[$more:meta])* $value:ident = $name:literal: $text:literal,)+
@@ -64,8 +63,8 @@ macro_rules! reasons {
 }
 pub(crate) use reasons;
 
-/// The getter or the setter of a number in some bits of a view, which has a `get` and a `set` for
-/// what says where these bits are.
+/// Makes the getter or the setter of a number in some bits of a view, which must have `get` and
+/// `set` for such a field.
 macro_rules! bit_field {
     (get $get:ident, $field:expr, $type:ty, $doc:literal) => {
         #[doc = concat!($doc, ".")]

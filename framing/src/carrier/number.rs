@@ -1,26 +1,25 @@
-//! Numbers of packets on a link.
+//! Packet numbers on a link.
 //!
-//! An end counts packets without end; the wire has the lowest 48 bits of the count. A network
-//! between the ends may hold a frame back for as long as it likes, so a number must tell apart all
-//! packets that any frame still under way can name, and not only those of a window: at 10 million
-//! packets a second 48 bits come round after 325 days, and a frame would have to be 162 days late
-//! before it looked new.
+//! An end counts packets without limit; the wire has the lowest 48 bits of the count. The network
+//! between the ends may delay a frame for any time, so a number must distinguish all packets that
+//! any frame still in flight can name, not only those of a window: at 10 million packets a second
+//! 48 bits wrap after 325 days, and a frame would have to be 162 days late before it looked new.
 
 /// The number of a packet modulo 2^48.
 ///
-/// Such numbers have no order of their own, only a distance from a count that is known in full.
+/// Such numbers have no order, only a distance from a full count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PacketNumber(u64);
 
 impl PacketNumber {
     /// Bits on the wire.
     pub const BITS: u32 = 48;
-    /// The last before they come round.
+    /// The last number before they wrap.
     pub const MAX: u64 = (1 << Self::BITS) - 1;
-    /// Bits of [`Self::low`]: what is near enough for frames that come in their order.
+    /// Bits of [`Self::low`]: enough for frames that arrive in order.
     pub const LOW_BITS: u32 = 16;
 
-    /// The number of the packet that is `count`-th since numbers began with 0.
+    /// The number of the `count`-th packet, counted from 0.
     #[inline]
     pub const fn new(count: u64) -> Self {
         Self(count & Self::MAX)
@@ -50,8 +49,8 @@ impl PacketNumber {
         self.0
     }
 
-    /// How many packets behind `count` this one comes: at least -2^47, less than 2^47, negative
-    /// when it comes before.
+    /// Distance of this packet from `count`: at least -2^47, less than 2^47, negative when it comes
+    /// before.
     #[inline]
     pub const fn distance_from(self, count: u64) -> i64 {
         const UNUSED: u32 = u64::BITS - PacketNumber::BITS;
@@ -81,7 +80,7 @@ mod tests {
 
     #[test]
     fn distances_are_right_across_every_wrap() {
-        // Where 16, 32 and 48 bits come round, and in the middle of nowhere.
+        // Where 16, 32 and 48 bits wrap, and far from any wrap.
         let bases = [1 << 16, 1 << 32, SPACE, 3 * SPACE, 0x1234_5678_9abc];
         let steps = [
             0,

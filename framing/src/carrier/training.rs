@@ -1,8 +1,8 @@
-//! Training frames: channel initialisation (paper, section 4.4; format ours).
+//! Training frames: channel initialisation (BlackWidow sec. 4.4; format ours).
 //!
-//! Until both ends know each other's name, epoch, lanes and buffer sizes, they send these. Behind
-//! the names comes a pattern that the lanes carry: from it the receiver finds which of the sender's
-//! lanes arrives on which of its own, and with which polarity.
+//! Both ends send these until they know each other's name, epoch, lanes and buffer sizes. After the
+//! names comes a pattern that the lanes carry: it tells the receiver which of the sender's lanes
+//! arrives on which of its own, and with which polarity.
 //!
 //! ```text
 //! byte  0 .. 19  frame header, kind 1, units 0
@@ -49,15 +49,15 @@ pub const EXPECT_NODE_AT: Range<usize> = 68..100;
 pub const CHECK_AT: Range<usize> = 100..104;
 /// Bytes of the pattern.
 pub const PATTERN_AT: Range<usize> = 104..152;
-/// Bytes of a training frame.
+/// Length of a training frame in bytes.
 pub const TRAINING_BYTES: usize = PATTERN_AT.end;
 /// Wire words of the pattern.
 pub const PATTERN_WORDS: usize = 16;
-/// Most bytes of a node name.
+/// Longest node name, in bytes.
 pub const NAME_BYTES: usize = 32;
-/// Bits that a lane carries over the pattern.
+/// Bits of the pattern on each lane.
 pub const PATTERN_LANE_BITS: u32 = (PATTERN_WORDS * WORD_BITS as usize / LANES) as u32;
-/// Wrong bits with which a lane is still recognised: an eighth.
+/// Wrong bits up to which a lane is recognised: an eighth.
 pub const PATTERN_TOLERANCE: u32 = PATTERN_LANE_BITS / 8;
 
 const HEARD: u8 = 0x80;
@@ -69,8 +69,8 @@ const _: () = assert!(STATE_AT.start == HEADER_BYTES);
 /// Wire words of the training pattern.
 pub type TrainingPattern = [u32; PATTERN_WORDS];
 
-/// The training pattern as it is sent: on each lane a different row of pseudo-random bits. Rows and
-/// their inverses differ from each other, and from silence, in at least 63 of 128 bits (tested).
+/// The training pattern as sent: a different row of pseudo-random bits on each lane. Rows and their
+/// inverses differ from each other, and from silence, in at least 63 of 128 bits (tested).
 pub const PATTERN: TrainingPattern = pattern();
 
 const fn pattern() -> TrainingPattern {
@@ -88,8 +88,8 @@ const fn pattern() -> TrainingPattern {
     words
 }
 
-/// What arrived on the physical lanes: for each the sender's lane and whether its polarity is
-/// inverted, or `None` when nothing known came.
+/// For each physical lane, the sender's lane and whether its polarity is inverted, or `None` when
+/// no known pattern arrived.
 pub fn read_lanes(received: &TrainingPattern) -> [Option<(u8, bool)>; LANES] {
     let mut found = [None; LANES];
     for (physical, found) in found.iter_mut().enumerate() {
@@ -105,7 +105,7 @@ pub fn read_lanes(received: &TrainingPattern) -> [Option<(u8, bool)>; LANES] {
     found
 }
 
-/// Bits in which physical lane `physical` differs from the pattern of `lane`.
+/// Number of bits in which physical lane `physical` differs from the pattern of `lane`.
 fn distance(received: &TrainingPattern, physical: u8, lane: u8) -> u32 {
     let mask = bits_of_lane(ALL_LANES, 0);
     let pairs = received.iter().zip(&PATTERN);
@@ -114,10 +114,11 @@ fn distance(received: &TrainingPattern, physical: u8, lane: u8) -> u32 {
         .sum()
 }
 
-/// The cable behind a received pattern.
+/// The cable that explains a received pattern.
 ///
 /// # Errors
-/// The mask of physical lanes on which no known pattern, or one that another lane also has, came.
+/// The mask of physical lanes without a known pattern, or of all lanes if several have the same
+/// one.
 pub fn find_cable(received: &TrainingPattern) -> Result<Permutation, u8> {
     let lanes = read_lanes(received);
     let (mut order, mut invert, mut dead) = ([0; LANES], [false; LANES], 0);
@@ -136,11 +137,11 @@ pub fn find_cable(received: &TrainingPattern) -> Result<Permutation, u8> {
 /// A training frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Training {
-    /// The frame header; `kind` and `units` are written as they must be.
+    /// The frame header; `kind` and `units` are overwritten when encoding.
     pub header: FrameHeader,
     /// State of the sender's link control block, for the other end's diagnostics.
     pub state: u8,
-    /// The receiver's training frames are heard and accepted.
+    /// The sender of this frame hears and accepts the receiver's training frames.
     pub heard: bool,
     /// Lanes that the sender of this frame wants to receive on, 3 bits.
     pub rx_lanes: u8,
@@ -152,7 +153,7 @@ pub struct Training {
     pub max_packet: u8,
     /// Code of the lane rate.
     pub rate: u8,
-    /// Packets that may be on their way unacknowledged.
+    /// Most unacknowledged packets in flight.
     pub window_packets: u16,
     /// Buffer offered per virtual channel, in units of flow control.
     pub credits: [u32; 2],
@@ -160,11 +161,11 @@ pub struct Training {
     pub node: [u8; NAME_BYTES],
     /// Name of the node that the sender expects at the other end.
     pub expect_node: [u8; NAME_BYTES],
-    /// Wire words of the pattern as sent or received. Send [`PATTERN`].
+    /// Wire words of the pattern, as sent ([`PATTERN`]) or received.
     pub pattern: TrainingPattern,
 }
 
-/// A node name as it stands in a training frame; `None` when it is empty, longer than 32 bytes, or
+/// A node name as encoded in a training frame; `None` when it is empty, longer than 32 bytes, or
 /// contains a zero byte.
 pub fn name_bytes(name: &str) -> Option<[u8; NAME_BYTES]> {
     let mut bytes = [0; NAME_BYTES];
@@ -174,7 +175,7 @@ pub fn name_bytes(name: &str) -> Option<[u8; NAME_BYTES]> {
     name_str(&bytes).filter(|read| *read == name).map(|_| bytes)
 }
 
-/// The name in 32 bytes; `None` when it is empty, not UTF-8 or not padded with zeros.
+/// The name encoded in 32 bytes; `None` when it is empty, not UTF-8 or not padded with zeros.
 pub fn name_str(bytes: &[u8; NAME_BYTES]) -> Option<&str> {
     let len = bytes
         .iter()
@@ -187,7 +188,7 @@ pub fn name_str(bytes: &[u8; NAME_BYTES]) -> Option<&str> {
     core::str::from_utf8(name).ok()
 }
 
-/// The bytes of a training frame as they stand there: getters and setters without judgement.
+/// The raw bytes of a training frame: getters and setters without validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainingView<T>(T);
 
@@ -204,7 +205,7 @@ impl<T: AsRef<[u8]>> TrainingView<T> {
         }
     }
 
-    /// The bytes back.
+    /// Returns the bytes.
     pub fn into_inner(self) -> T {
         self.0
     }
@@ -306,7 +307,7 @@ impl Training {
         TRAINING_BYTES
     }
 
-    /// What a training frame says.
+    /// Reads a training frame.
     ///
     /// # Errors
     /// [`FrameError::BadKind`], `BadLength`, `BadPhitCount`, `BadHeaderCheck`, `ReservedTraining`,
@@ -344,16 +345,16 @@ impl Training {
         })
     }
 
-    /// Reads a training frame.
+    /// Reads a training frame from its bytes.
     ///
     /// # Errors
-    /// As [`parse`] and [`Self::of`].
+    /// As for [`parse`] and [`Self::of`].
     pub fn parse(bytes: &[u8]) -> Result<Self, FrameError> {
         Self::of(&parse(bytes)?)
     }
 
-    /// Writes the frame and returns its length, [`TRAINING_BYTES`]. Names are written as they are:
-    /// make them with [`name_bytes`].
+    /// Writes the frame and returns its length, [`TRAINING_BYTES`]. Names are not checked: make
+    /// them with [`name_bytes`].
     ///
     /// # Errors
     /// [`EmitError::BufferTooSmall`]; the buffer is then unchanged.
@@ -367,7 +368,7 @@ impl Training {
             ..self.header
         }
         .emit(buf)?;
-        // The slice has just been cut to the length of the view.
+        // The slice was cut to the length of the view above.
         let mut view = TrainingView(buf);
         view.set_state(self.state);
         view.set_lanes(self.heard, self.rx_lanes);

@@ -1,8 +1,8 @@
-//! Collective operations: what programs at several network interfaces do together.
+//! Collective operations of programs at several NICs.
 //!
-//! One program at each of a list of network interfaces sets up the same engine, with its rank in
-//! that list; the network interfaces are a tree then, and each program joins one operation after
-//! the other. In an entry, the engine stands where atomic operations have their code:
+//! One program at each of a list of NICs sets up the same engine, with its rank in that list; the
+//! NICs then form a tree, and each program joins one operation after another. In an entry, the
+//! engine takes the byte of an atomic operation's code:
 //!
 //! ```text
 //! kind 16  sets up   4   5 rank    6   7 branching  24 .. 39 the list in the data
@@ -14,13 +14,13 @@
 use super::command::{Fields, Local, Remote};
 use super::{EntryError, u16_at};
 
-/// How the words of all become one. Integers are signed, and sums of them wrap; minimum and maximum
-/// bring along a location that each participant gives.
+/// How the participants' words are combined. Integers are signed, and their sums wrap; minimum and
+/// maximum carry a location that each participant supplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "they say it themselves")]
 pub enum Reduction {
-    /// No words: nobody goes on before all have come.
+    /// No words: nobody continues before all have joined.
     Barrier = 0,
     AndI32 = 1,
     AndI64 = 2,
@@ -65,44 +65,44 @@ crate::listed!(Reduction {
 });
 
 impl Reduction {
-    /// The one with this code.
+    /// The reduction with this code.
     pub fn from_code(code: u16) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|&op| u16::from(op as u8) == code)
     }
 }
 
-/// What is asked of an engine: 0 to 3, of which each belongs to one program at a time.
+/// A request to an engine, 0 to 3; each belongs to one program at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CollectiveRequest {
-    /// Makes the network interface a node of a tree over those of other programs of the job.
+    /// Makes the NIC a node of a tree over the NICs of other programs of the job.
     SetUp {
         /// The engine, the same for all.
         engine: u8,
-        /// Which of the list this network interface is.
+        /// The NIC's index in the list.
         rank: u16,
         /// Most children of a node, 1 to 32, the same for all.
         branching: u8,
-        /// Which tree of this engine it is, the same for all, and never that of an earlier one.
+        /// Number of the tree, the same for all; must differ from every earlier one of this engine.
         epoch: u32,
-        /// How long others are waited for, in milliseconds, at least one.
+        /// How long to wait for others, in milliseconds, at least one.
         patience_ms: u32,
-        /// The numbers of the network interfaces, in the program's data: two bytes each.
+        /// Processor numbers of the NICs, in the program's data: two bytes each.
         processors: Local,
     },
-    /// Joins the next operation. The completion tells the result: the word, and where others tell
-    /// bytes, the location.
+    /// Joins the next operation. The completion has the result: the word, and the location in place
+    /// of the number of bytes.
     Join {
         /// The engine.
         engine: u8,
         /// The operation, the same for all.
         op: Reduction,
-        /// The program's word; of 32 bits the low ones.
+        /// The program's word; with 32 bits, the low half.
         word: u64,
-        /// Where it is, in whatever sense.
+        /// Location of the word, in any sense.
         location: u64,
     },
-    /// Gives the engine back, when nothing is under way there.
+    /// Releases the engine when nothing is in flight there.
     Leave {
         /// The engine.
         engine: u8,
@@ -114,7 +114,7 @@ const JOIN: u8 = 17;
 const LEAVE: u8 = 18;
 
 impl CollectiveRequest {
-    /// Which engine.
+    /// The engine that the request addresses.
     pub const fn engine(&self) -> u8 {
         match *self {
             Self::SetUp { engine, .. } | Self::Join { engine, .. } | Self::Leave { engine } => {
@@ -123,8 +123,8 @@ impl CollectiveRequest {
         }
     }
 
-    /// What the fields of an entry ask for. Numbers that are too long for their fields are not
-    /// written so.
+    /// The request in an entry. Does not check for values beyond their fields' widths: the entry
+    /// then differs from the encoding of the result.
     pub(super) fn parse(
         entry: &[u8],
         local: Local,
@@ -152,7 +152,7 @@ impl CollectiveRequest {
         })
     }
 
-    /// The kind, and what else stands in the entry.
+    /// The kind, and the other fields of the entry.
     pub(super) fn fields<'a>(&self) -> (u8, Fields<'a>) {
         let numbers = |processor, handle| {
             Some(Remote {

@@ -1,4 +1,4 @@
-//! Commands: what a program asks of its network interface.
+//! Commands of a program to its NIC.
 //!
 //! ```text
 //! byte  0        kind
@@ -19,7 +19,7 @@
 use super::collective::CollectiveRequest;
 use super::{EntryError, need_zeros, store, u16_at, u64_at};
 
-/// Bytes of a command.
+/// Length of a command in bytes.
 pub const COMMAND_BYTES: usize = 128;
 /// Most bytes of data in a command: those of one packet.
 pub const MOST_INLINE: usize = 64;
@@ -30,14 +30,14 @@ const ORDERED: u8 = 1 << 1;
 const FENCE: u8 = 1 << 2;
 const NARROW: u8 = 1 << 3;
 
-/// An address in the memory of another network interface's programs, of the same job.
+/// An address in the registered memory of a program of the same job at another NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remote {
-    /// The number of the network interface.
+    /// Processor number of the NIC.
     pub processor: u16,
-    /// What [`Request::Register`] answered there.
+    /// The handle that [`Request::Register`] returned there.
     pub handle: u16,
-    /// Byte in what was registered.
+    /// Byte offset in the registered part.
     pub offset: u64,
 }
 
@@ -46,11 +46,11 @@ pub struct Remote {
 pub struct Local {
     /// First byte.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub bytes: u64,
 }
 
-/// What others may do with registered memory.
+/// Rights of others on registered memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
     /// Puts.
@@ -62,7 +62,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Everything.
+    /// All rights.
     pub const ALL: Self = Self {
         put: true,
         get: true,
@@ -99,19 +99,19 @@ pub enum AtomicOp {
     Add = 3,
     /// And with `a`, then exclusive or with `b`.
     AndXor = 4,
-    /// `a`.
+    /// Replaces the word by `a`.
     Swap = 5,
-    /// `b` where the word equals `a`.
+    /// Replaces the word by `b` if it equals `a`.
     CompareSwap = 6,
     /// Smaller of two signed integers.
     SignedMin = 7,
     /// Larger of two signed integers.
     SignedMax = 8,
-    /// Sum of two floating point numbers.
+    /// Floating-point sum.
     FloatAdd = 9,
-    /// Smaller of two floating point numbers.
+    /// Smaller of two floating-point numbers.
     FloatMin = 10,
-    /// Larger of two floating point numbers.
+    /// Larger of two floating-point numbers.
     FloatMax = 11,
 }
 
@@ -130,7 +130,7 @@ crate::listed!(AtomicOp {
     FloatMax = "float-max",
 });
 
-/// The word that an atomic operation changes.
+/// Width of the word that an atomic operation changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Width {
     /// Eight bytes.
@@ -140,7 +140,7 @@ pub enum Width {
 }
 
 impl Width {
-    /// Bytes: 8 or 4.
+    /// Width in bytes: 8 or 4.
     pub const fn bytes(self) -> usize {
         match self {
             Self::Bits64 => 8,
@@ -149,108 +149,108 @@ impl Width {
     }
 }
 
-/// What is asked for.
+/// The operation that a command requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request<'a> {
-    /// Writes 1 to [`MOST_INLINE`] bytes there.
+    /// Writes 1 to [`MOST_INLINE`] bytes to remote memory.
     Put {
-        /// Where.
+        /// Target address.
         to: Remote,
         /// The bytes.
         data: &'a [u8],
-        /// Whether the program there is told, by [`Completion::Landed`](super::Completion::Landed).
+        /// Whether the target program gets a [`Completion::Landed`](super::Completion::Landed).
         event: bool,
-        /// Whether it stays behind what was asked of that processor before, likewise ordered.
+        /// Whether it stays behind earlier ordered commands to that processor.
         ordered: bool,
     },
     /// Reads up to [`MOST_INLINE`] bytes, a multiple of four at a multiple of four.
     Get {
-        /// Where.
+        /// Source address.
         from: Remote,
-        /// Where they go.
+        /// Destination in the program's data.
         into: Local,
         /// As for puts.
         ordered: bool,
     },
-    /// Changes a word there.
+    /// Changes a word in remote memory.
     Atomic {
-        /// Where, at a multiple of the width.
+        /// Address of the word, a multiple of the width.
         at: Remote,
-        /// How.
+        /// The operation.
         op: AtomicOp,
-        /// The word.
+        /// Width of the word.
         width: Width,
-        /// With what.
+        /// Operands of the operation.
         operands: [u64; 2],
-        /// Whether the completion tells the word as it was.
+        /// Whether the completion returns the old word.
         fetch: bool,
         /// As for puts.
         ordered: bool,
     },
-    /// Writes bytes of one's own data there: a block transfer.
+    /// Writes data of the program to remote memory: a block transfer.
     BlockPut {
-        /// Where.
+        /// Target address.
         to: Remote,
-        /// The bytes.
+        /// Source in the program's data.
         from: Local,
-        /// What the program there is told when all is in its memory.
+        /// Word of an event for the target program, sent when all bytes are in its memory.
         event: Option<u64>,
-        /// Whether it waits for all block transfers asked for before.
+        /// Whether it waits for all earlier block transfers.
         fence: bool,
     },
-    /// Reads bytes into one's own data: a block transfer.
+    /// Reads remote memory into the program's data: a block transfer.
     BlockGet {
-        /// Where.
+        /// Source address.
         from: Remote,
-        /// Where they go.
+        /// Destination in the program's data.
         into: Local,
         /// As for block puts.
         fence: bool,
     },
-    /// Sends bytes of one's own data to a receive of another program of the job: a block transfer.
+    /// Sends data of the program to a receive of another program of the job: a block transfer.
     Send {
-        /// The number of its network interface.
+        /// Processor number of its NIC.
         processor: u16,
-        /// Which of the job's programs there.
+        /// Its member number there.
         member: u8,
-        /// The bytes.
+        /// Source in the program's data.
         from: Local,
     },
-    /// Takes a message in, which ends with a
-    /// [`Completion::Received`](super::Completion::Received).
+    /// Receives a message; ends with a [`Completion::Received`](super::Completion::Received).
     Receive {
-        /// Where it goes.
+        /// Destination in the program's data.
         into: Local,
     },
-    /// Takes a receive back that bears the same name, and has no message yet. If that succeeds, it
-    /// is the end of the receive too, which has no completion of its own then.
+    /// Takes back the receive with the same name if it has no message yet. On success that is also
+    /// the end of the receive, which then has no completion.
     TakeBack,
-    /// Lets programs of the job reach a part of one's own data; the completion tells the handle.
+    /// Lets programs of the job access a part of the program's data; the completion returns the
+    /// handle.
     Register {
-        /// The part: it begins at a multiple of 64 and has a multiple of four bytes.
+        /// The part: starts at a multiple of 64; its length is a multiple of four bytes.
         part: Local,
-        /// What they may do.
+        /// Rights of the others.
         access: Access,
     },
-    /// Ends that.
+    /// Ends a registration.
     Deregister {
         /// The handle.
         handle: u16,
     },
-    /// Takes part in what several programs do together.
+    /// Takes part in a collective operation.
     Collective(CollectiveRequest),
 }
 
-/// A request and its name.
+/// A request with its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command<'a> {
-    /// What the completion repeats. Only the lower 48 bits count.
+    /// Name, which the completion repeats. Only the lower 48 bits count.
     pub name: u64,
-    /// What is asked for.
+    /// The request.
     pub request: Request<'a>,
 }
 
-/// The fields of an entry that not all kinds have.
+/// The fields of an entry that only some kinds have.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Fields<'a> {
     pub(super) flags: u8,
@@ -262,7 +262,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Command<'a> {
-    /// The lower bits of a name that count.
+    /// Significant low bits of a name.
     pub const NAME_BITS: u32 = 48;
 
     /// Reads a command.
@@ -286,7 +286,7 @@ impl<'a> Command<'a> {
         Ok(command)
     }
 
-    /// What the fields of an entry ask for.
+    /// The request in the fields of an entry.
     fn request(entry: &[u8; COMMAND_BYTES], data: &'a [u8]) -> Result<Request<'a>, EntryError> {
         let (kind, flags, code) = (entry[0], entry[1], entry[2]);
         let remote = Remote {
@@ -355,7 +355,7 @@ impl<'a> Command<'a> {
         })
     }
 
-    /// Whether the entry has nothing that this command does not have.
+    /// Checks that the entry is the encoding of this command, with nothing else in it.
     fn is_written_so(&self, entry: &[u8; COMMAND_BYTES]) -> Result<(), EntryError> {
         let mut again = [0; COMMAND_BYTES];
         self.emit(&mut again)?;
@@ -400,13 +400,13 @@ impl<'a> Command<'a> {
     }
 }
 
-/// `flag` if it is wanted.
+/// `flag` if `wanted`, else 0.
 const fn flag(wanted: bool, flag: u8) -> u8 {
     if wanted { flag } else { 0 }
 }
 
 impl<'a> Request<'a> {
-    /// The kind, and what else stands in the entry.
+    /// The kind, and the other fields of the entry.
     fn fields(&self) -> (u8, Fields<'a>) {
         let none = Fields::default();
         match *self {
@@ -484,7 +484,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The same, of what is no access to another's memory.
+    /// The same for requests that do not access remote memory.
     fn fields_of_messages(&self) -> (u8, Fields<'a>) {
         let none = Fields::default();
         match *self {

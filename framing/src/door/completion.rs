@@ -1,4 +1,4 @@
-//! Completions: what became of commands, and what others have left.
+//! Completions: the outcome of commands, and events from others.
 //!
 //! ```text
 //! byte  0        kind: end, received, landed, told
@@ -15,7 +15,7 @@
 
 use super::{EntryError, need_zeros, store, u16_at, u64_at};
 
-/// Bytes of a completion.
+/// Length of a completion in bytes.
 pub const COMPLETION_BYTES: usize = 64;
 
 /// How a command ended.
@@ -24,56 +24,55 @@ pub const COMPLETION_BYTES: usize = 64;
 pub enum Status {
     /// It was carried out.
     Done = 0,
-    /// The network interface has no such operation.
+    /// The NIC does not support the operation.
     Unsupported,
-    /// The entry is no command.
+    /// The entry is not a valid command.
     Malformed,
-    /// There is no such processor.
+    /// No such processor.
     NoProcessor,
-    /// Some of the bytes are not in the program's data.
+    /// Some of the bytes are outside of the program's data.
     NotInSegment,
-    /// No such operation has that length, or begins there.
+    /// The operation does not allow that length or start.
     Length,
-    /// Offsets have 40 bits.
+    /// The offset has more than 40 bits.
     Offset,
-    /// The handle is none of the program's.
+    /// The handle is not the program's.
     NotYours,
-    /// All handles, or all places for receives, are in use.
+    /// All handles, or all slots for receives, are in use.
     TooMany,
     /// The target has no such handle.
     NoHandle,
-    /// The handle at the target is another job's.
+    /// The handle at the target belongs to another job.
     WrongKey,
-    /// The address there, or its end, is outside of what was registered.
+    /// The remote range is not entirely in the registered part.
     OutOfBounds,
-    /// The address there is not a multiple of what the operation needs.
+    /// The remote address is not a multiple of what the operation needs.
     Misaligned,
-    /// The memory there was not registered for such access.
+    /// The registration does not allow such access.
     Forbidden,
-    /// It came to the target damaged, and was not carried out: again it may be.
+    /// The request arrived damaged and was not carried out; try again.
     Damaged,
-    /// The target has no room for it now: again it may have.
+    /// The target has no room now; try again.
     Busy,
-    /// The target posted no receive in all the time that it was tried.
+    /// The target posted no receive during all attempts.
     NoReceive,
-    /// The source of a message gave up before all of it was sent.
+    /// The source gave up before the whole message was sent.
     Aborted,
-    /// No answer came in time. It may have been carried out, may yet be, or not.
+    /// No answer in time. The operation may have been carried out, may still be, or may not.
     TimedOut,
-    /// The answer came damaged. It may have been carried out, or not.
+    /// The answer arrived damaged. The operation may have been carried out or not.
     DamagedAnswer,
-    /// Participants of a collective operation have joined different ones; the next works.
+    /// The participants of a collective operation joined different ones; the next one works.
     Mismatch,
-    /// A participant of a collective operation has left it: the word of the completion tells where.
-    /// The engine has to be set up again, by all.
+    /// A participant left the collective operation; the completion's word is its processor. All
+    /// must set up the engine again.
     Left,
-    /// A participant of a collective operation did not come in time: the word of the completion
-    /// tells for which processor whoever noticed first had waited. The engine has to be set up
-    /// again, by all.
+    /// A participant of a collective operation was late; the completion's word is the processor
+    /// that the first participant to time out waited for. All must set up the engine again.
     Absent,
-    /// Memory of the program's own cannot be reached: it is not mapped, or not for that; or the
-    /// system does not let the network interface see the program (another user, another namespace of
-    /// processes, no pidfd).
+    /// The program's own memory cannot be accessed: it is not mapped, or not for that; or the
+    /// system keeps the NIC from accessing the program (another user, another PID namespace, no
+    /// pidfd).
     Unreachable,
 }
 
@@ -105,7 +104,7 @@ crate::listed!(Status {
 });
 
 impl Status {
-    /// Whether nobody knows if it was carried out.
+    /// Whether it is unknown if the operation was carried out.
     pub const fn is_unknown(self) -> bool {
         matches!(self, Self::TimedOut | Self::DamagedAnswer)
     }
@@ -120,49 +119,48 @@ impl core::fmt::Display for Status {
 /// An entry of the ring to the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completion {
-    /// A command has ended, one that is no receive, or a receive that was not posted.
+    /// A command has ended, but not a posted receive.
     End {
-        /// The command's.
+        /// Name of the command.
         name: u64,
-        /// How.
+        /// How it ended.
         status: Status,
-        /// The word that an atomic operation found, the handle of registered memory, whether a
-        /// receive was taken back (1), the result of a collective operation or the processor for
-        /// whose sake there is none, else 0.
+        /// The old word of an atomic operation, the handle of registered memory, whether a receive
+        /// was taken back (1), the result of a collective operation or the processor that prevented
+        /// one, else 0.
         word: u64,
-        /// Of block transfers: bytes whose arrival has been acknowledged. Of collective minima and
-        /// maxima: the location.
+        /// For block transfers: bytes acknowledged. For collective minima and maxima: the location.
         bytes: u64,
     },
     /// A receive has its message, or will have none.
     Received {
-        /// The receive's.
+        /// Name of the receive.
         name: u64,
-        /// Whether all of it is there.
+        /// Whether the whole message has arrived.
         status: Status,
-        /// Who sent it.
+        /// Processor number of the sender.
         processor: u16,
-        /// Bytes that are there.
+        /// Bytes that have arrived.
         bytes: u64,
     },
-    /// A put that asked for an event is in the program's memory.
+    /// A put with an event is in the program's memory.
     Landed {
-        /// Who put it.
+        /// Processor number of the sender.
         processor: u16,
-        /// Where.
+        /// Handle of the registered part.
         handle: u16,
-        /// First byte of what was registered.
+        /// Offset of the first byte in the registered part.
         offset: u64,
-        /// Bytes.
+        /// Length in bytes.
         bytes: u64,
     },
-    /// A block that asked for an event is in the program's memory.
+    /// A block with an event is in the program's memory.
     Told {
-        /// Who put it.
+        /// Processor number of the sender.
         processor: u16,
-        /// Where.
+        /// Handle of the registered part.
         handle: u16,
-        /// What the event says.
+        /// Word of the event.
         word: u64,
     },
 }

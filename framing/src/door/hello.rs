@@ -1,48 +1,48 @@
-//! How a program and a network interface meet: one message each way over the socket.
+//! How a program and a NIC meet: one message each way over the socket.
 //!
 //! ```text
 //! hello:   0 .. 3  magic          welcome:  0 .. 3  magic
 //!          4   5   version                  4   5   version
 //!          6       member                   6       entry: 0, or why not
 //!          7       zero                     7       member
-//!          8 .. 15 job                      8   9   number of the network interface
+//!          8 .. 15 job                      8   9   number of the NIC
 //!         16 .. 23 bytes of data           10  11   bytes of its longest put
 //!                                          12      operations: atomic (0), events (1), blocks (2),
 //!                                                  messages (3), collectives (4)
 //!                                          13 .. 15 zero
 //!                                          16 .. 23 bytes of data
 //! ```
-//! With a welcome come three descriptors: of the [segment](super::segment)'s memory, of an eventfd
-//! that wakes the network interface, and of a socket that becomes readable to wake the program.
+//! Three descriptors come with a welcome: the [segment](super::segment)'s memory, an eventfd that
+//! wakes the NIC, and a socket that becomes readable to wake the program.
 
 use super::{EntryError, need_zeros, store, u16_at, u32_at, u64_at};
 
-/// Bytes of either message.
+/// Length of either message in bytes.
 pub const HELLO_BYTES: usize = 24;
-/// The descriptors that come with a welcome.
+/// Number of descriptors that come with a welcome.
 pub const DESCRIPTORS: usize = 3;
-/// The member that stands for "whichever is free".
+/// Stands for any free member number.
 pub const ANY_MEMBER: u8 = u8::MAX;
 const MAGIC: u32 = u32::from_le_bytes(*b"phwD");
 const VERSION: u16 = 3;
 
-/// Whether a program is let in.
+/// Whether a program is let in, or why not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Entry {
-    /// It is.
+    /// The program is let in.
     Welcome = 0,
-    /// The network interface has as many clients as it can have.
+    /// The NIC has the maximum number of clients.
     Full,
-    /// The job has such a member here already, or all of them.
+    /// The job already has this member here, or all members.
     MemberTaken,
-    /// Another job has the same key here: another number for the job has another key.
+    /// Another job has the same key here; another job number has another key.
     KeyTaken,
-    /// The network interface cannot share so much memory.
+    /// The NIC cannot share that much memory.
     NoMemory,
-    /// The network interface has no number yet: it is a spare.
+    /// The NIC has no number yet: it is a spare.
     Nameless,
-    /// The message is no valid hello, or is of another version.
+    /// The message is not a valid hello, or has another version.
     NotUnderstood,
 }
 
@@ -56,23 +56,23 @@ crate::listed!(Entry {
     NotUnderstood = "not_understood",
 });
 
-/// What a program says first.
+/// The first message, from the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// Which of its job's programs here it is; [`ANY_MEMBER`]: whichever is free.
+    /// Member number in the job on this NIC; [`ANY_MEMBER`]: any free one.
     pub member: u8,
     /// The job, a number that its programs share and nobody else knows.
     pub job: u64,
-    /// Bytes of memory for its own data.
+    /// Size of the requested data memory in bytes.
     pub data_bytes: u64,
 }
 
-/// What a network interface can do for programs beside puts and gets.
+/// Operations that a NIC supports beside puts and gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operations {
-    /// Atomic operations, some at least.
+    /// At least some atomic operations.
     pub atomics: bool,
-    /// Puts that tell the program there.
+    /// Puts with an event for the target program.
     pub events: bool,
     /// Block transfers.
     pub blocks: bool,
@@ -83,7 +83,7 @@ pub struct Operations {
 }
 
 impl Operations {
-    /// Nothing else.
+    /// No other operations.
     pub const NONE: Self = Self {
         atomics: false,
         events: false,
@@ -92,7 +92,7 @@ impl Operations {
         collectives: false,
     };
 
-    /// Everything.
+    /// All operations.
     pub const ALL: Self = Self {
         atomics: true,
         events: true,
@@ -123,20 +123,20 @@ impl Operations {
     }
 }
 
-/// What the network interface answers.
+/// The answer of the NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Welcome {
-    /// Whether it is let in.
+    /// Whether the program is let in, or why not.
     pub entry: Entry,
-    /// Which of its job's programs here it is.
+    /// The program's member number in the job on this NIC.
     pub member: u8,
-    /// The number of the network interface.
+    /// The NIC's processor number.
     pub processor: u16,
-    /// Bytes of its longest put.
+    /// Longest put in bytes.
     pub longest_put: u16,
-    /// What it can do beside puts and gets of so many bytes.
+    /// Operations beside puts and gets of up to that length.
     pub operations: Operations,
-    /// Bytes of memory for the program's own data.
+    /// Size of the program's data memory in bytes.
     pub data_bytes: u64,
 }
 
@@ -179,7 +179,7 @@ impl Hello {
 }
 
 impl Welcome {
-    /// Nobody is let in.
+    /// The refusal for reason `entry`.
     pub const fn refused(entry: Entry) -> Self {
         Self {
             entry,

@@ -1,13 +1,11 @@
-//! The door of a network interface for local programs: what both write into the memory that they
-//! share.
+//! The door of a NIC for local programs: the formats in the memory that both share.
 //!
-//! A program attaches by a socket ([`hello`]) and gets a segment of memory ([`segment`]) with two
-//! rings: [`Command`]s of the program in one, [`Completion`]s in the other, and the program's own
-//! data behind them. All numbers are little endian. None of this goes over a wire; the formats are
-//! ours.
+//! A program attaches through a socket ([`hello`]) and gets a memory segment ([`segment`]) with two
+//! rings: the program's [`Command`]s in one, [`Completion`]s in the other, and the program's data
+//! after them. All numbers are little-endian. None of this goes over a wire; the formats are ours.
 //!
-//! Neither side trusts the other: an entry is copied out of the shared memory before it is looked
-//! at, and what is wrong with it is named by an [`EntryError`].
+//! Neither side trusts the other: an entry is copied out of the shared memory before it is parsed,
+//! and an [`EntryError`] names what is wrong with it.
 
 mod collective;
 mod command;
@@ -27,7 +25,7 @@ pub use own::{OWN, OWN_END};
 use crate::carrier::names::reasons;
 
 reasons! {
-    /// Why an entry of a ring, or a message of the socket, is none.
+    /// Why an entry of a ring, or a message on the socket, is invalid.
     EntryError {
         Kind: "there is no such kind of entry",
         Flags: "a flag is set that this kind does not have",

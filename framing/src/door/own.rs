@@ -1,15 +1,15 @@
-//! Memory of a program outside of its segment: its own address space.
+//! Memory of a program outside of its segment: the rest of its address space.
 
 use super::command::Local;
 
-/// Set in [`Local::offset`]: the rest is an address of the program's.
+/// Set in [`Local::offset`]: the other bits are an address of the program.
 pub const OWN: u64 = 1 << 63;
-/// Addresses of a program are below.
+/// Addresses of a program are below this.
 pub const OWN_END: u64 = 1 << 48;
 
 impl Local {
-    /// `bytes` at `address` of the program's own address space. Commands may have it wherever they
-    /// have a part of the program's data.
+    /// `bytes` bytes at `address` of the program's address space. Commands accept it wherever they
+    /// accept a part of the program's data.
     pub const fn own(address: u64, bytes: u64) -> Self {
         Self {
             offset: OWN | address,
@@ -17,8 +17,8 @@ impl Local {
         }
     }
 
-    /// The address in the program's own address space; `None`: it is a part of the segment, or
-    /// reaches beyond what can be an address.
+    /// The address in the program's address space; `None` if it is a part of the segment, or
+    /// extends beyond [`OWN_END`].
     pub const fn own_address(self) -> Option<u64> {
         if self.offset & OWN == 0 {
             return None;

@@ -1,4 +1,4 @@
-//! Where things are in the memory that a program and its network interface share.
+//! Layout of the memory that a program and its NIC share.
 //!
 //! ```text
 //!       0 ..   4095  indices and flags, each in a cache line of its own
@@ -6,36 +6,36 @@
 //!  135168 .. 397311  completions: 4,096 entries of 64 bytes
 //!  458752 ..         the program's data
 //! ```
-//! The indices count entries since the beginning and never turn back; they are 64-bit words that
-//! are read and written whole. Entry `n` is at `n` modulo the ring's length. Who fills a ring owns
-//! its tail and publishes it behind the entries; who empties it owns the head.
+//! The indices count entries since the start and never wrap; they are 64-bit words that are read
+//! and written whole. Entry `n` is at `n` modulo the ring's length. The producer of a ring owns its
+//! tail and publishes it after the entries; the consumer owns the head.
 
 use super::{COMMAND_BYTES, COMPLETION_BYTES};
 
-/// Commands that the ring holds.
+/// Number of slots for commands.
 pub const COMMANDS: u64 = 1024;
-/// Completions that the ring holds.
+/// Number of slots for completions.
 pub const COMPLETIONS: u64 = 4096;
 
-/// Index of the first command that is not written. The program's.
+/// Offset of the index of the next command to write; owned by the program.
 pub const COMMANDS_TAIL_AT: usize = 128;
-/// Index of the first command that was not taken. The network interface's.
+/// Offset of the index of the next command to take; owned by the NIC.
 pub const COMMANDS_HEAD_AT: usize = 192;
-/// Index of the first completion that is not written. The network interface's.
+/// Offset of the index of the next completion to write; owned by the NIC.
 pub const COMPLETIONS_TAIL_AT: usize = 256;
-/// Index of the first completion that was not taken. The program's.
+/// Offset of the index of the next completion to take; owned by the program.
 pub const COMPLETIONS_HEAD_AT: usize = 320;
-/// What the network interface wants to be woken for: 0 nothing, it is awake; 1 new commands; 2 also
-/// room for completions. Its own.
+/// Offset of the reason to wake the NIC: 0 none, it is awake; 1 new commands; 2 also room for
+/// completions. Owned by the NIC.
 pub const NIC_SLEEPS_AT: usize = 384;
-/// What the program wants to be woken for: 0 nothing, it is awake; 1 new completions; 2 also room
-/// for commands. Its own.
+/// Offset of the reason to wake the program: 0 none, it is awake; 1 new completions; 2 also room
+/// for commands. Owned by the program.
 pub const CLIENT_SLEEPS_AT: usize = 448;
-/// The first command.
+/// Offset of the ring of commands.
 pub const COMMANDS_AT: usize = 4096;
-/// The first completion.
+/// Offset of the ring of completions.
 pub const COMPLETIONS_AT: usize = COMMANDS_AT + COMMANDS as usize * COMMAND_BYTES;
-/// The program's data.
+/// Offset of the program's data.
 pub const DATA_AT: usize = 0x70000;
 /// Most bytes of data.
 pub const MOST_DATA: u64 = 1 << 32;
@@ -43,12 +43,12 @@ pub const MOST_DATA: u64 = 1 << 32;
 const _: () = assert!(COMPLETIONS_AT + COMPLETIONS as usize * COMPLETION_BYTES <= DATA_AT);
 const _: () = assert!(COMMANDS.is_power_of_two() && COMPLETIONS.is_power_of_two());
 
-/// Where command `index` is.
+/// Offset of command `index`.
 pub const fn command_at(index: u64) -> usize {
     COMMANDS_AT + (index % COMMANDS) as usize * COMMAND_BYTES
 }
 
-/// Where completion `index` is.
+/// Offset of completion `index`.
 pub const fn completion_at(index: u64) -> usize {
     COMPLETIONS_AT + (index % COMPLETIONS) as usize * COMPLETION_BYTES
 }

@@ -4,10 +4,9 @@ use super::crc16::PacketCrc;
 use super::packet::{EopStatus, PacketBuf, SECOND_PAYLOAD_BITS, second_payload, second_phit};
 use super::phit::{CONTENT_BITS, CONTENT_MASK, Phit, PhitKind};
 
-/// Writes a packet: head and second phit at once, then payload bits, then the end of packet.
+/// Writes a packet: first head and second phit, then payload bits, then the end of packet.
 ///
-/// The caller keeps within [`super::packet::MAX_PACKET_PHITS`]; the assert in
-/// [`Self::close`] states it.
+/// The caller must not exceed [`super::packet::MAX_PACKET_PHITS`]; [`Self::close`] asserts that.
 pub(crate) struct PayloadWriter<'a> {
     out: &'a mut PacketBuf,
     /// Bits not yet written, in the low `count` bits. `count` < 22 between calls.
@@ -36,7 +35,7 @@ impl<'a> PayloadWriter<'a> {
     }
 
     /// Appends the low `bits` bits of `value`. `bits` is at most 41, so that with 21 pending bits
-    /// nothing leaves the 64-bit store.
+    /// everything fits the 64-bit store.
     pub(crate) fn put(&mut self, value: u64, bits: u32) {
         debug_assert!(bits <= 41 && value >> bits == 0);
         self.pending = self.pending << bits | value;
@@ -82,9 +81,9 @@ impl<'a> PayloadWriter<'a> {
     }
 }
 
-/// Reads the payload bits of a packet behind the head's three.
+/// Reads the payload bits of a packet after the head's three.
 ///
-/// Reading past the end gives zero bits and is remembered; see [`Self::finish`].
+/// Reads past the end return zero bits and are reported by [`Self::finish`].
 pub(crate) struct PayloadReader<'a> {
     rest: core::slice::Iter<'a, Phit>,
     pending: u64,
@@ -93,7 +92,7 @@ pub(crate) struct PayloadReader<'a> {
 }
 
 impl<'a> PayloadReader<'a> {
-    /// `packet` is a whole packet of the right shape ([`super::packet::check_shape`]).
+    /// `packet` must be a whole packet of the right shape ([`super::packet::check_shape`]).
     pub(crate) fn new(packet: &'a [Phit]) -> Self {
         let body = packet.get(1..packet.len().saturating_sub(1)).unwrap_or(&[]);
         let mut rest = body.iter();
@@ -132,7 +131,7 @@ impl<'a> PayloadReader<'a> {
         value
     }
 
-    /// What is left over: `Some(true)` when every unread bit is zero and less than one phit,
+    /// Checks the rest: `Some(true)` when every unread bit is zero and less than one phit is left,
     /// `Some(false)` when padding is not zero, `None` when the packet has too many or too few
     /// phits.
     pub(crate) fn finish(self) -> Option<bool> {

@@ -1,4 +1,4 @@
-//! The control word in the sideband (paper, section 4.3: two bits of every phit carry sequence
+//! The control word in the sideband (BlackWidow sec. 4.3: two bits of every phit carry sequence
 //! numbers, status and virtual channel acknowledgements; layout ours).
 //!
 //! ```text
@@ -6,13 +6,13 @@
 //! |      seq       | offset  |status|      ack       |  vc_ack0   |  vc_ack1   |   CRC-16   |
 //! ```
 //!
-//! 96 bits lie over 48 consecutive phits, two per phit, most significant first. The sender repeats
-//! the word over the whole frame, so that a receiver has a second chance where noise hits the
-//! first. All numbers are cumulative: a lost frame loses no credit and no acknowledgement.
+//! 48 consecutive phits carry the 96 bits, two per phit, most significant first. The sender repeats
+//! the word over the whole frame, so that a receiver has a second chance if noise hits the first.
+//! All numbers are cumulative: a lost frame loses no credit and no acknowledgement.
 //!
-//! `seq` and `ack` are the lower 16 bits of 48-bit numbers. The upper 32 bits of both stand in the
-//! frame's header with the number of the pass (see [`WordRest`]): only with them is a frame of any
-//! age told from a new one.
+//! `seq` and `ack` are the lower 16 bits of 48-bit numbers. The frame's header has the upper 32
+//! bits of both, and the number of the pass (see [`WordRest`]): they are needed to tell an old
+//! frame of any age from a new one.
 
 use super::phit::{PHIT_BITS, SIDEBAND_SHIFT};
 use crate::carrier::crc_tables::tables;
@@ -27,7 +27,7 @@ pub const WORD_BYTES: usize = WORD_BITS as usize / 8;
 pub const WORD_PHITS: usize = (WORD_BITS / (PHIT_BITS - SIDEBAND_SHIFT)) as usize;
 /// Bits of a virtual channel acknowledgement count.
 pub const VC_ACK_BITS: u32 = 20;
-/// Mask of a virtual channel acknowledgement count: it is modulo 2^20.
+/// Mask of a virtual channel acknowledgement count, which is modulo 2^20.
 pub const VC_ACK_MASK: u32 = (1 << VC_ACK_BITS) - 1;
 /// Largest value of [`ControlWord::offset`].
 pub const MAX_OFFSET: u8 = (1 << OFFSET.width) - 1;
@@ -65,7 +65,7 @@ const _: () = assert!(super::packet::MAX_PACKET_PHITS <= MAX_OFFSET as usize);
 /// x^16 + x^14 + x^11 + x^5 + x^2 + 1 without its highest term.
 ///
 /// Hamming distance 6 over the 96 bits; distance 7 would need more than 16 check bits (the spheres
-/// of three errors around 2^80 words overfill 2^96). x + 1 divides it, so that every odd number of
+/// of three errors around 2^80 words overfill 2^96). x + 1 divides it, so every odd number of
 /// flipped bits is detected; among the 211 polynomials with both properties it has the fewest
 /// undetected patterns of six bits (28,116).
 pub const POLYNOMIAL: u16 = 0x4825;
@@ -75,12 +75,12 @@ pub const INITIAL: u16 = 0xffff;
 /// Bytes that the check covers.
 const CHECKED: usize = WORD_BYTES - 2;
 
-/// By the number of bytes of the word that follow, those of the check left out.
+/// By the number of following bytes of the word, without those of the check.
 static TABLES: [[u16; 256]; CHECKED] = tables(POLYNOMIAL, 2);
 
 /// The check over the first ten bytes of a word.
 fn check(word: &[u8; WORD_BYTES]) -> u16 {
-    // The start value is as good as two bytes added to the first two.
+    // The start value is equivalent to two bytes added to the first two.
     let start = INITIAL.to_be_bytes();
     let first = TABLES[CHECKED - 1][usize::from(word[0] ^ start[0])];
     let second = TABLES[CHECKED - 2][usize::from(word[1] ^ start[1])];
@@ -92,21 +92,21 @@ fn check(word: &[u8; WORD_BYTES]) -> u16 {
     })
 }
 
-/// What the sending end asks of the other (ours; the paper only says "status information").
+/// A request of the sending end (ours; BlackWidow only says "status information").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum LinkStatus {
-    /// Nothing special.
+    /// No request.
     #[default]
     Normal = 0,
     /// Go back to packet `ack`: something after it was lost or damaged.
     RetryRequest = 1,
-    /// Acknowledge at once, please.
+    /// Acknowledge at once.
     Probe = 2,
 }
 
 reasons! {
-    /// Why a sideband carries no word.
+    /// Why a sideband has no valid control word.
     SidebandError {
         Check: "no control word with a right check",
         /// Codes 3 to 7 are reserved.
@@ -114,7 +114,7 @@ reasons! {
     }
 }
 
-/// The bits of a control word as they lie in the sideband: getters and setters without judgement.
+/// The raw bits of a control word: getters and setters without validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WordView([u8; WORD_BYTES]);
 
@@ -124,7 +124,7 @@ impl WordView {
         Self(bytes)
     }
 
-    /// The bytes back.
+    /// Returns the bytes.
     pub const fn into_inner(self) -> [u8; WORD_BYTES] {
         self.0
     }
@@ -178,7 +178,7 @@ impl WordView {
     }
 }
 
-/// What belongs to a control word and has no place in the sideband: a data frame carries it in its
+/// The part of a control word that does not fit the sideband: a data frame carries it in its
 /// header.
 ///
 /// ```text
@@ -200,7 +200,7 @@ pub struct WordRest {
 pub const REST_BYTES: usize = 10;
 
 impl WordRest {
-    /// The meaning of 10 bytes: any are right.
+    /// Reads the rest from 10 bytes; every value is valid.
     #[inline]
     pub const fn parse(bytes: &[u8; REST_BYTES]) -> Self {
         let [a, b, c, d, e, f, g, h, i, j] = *bytes;
@@ -211,7 +211,7 @@ impl WordRest {
         }
     }
 
-    /// The 10 bytes.
+    /// Encodes the rest.
     #[inline]
     pub const fn emit(self) -> [u8; REST_BYTES] {
         let ([a, b, c, d], [e, f, g, h]) = (self.seq.to_be_bytes(), self.ack.to_be_bytes());
@@ -220,23 +220,23 @@ impl WordRest {
     }
 }
 
-/// The meaning of a control word.
+/// The decoded control word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ControlWord {
-    /// Number of the packet that the frame's first packet phit belongs to; in a frame of idle phits
-    /// that of the next packet to be sent.
+    /// Number of the packet that the frame's first packet phit belongs to; in a frame of idle
+    /// phits, of the next packet to be sent.
     pub seq: PacketNumber,
     /// Phits of that packet sent before this frame; 0 when the frame starts with its head. At most
     /// [`MAX_OFFSET`].
     pub offset: u8,
-    /// What the sending end asks.
+    /// The sending end's request.
     pub status: LinkStatus,
     /// Next packet expected by the sending end: all before it have arrived (cumulative).
     pub ack: PacketNumber,
     /// Phits freed per virtual channel since the link came up, modulo 2^20.
     pub vc_ack: [u32; 2],
-    /// How often the sending end has gone back in its stream, modulo 2^16: a frame sent before a
-    /// retransmission, and only late, is told by it from the retransmission.
+    /// How often the sending end has gone back in its stream, modulo 2^16: distinguishes a late
+    /// frame from its resend.
     pub pass: u16,
 }
 
@@ -246,7 +246,7 @@ impl ControlWord {
         WORD_BYTES
     }
 
-    /// The meaning of 12 bytes taken out of the sideband of a frame whose header has `rest`.
+    /// Reads a control word from the 12 bytes of a sideband and the `rest` in the frame's header.
     ///
     /// # Errors
     /// [`SidebandError::Check`] before [`SidebandError::StatusReserved`].
@@ -271,7 +271,7 @@ impl ControlWord {
         })
     }
 
-    /// What the frame's header has of the word.
+    /// The part of the word in the frame's header.
     #[inline]
     pub const fn rest(&self) -> WordRest {
         WordRest {
@@ -281,7 +281,7 @@ impl ControlWord {
         }
     }
 
-    /// The 12 bytes of the word that are in the sideband; `offset` is cut to 5 bits, the
+    /// The 12 bytes of the word that are in the sideband; `offset` is truncated to 5 bits, the
     /// counts to 20.
     pub fn emit(&self) -> [u8; WORD_BYTES] {
         let put =

@@ -1,15 +1,15 @@
-//! The check of a packet: a 16-bit CRC over its phits (paper, section 4.3; polynomial ours).
+//! The check of a packet: a 16-bit CRC over its phits (BlackWidow sec. 4.3; polynomial ours).
 //!
-//! The paper prints neither width nor polynomial. Sixteen bits leave room for `ok` in the end of
+//! BlackWidow gives neither width nor polynomial. Sixteen bits leave room for `ok` in the end of
 //! packet. [`POLYNOMIAL`] comes from an exhaustive search over all 32,768 polynomials of degree 16
 //! with a constant term: Hamming distance 4 for every length up to the 19 phits of the longest
 //! packet (none reaches 5 there), distance 5 for the 4 phits of the shortest, and 15,195 undetected
-//! patterns of four flipped bits at 19 phits, within 3 % of the smallest number that any polynomial
-//! has. All bursts up to 16 bits are detected. `tests/yarc/crc_distance.rs` proves these numbers.
+//! patterns of four flipped bits at 19 phits, within 3 % of the best polynomial. All bursts up to
+//! 16 bits are detected. `tests/yarc/crc_distance.rs` proves these numbers.
 //!
-//! What is covered: head to last payload phit, each as three bytes (two zero bits, then the 22
-//! content bits, most significant first), then one byte with the two `ok` bits of the end of
-//! packet. Start value 0xffff, no reflection, no final inversion.
+//! It covers head to last payload phit, each as three bytes (two zero bits, then the 22 content
+//! bits, most significant first), then one byte with the two `ok` bits of the end of packet. Start
+//! value 0xffff, no reflection, no final inversion.
 
 use super::packet::{Eop, EopError, EopStatus};
 use super::phit::Phit;
@@ -20,10 +20,10 @@ pub const POLYNOMIAL: u16 = 0x31a1;
 /// State before the first phit.
 pub const INITIAL: u16 = 0xffff;
 
-/// By the number of bytes that follow within the same pair of phits.
+/// By the number of following bytes in the same pair of phits.
 static TABLES: [[u16; 256]; 6] = tables(POLYNOMIAL, 2);
 
-/// The three bytes of a phit, followed by `after` more bytes.
+/// The contribution of the three bytes of a phit when `after` bytes follow.
 #[inline(always)]
 fn effect(content: u32, after: usize) -> u16 {
     TABLES[after + 2][usize::from((content >> 16) as u8)]
@@ -33,8 +33,8 @@ fn effect(content: u32, after: usize) -> u16 {
 
 #[inline(always)]
 fn step(crc: u16, content: u32) -> u16 {
-    // The state lies over the first two of the three bytes; what was in it leaves altogether. Its
-    // look-ups are kept apart from those of the content, which need not wait for the phit before.
+    // The state is added to the first two of the three bytes and leaves no other trace. Its
+    // look-ups are separate from those of the content, which need not wait for the previous phit.
     TABLES[2][usize::from((crc >> 8) as u8)]
         ^ TABLES[1][usize::from(crc as u8)]
         ^ effect(content, 0)
@@ -52,7 +52,7 @@ fn step_pair(crc: u16, first: u32, second: u32) -> u16 {
 ///
 /// Call order: [`new`](Self::new), [`update`](Self::update) for the head and every phit up to the
 /// last payload phit, then [`finish_with`](Self::finish_with) to write an end of packet or
-/// [`verify`](Self::verify) to judge one.
+/// [`verify`](Self::verify) to check one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketCrc(u16);
 
@@ -69,15 +69,15 @@ impl PacketCrc {
         Self(INITIAL)
     }
 
-    /// Takes in the 22 content bits of the next phit; higher bits must be zero
-    /// ([`super::phit::Phit::content`] gives them so).
+    /// Adds the 22 content bits of the next phit; higher bits must be zero (as from
+    /// [`super::phit::Phit::content`]).
     #[inline]
     pub fn update(&mut self, content: u32) {
         debug_assert!(content <= super::phit::CONTENT_MASK);
         self.0 = step(self.0, content);
     }
 
-    /// Takes in the contents of several phits: the same as [`Self::update`] for each, faster.
+    /// Adds the contents of several phits: like [`Self::update`] for each, but faster.
     #[inline]
     pub fn update_all(&mut self, phits: &[Phit]) {
         let (pairs, rest) = phits.as_chunks::<2>();
@@ -106,10 +106,10 @@ impl PacketCrc {
         .emit()
     }
 
-    /// Judges the content of an end-of-packet phit against the phits before it.
+    /// Checks the content of an end-of-packet phit against the phits before it.
     ///
     /// # Errors
-    /// [`EopError::Crc`] when the check is wrong; the others as [`Eop::parse`].
+    /// [`EopError::Crc`] when the check is wrong; the others as for [`Eop::parse`].
     #[inline]
     pub fn verify(self, eop_content: u32) -> Result<EopStatus, EopError> {
         let eop = Eop::parse(eop_content)?;
@@ -121,12 +121,12 @@ impl PacketCrc {
     }
 }
 
-/// Keeps the check of a packet right while one of its phits is changed on the way.
+/// Updates the check of a packet when a router changes one of its phits.
 ///
 /// A router that increments the hop index of a source-routed packet must not compute a fresh check:
-/// that would hide whatever damage the packet has. The CRC is linear, so the change of one phit
-/// adds a known pattern to the check, and damage stays visible. Call order: [`new`](Self::new) with
-/// the XOR of old and new content, [`advance`](Self::advance) for every later phit up to the last
+/// that would hide any damage to the packet. The CRC is linear, so the change of one phit adds a
+/// known pattern to the check, and damage stays visible. Call order: [`new`](Self::new) with the
+/// XOR of old and new content, [`advance`](Self::advance) for every later phit up to the last
 /// payload phit, [`apply`](Self::apply) to the content of the end-of-packet phit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrcPatch(u16);
@@ -139,13 +139,13 @@ impl CrcPatch {
         Self(step(0, difference))
     }
 
-    /// One more phit of the packet, not an end of packet, went by.
+    /// Advances over one more phit of the packet, not the end of packet.
     #[inline]
     pub fn advance(&mut self) {
         self.0 = step(self.0, 0);
     }
 
-    /// The end-of-packet content with the check brought up to date.
+    /// The end-of-packet content with the check updated.
     #[inline]
     pub fn apply(self, eop_content: u32) -> u32 {
         let through_status = (self.0 << 8) ^ TABLES[0][usize::from((self.0 >> 8) as u8)];

@@ -1,4 +1,4 @@
-//! Data frames: phits on their way into and out of bytes, four at a time (ours).
+//! Data frames: phits encoded in bytes, four at a time (ours).
 //!
 //! ```text
 //! byte 0 .. 17  as every frame, kind 0
@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A data frame has a multiple of four phits and at least [`WORD_PHITS`], so that a whole control
-//! word is in every frame; idle phits fill it up.
+//! word is in every frame; idle phits fill the rest.
 
 use super::control::{ControlWord, REST_BYTES, SidebandError, WORD_BYTES, WORD_PHITS, WordRest};
 use super::phit::{CONTENT_MASK, PHIT_BITS, Phit, WIRE_MASK};
@@ -21,13 +21,13 @@ use crate::carrier::frame::{
 use crate::carrier::lanes::{Permutation, unswizzle};
 use core::ops::Range;
 
-/// Bytes of a data frame with the rest of its control word.
+/// Bytes of the rest of the control word.
 pub const REST_AT: Range<usize> = HEADER_BYTES..HEADER_BYTES + REST_BYTES;
 /// First byte of the kind map of a data frame.
 pub const MAP_AT: usize = REST_AT.end;
-/// Phits whose kinds share a byte and which are encoded together.
+/// Phits encoded together: their kinds share a byte.
 pub const GROUP_PHITS: usize = 4;
-/// Bytes of such a group in the phit area.
+/// Length of a group in the phit area, in bytes.
 pub const GROUP_BYTES: usize = 3 * GROUP_PHITS;
 /// Fewest phits of a data frame.
 pub const MIN_FRAME_PHITS: usize = WORD_PHITS;
@@ -42,7 +42,7 @@ const _: () = assert!(
 );
 const _: () = assert!(frame_len(0) >= MIN_BYTES);
 
-/// Phits that a data frame of `phits` packet phits really has: idle phits fill it up.
+/// Number of phits in a data frame for `phits` packet phits: idle phits fill the rest.
 pub const fn padded_phits(phits: usize) -> usize {
     let padded = phits.next_multiple_of(GROUP_PHITS);
     if padded < MIN_FRAME_PHITS {
@@ -52,7 +52,7 @@ pub const fn padded_phits(phits: usize) -> usize {
     }
 }
 
-/// Bytes of a data frame with `phits` packet phits.
+/// Length in bytes of a data frame with `phits` packet phits.
 pub const fn frame_len(phits: usize) -> usize {
     MAP_AT + CHECK_BYTES + padded_phits(phits) / GROUP_PHITS * (1 + GROUP_BYTES)
 }
@@ -70,17 +70,17 @@ pub const fn max_phits(frame_bytes: usize) -> usize {
     }
 }
 
-/// Bytes of the phit area of a data frame of `phits` phits, which are whole groups.
+/// Range of the phit area in a data frame of `phits` phits, a multiple of the group.
 pub const fn data_area(phits: usize) -> Range<usize> {
     let groups = phits / GROUP_PHITS;
     let start = MAP_AT + groups + CHECK_BYTES;
     start..start + groups * GROUP_BYTES
 }
 
-/// What a byte of the control word sets in a group: bits 95:32 and 31:0 of its twelve bytes.
+/// A control word byte as spread over a group: bits 95:32 and 31:0 of its twelve bytes.
 type Sideband = (u64, u32);
 
-/// The sideband of every group while the bytes of `word` go round.
+/// The sidebands of consecutive groups, which repeat `word`.
 fn sidebands(word: [u8; WORD_BYTES]) -> [Sideband; WORD_BYTES] {
     word.map(|byte| {
         let (high, low) = (u64::from(byte), u32::from(byte));
@@ -89,7 +89,7 @@ fn sidebands(word: [u8; WORD_BYTES]) -> [Sideband; WORD_BYTES] {
     })
 }
 
-/// Writes the kinds and wire words of four phits, two phits in each 64-bit word at a time.
+/// Writes the kinds and wire words of four phits, two phits per 64-bit word.
 #[inline(always)]
 fn emit_group(
     phits: &[Phit; GROUP_PHITS],
@@ -124,7 +124,7 @@ fn wire_words(area: &[u8; GROUP_BYTES]) -> [u32; GROUP_PHITS] {
     ]
 }
 
-/// The kinds of a group, each in the place where [`Phit`] has it.
+/// The kinds of a group, each at its position in a [`Phit`].
 #[inline(always)]
 fn kinds(map: u8) -> [u32; GROUP_PHITS] {
     let map = u32::from(map);
@@ -136,8 +136,8 @@ fn kinds(map: u8) -> [u32; GROUP_PHITS] {
     ]
 }
 
-/// Writes `groups` while the bytes of `word` go round. Stands alone so that the compiler knows the
-/// four slices to be apart.
+/// Writes `groups` with the bytes of `word` repeated. A separate function, so that the compiler
+/// knows that the four slices do not overlap.
 fn emit_run(
     groups: &[[Phit; GROUP_PHITS]],
     map: &mut [u8],
@@ -152,8 +152,8 @@ fn emit_run(
     }
 }
 
-/// Groups of a frame still to be written: kind map, phit area, and the control word turned so that
-/// its next byte comes first.
+/// The unwritten part of a frame: kind map, phit area, and the control word rotated so that its
+/// next byte comes first.
 struct Groups<'a> {
     map: &'a mut [u8],
     area: &'a mut [[u8; GROUP_BYTES]],
@@ -161,7 +161,7 @@ struct Groups<'a> {
 }
 
 impl Groups<'_> {
-    /// Writes `groups`; the caller has made sure that there is room.
+    /// Writes `groups`, for which there must be room.
     fn emit(&mut self, groups: &[[Phit; GROUP_PHITS]]) {
         let (map, map_rest) = core::mem::take(&mut self.map).split_at_mut(groups.len());
         let (area, area_rest) = core::mem::take(&mut self.area).split_at_mut(groups.len());
@@ -170,7 +170,7 @@ impl Groups<'_> {
         self.word.rotate_left(groups.len() % WORD_BYTES);
     }
 
-    /// Writes up to four phits and fills the group with idle ones.
+    /// Writes up to four phits and completes the group with idle ones.
     fn emit_part(&mut self, first: &[Phit], second: &[Phit]) {
         let mut group = [Phit::IDLE; GROUP_PHITS];
         for (slot, phit) in group.iter_mut().zip(first.iter().chain(second)) {
@@ -179,7 +179,7 @@ impl Groups<'_> {
         self.emit(&[group]);
     }
 
-    /// Fills what is left with idle phits.
+    /// Fills the rest with idle phits.
     fn pad(&mut self) {
         while !self.map.is_empty() {
             self.emit(&[[Phit::IDLE; GROUP_PHITS]]);
@@ -191,7 +191,7 @@ impl Groups<'_> {
 /// `phits[1]` with `word` repeated in the sideband. Pads with idle phits. Returns the bytes
 /// written.
 ///
-/// `header.kind` and `header.units` are not looked at; sideband bits of the phits are ignored.
+/// `header.kind` and `header.units` are ignored, and so are sideband bits of the phits.
 ///
 /// # Errors
 /// See [`EmitError`]; the buffer is then unchanged.
@@ -239,7 +239,7 @@ pub fn emit_data(
     Ok(len)
 }
 
-/// A data frame whose header, kind map and length are right.
+/// A data frame with valid header, kind map and length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataFrame<'a> {
     header: FrameHeader,
@@ -253,8 +253,8 @@ impl<'a> DataFrame<'a> {
     /// The kind of data frames.
     pub const KIND: FrameKind = FrameKind::new(0);
 
-    /// Reads a data frame. The phit area is not judged: what the lanes did to it is for control
-    /// word and packet check to find.
+    /// Reads a data frame. The phit area is not validated: the checks of control word and packets
+    /// detect lane errors.
     ///
     /// # Errors
     /// [`FrameError::BadKind`], `BadPhitCount`, `BadLength`, `BadHeaderCheck`, `NoLanes`, in this
@@ -280,7 +280,7 @@ impl<'a> DataFrame<'a> {
     /// Reads a data frame from its bytes.
     ///
     /// # Errors
-    /// As [`parse`] and [`Self::of`].
+    /// As for [`parse`] and [`Self::of`].
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FrameError> {
         Self::of(&parse(bytes)?)
     }
@@ -297,8 +297,8 @@ impl<'a> DataFrame<'a> {
         self.header.units as usize
     }
 
-    /// The same frame seen behind a cable: every wire word is put right before it is used. The
-    /// identity costs nothing.
+    /// The same frame seen through a cable: every wire word is corrected before use. The identity
+    /// costs nothing.
     #[inline]
     #[must_use]
     pub const fn behind(self, cable: Permutation) -> Self {
@@ -323,8 +323,7 @@ impl<'a> DataFrame<'a> {
         })
     }
 
-    /// The first whole control word of the frame whose check is right, with its rest from the
-    /// header.
+    /// The frame's first control word with a right check, and the rest from the header.
     ///
     /// # Errors
     /// See [`SidebandError`].
@@ -344,8 +343,8 @@ impl<'a> DataFrame<'a> {
         Err(SidebandError::Check)
     }
 
-    /// Writes the phits into `out` with their sideband stripped and returns their number: that of
-    /// the frame, or as many groups of four as `out` has room for.
+    /// Writes the phits into `out` with their sideband cleared, in groups of four, up to the
+    /// frame's end or the last whole group in `out`. Returns their number.
     #[inline]
     pub fn decode(&self, out: &mut [Phit]) -> usize {
         let groups = out.as_chunks_mut::<GROUP_PHITS>().0;
@@ -369,7 +368,8 @@ impl<'a> DataFrame<'a> {
         count * GROUP_PHITS
     }
 
-    /// Phit number `index` as the lanes brought it, sideband included; `None` past the end.
+    /// Phit number `index` as received, sideband included, with the cable's effect undone; `None`
+    /// past the end.
     pub fn raw(&self, index: usize) -> Option<Phit> {
         let (group, within) = (index / GROUP_PHITS, index % GROUP_PHITS);
         let words = wire_words(self.area.get(group)?);

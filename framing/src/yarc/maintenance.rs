@@ -1,5 +1,5 @@
 //! Source-routed maintenance packets: reading and writing the configuration registers of a router
-//! (paper, section 4.1: such a packet is accompanied by a routing vector; layout ours).
+//! (BlackWidow sec. 4.1: such a packet is accompanied by a routing vector; layout ours).
 //!
 //! ```text
 //!           21    18 17            12 11             6 5              0
@@ -10,19 +10,19 @@
 //! phit 4   | 0 (2) |     tag 8        |  hop 7        |    hop 6       |
 //! ```
 //!
-//! A request goes on with its return vector in the same form (the place of the tag holds the
-//! number of return hops), a reply does not have one. Then come a phit with the register address
-//! and, where there is a value, three phits with it:
+//! A request continues with its return vector in the same form (with the number of return hops in
+//! place of the tag); a reply has none. Then come a phit with the register address and, if there is
+//! a value, three phits with it:
 //!
 //! ```text
 //! address  | 0 (2) | status 4 |           register address 16           |
 //! value    | 0 (2) |  bits 63:44 |     |  bits 43:22  |     | bits 21:0  |
 //! ```
 //!
-//! The head's three payload bits are the hop index. A router whose hop index equals the number of
-//! hops is the one addressed; any other sends the packet to the port that the vector names for this
-//! hop and increments the index, bringing the check up to date with [`super::crc16::CrcPatch`]. The
-//! port of a hop lies within one phit, so a router needs to see only the phits up to that one.
+//! The head's three payload bits are the hop index. The router at which the hop index equals the
+//! number of hops is the destination; any other sends the packet to the port that the vector names
+//! for this hop and increments the index, updating the check with [`super::crc16::CrcPatch`]. The
+//! port of a hop lies within one phit, so a router needs only the phits up to that one.
 
 use super::bits::PayloadWriter;
 use super::memory::{DecodeError, healthy};
@@ -32,9 +32,9 @@ use super::packet::{
 };
 use super::phit::{CONTENT_BITS, CONTENT_MASK, Phit};
 
-/// Hops that a routing vector has room for.
+/// Most hops of a routing vector.
 pub const MAX_HOPS: usize = 8;
-/// Hops of the longest way to a router: with the eighth increment the index would be 0 again.
+/// Most hops to a router: the eighth increment would wrap the index to 0.
 pub const MAX_REQUEST_HOPS: usize = MAX_HOPS - 1;
 /// Bits of a port.
 pub const PORT_BITS: u32 = 6;
@@ -44,9 +44,9 @@ pub const HOPS_PER_PHIT: usize = 3;
 pub const VECTOR_PHITS: usize = MAX_HOPS.div_ceil(HOPS_PER_PHIT);
 /// Index of the first phit of the routing vector.
 pub const VECTOR_AT: usize = 2;
-/// Phits of a request to read.
+/// Phits of a read request.
 pub const READ_PHITS: usize = VECTOR_AT + 2 * VECTOR_PHITS + 1 + 1;
-/// Phits of a request to write.
+/// Phits of a write request.
 pub const WRITE_PHITS: usize = READ_PHITS + VALUE_PHITS;
 /// Phits of the reply to a read.
 pub const READ_REPLY_PHITS: usize = VECTOR_AT + VECTOR_PHITS + 1 + VALUE_PHITS + 1;
@@ -62,7 +62,7 @@ const HOPS_BITS: u32 = 4;
 const _: () = assert!(WRITE_PHITS <= super::packet::MAX_PACKET_PHITS);
 const _: () = assert!(VALUE_PHITS * CONTENT_BITS as usize >= 64);
 
-/// Where a packet goes, router by router: the output port at each.
+/// The path of a packet: the output port at each router.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RouteVector {
     ports: [u8; MAX_HOPS],
@@ -70,7 +70,7 @@ pub struct RouteVector {
 }
 
 impl RouteVector {
-    /// A way through the given output ports; `None` for more than [`MAX_HOPS`] or a port above 63.
+    /// A path through these output ports; `None` for more than [`MAX_HOPS`] or a port above 63.
     pub fn new(ports: &[u8]) -> Option<Self> {
         let mut vector = Self {
             ports: [0; MAX_HOPS],
@@ -88,7 +88,7 @@ impl RouteVector {
         &self.ports[..usize::from(self.hops)]
     }
 
-    /// The phits of the vector, `extra` in the last one's free bits.
+    /// The phits of the vector, with `extra` in the last one's free bits.
     fn emit(&self, extra: u8) -> [u32; VECTOR_PHITS] {
         let mut contents = [0; VECTOR_PHITS];
         for (hop, port) in self.ports().iter().enumerate() {
@@ -100,7 +100,7 @@ impl RouteVector {
     }
 
     /// The vector in `contents` and the extra bits; `hops` of `None` takes the number of hops from
-    /// them.
+    /// the extra bits.
     fn parse(contents: &[Phit], hops: Option<u8>) -> Result<(Self, u8), DecodeError> {
         let last = contents.last().ok_or(DecodeError::Size)?.content();
         let extra = (last >> EXTRA_SHIFT) as u8;
@@ -115,7 +115,7 @@ impl RouteVector {
         for (hop, port) in vector.ports[..usize::from(hops)].iter_mut().enumerate() {
             *port = port_in_phit(contents[hop / HOPS_PER_PHIT].content(), hop as u8);
         }
-        // What the vector does not use must be what `emit` writes there: zero.
+        // Unused bits must be zero, as `emit` writes them.
         let same = vector
             .emit(extra)
             .iter()
@@ -135,7 +135,7 @@ pub const fn vector_phit(hop: u8) -> usize {
     VECTOR_AT + hop as usize / HOPS_PER_PHIT
 }
 
-/// The port of `hop` in the content of the phit that [`vector_phit`] names.
+/// The port of `hop` in the content of its phit ([`vector_phit`]).
 #[inline]
 pub const fn port_in_phit(content: u32, hop: u8) -> u8 {
     (content >> (PORT_BITS * (hop as u32 % HOPS_PER_PHIT as u32))) as u8 & ((1 << PORT_BITS) - 1)
@@ -154,45 +154,45 @@ pub const fn next_hop(head_content: u32) -> u32 {
     rest | ((head_payload(head_content) as u32 + 1) & 7) << HEAD_PAYLOAD_SHIFT
 }
 
-/// How a register access went.
+/// Result of a register access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum RegisterStatus {
-    /// As asked.
+    /// Success.
     Done = 0,
-    /// There is no register of this address.
+    /// No register has this address.
     Unknown = 1,
     /// The register cannot be written.
     ReadOnly = 2,
-    /// The register does not take this value.
+    /// Not a valid value of the register.
     BadValue = 3,
 }
 
-/// What a maintenance packet says.
+/// The operation of a maintenance packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// Read the register; answer by the return vector.
+    /// Read the register; reply along the return vector.
     Read {
-        /// The way back.
+        /// Path of the reply.
         back: RouteVector,
     },
-    /// Write the register; answer by the return vector.
+    /// Write the register; reply along the return vector.
     Write {
-        /// The way back.
+        /// Path of the reply.
         back: RouteVector,
-        /// What to write.
+        /// The new value.
         value: u64,
     },
-    /// Answer to a read.
+    /// Reply to a read.
     ReadReply {
-        /// How it went.
+        /// Result of the access.
         status: RegisterStatus,
-        /// What the register holds; 0 unless done.
+        /// Value of the register; 0 unless done.
         value: u64,
     },
-    /// Answer to a write.
+    /// Reply to a write.
     WriteReply {
-        /// How it went.
+        /// Result of the access.
         status: RegisterStatus,
     },
 }
@@ -207,7 +207,7 @@ impl Operation {
         }
     }
 
-    /// Requests travel on the request channel, replies on the other.
+    /// The channel: requests and replies have different ones.
     pub const fn vc(&self) -> Vc {
         match self {
             Self::Read { .. } | Self::Write { .. } => Vc::Request,
@@ -219,20 +219,20 @@ impl Operation {
 /// A maintenance packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Maintenance {
-    /// The way there.
+    /// Path of the packet.
     pub route: RouteVector,
     /// Hops already taken: 0 when sent. Modulo 8.
     pub hop: u8,
     /// Register address.
     pub register: u16,
-    /// Comes back in the reply.
+    /// Copied to the reply.
     pub tag: u8,
-    /// What is asked or answered.
+    /// The request or reply.
     pub operation: Operation,
 }
 
 impl Maintenance {
-    /// The reply to this request, with the way back as its route; `None` when this is a reply.
+    /// The reply to this request, along its return path; `None` when this is a reply.
     pub fn reply(&self, status: RegisterStatus, value: u64) -> Option<Self> {
         let (route, operation) = match self.operation {
             Operation::Read { back } => (back, Operation::ReadReply { status, value }),
@@ -247,8 +247,8 @@ impl Maintenance {
         })
     }
 
-    /// Writes the packet into `out`, which is cleared first. `false` (and nothing written) when a
-    /// request has more than [`MAX_REQUEST_HOPS`] hops.
+    /// Writes the packet into `out`, which is cleared first. Returns `false` and writes nothing
+    /// when a request has more than [`MAX_REQUEST_HOPS`] hops.
     #[must_use]
     pub fn encode(&self, out: &mut PacketBuf) -> bool {
         let request = self.operation.vc() == Vc::Request;
@@ -283,11 +283,11 @@ impl Maintenance {
         true
     }
 
-    /// Reads a whole packet. The check is not repeated here.
+    /// Reads a whole packet. The check must have been verified.
     ///
     /// # Errors
     /// [`DecodeError`]; `Routing` also when the packet is not source-routed, `Length` when a vector
-    /// has more hops than there is room for.
+    /// has too many hops.
     pub fn decode(phits: &[Phit]) -> Result<Self, DecodeError> {
         healthy(phits)?;
         let (head_content, second) = (phits[0].content(), phits[1].content());
@@ -340,7 +340,7 @@ const fn head(vc: Vc, hop: u8) -> Head {
     }
 }
 
-/// Reads what comes behind the routing vector; the number of phits agrees with `code`.
+/// Reads the part after the routing vector; the number of phits agrees with `code`.
 fn decode_rest(code: u8, rest: &[Phit]) -> Result<(Operation, u16), DecodeError> {
     let (back, rest) = if code < 2 {
         let (vector, rest) = rest.split_at(VECTOR_PHITS);

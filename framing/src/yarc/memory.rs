@@ -1,13 +1,13 @@
 //! Memory requests and responses of BlackWidow as packets.
 //!
-//! From the paper: a write of 32 bytes has 6 header phits, 12 data phits and the end of packet
-//! (section 4.3), a packet of 4 phits carries 32 payload bits (section 4.1), requests carry address
-//! bits 20:6 as hash bits and route deterministically (sections 5 and 7.8.2), responses route
-//! adaptively (section 5). The fields inside are ours, chosen so that all of these sizes close
-//! without a spare bit; see `docs/guide/src/wire-format.md`.
+//! From BlackWidow: a write of 32 bytes has 6 header phits, 12 data phits and the end of packet
+//! (sec. 4.3), a packet of 4 phits carries 32 payload bits (sec. 4.1), requests carry address bits
+//! 20:6 as hash bits and route deterministically (sec. 5 and 7.8.2), responses route adaptively
+//! (sec. 5). The fields inside are ours, chosen so that all of these sizes work out without a spare
+//! bit; see `docs/guide/src/wire-format.md`.
 //!
-//! A request stays within one naturally aligned line of 32 bytes: order per address holds only
-//! where the hash bits are the same, and the byte mask of a write covers just one line.
+//! A request stays within one naturally aligned line of 32 bytes: order per address requires equal
+//! hash bits, and the byte mask of a write covers just one line.
 
 use super::bits::{PayloadReader, PayloadWriter};
 use super::packet::{
@@ -17,17 +17,17 @@ use super::packet::{
 use super::packet::{EopError, EopStatus};
 use crate::carrier::names::reasons;
 
-/// Bytes of a line: the largest request.
+/// Length of a line in bytes: the largest request.
 pub const LINE_BYTES: usize = 32;
 /// Bits of an address.
 pub const ADDRESS_BITS: u32 = 48;
 /// Bits of a transaction id.
 pub const TID_BITS: u32 = 20;
-/// Lowest address bit that is carried as a hash bit (paper, section 7.8.2: bits 20:6).
+/// Lowest address bit that is carried as a hash bit (BlackWidow sec. 7.8.2: bits 20:6).
 pub const HASH_SHIFT: u32 = 6;
 /// Bits of a processor number.
 pub const SOURCE_BITS: u32 = 15;
-/// Header phits of a write, head and second phit included (paper, section 4.3).
+/// Header phits of a write, head and second phit included (BlackWidow sec. 4.3).
 pub const WRITE_HEADER_PHITS: usize = 6;
 
 const OP_WRITE: u8 = 0;
@@ -60,7 +60,7 @@ pub const fn read_data_phits(bytes: usize) -> usize {
     3 + data_phits(bytes) + 1
 }
 
-// The three bits of the head are the operation; what follows must close on a whole phit.
+// The head's three bits are the operation; the rest must fill whole phits.
 const _: () = assert!(write_phits(LINE_BYTES) == MAX_PACKET_PHITS);
 const _: () = assert!(
     SOURCE_BITS + TID_BITS + HIGH_BITS + 1 + MASK_BITS == 7 + 4 * 22,
@@ -75,29 +75,29 @@ const _: () = assert!(
     "response of 4 phits"
 );
 
-/// What a processor asks of another's memory.
+/// A processor's request to another one's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Request {
     /// Store bytes.
     Write {
         /// First byte, 48 bits.
         address: u64,
-        /// The first `len` bytes count; the others are zero in what is decoded.
+        /// The data; bytes after the first `len` are zero when decoded.
         data: [u8; LINE_BYTES],
-        /// 1 to 32; `address % 32 + len` is at most 32.
+        /// Number of bytes, 1 to 32; `address % 32 + len` is at most 32.
         len: u8,
     },
     /// Load bytes.
     Read {
         /// First byte, 48 bits.
         address: u64,
-        /// 1 to 32; `address % 32 + len` is at most 32.
+        /// Number of bytes, 1 to 32; `address % 32 + len` is at most 32.
         len: u8,
     },
 }
 
 impl Request {
-    /// First byte asked for.
+    /// First byte of the range.
     pub const fn address(&self) -> u64 {
         match self {
             Self::Write { address, .. } | Self::Read { address, .. } => *address,
@@ -111,64 +111,64 @@ impl Request {
         }
     }
 
-    /// Whether no byte is asked for; such a request cannot be encoded.
+    /// Whether the range is empty; such a request cannot be encoded.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// How a memory took a request.
+/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Status {
-    /// As asked.
+    /// Success.
     Done = 0,
     /// The address is outside this memory.
     OutOfRange = 1,
-    /// The operation is not one this memory knows.
+    /// The memory does not support the operation.
     Unsupported = 2,
     /// The memory has no room for the request now.
     Busy = 3,
 }
 
-/// What a memory answers.
+/// A memory's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Response {
     /// The write with this transaction id is in memory.
     WriteDone {
         /// Transaction id of the request, 20 bits.
         tid: u32,
-        /// How it went.
+        /// Result of the write.
         status: Status,
     },
     /// The bytes of a read.
     ReadData {
         /// Transaction id of the request, 20 bits.
         tid: u32,
-        /// 1 to 32.
+        /// Number of bytes, 1 to 32.
         len: u8,
-        /// The first `len` bytes count; the others are zero in what is decoded.
+        /// The data; bytes after the first `len` are zero when decoded.
         data: [u8; LINE_BYTES],
     },
     /// The request was not carried out.
     Refused {
         /// Transaction id of the request, 20 bits.
         tid: u32,
-        /// Why.
+        /// The reason.
         status: Status,
     },
 }
 
-/// A request with its envelope.
+/// A request with source, destination and transaction id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RequestPacket {
-    /// Processor whose memory is asked, 15 bits.
+    /// Processor with the memory, 15 bits.
     pub dest: u16,
-    /// Processor that asks, 15 bits: where the response goes.
+    /// Requesting processor, 15 bits: destination of the response.
     pub source: u16,
     /// Transaction id, 20 bits.
     pub tid: u32,
-    /// What is asked.
+    /// The request.
     pub request: Request,
 }
 
@@ -184,14 +184,14 @@ reasons! {
     }
 }
 
-/// Why phits are not a memory request or response.
+/// Why phits are not a valid memory request or response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DecodeError {
-    /// Length or kinds of the packet, or its end of packet.
+    /// The length, the kinds, or the end of packet is wrong.
     Packet(PacketError),
-    /// `ok` says that the packet is damaged.
+    /// `ok` marks the packet as damaged.
     Unhealthy(EopStatus),
-    /// `v`, `h`, `a` or `r` are not those of such a packet.
+    /// `v`, `h`, `a` or `r` has the wrong value.
     Routing,
     /// The operation has a reserved code.
     Operation,
@@ -199,18 +199,18 @@ pub enum DecodeError {
     Hash,
     /// The byte mask of a write is empty or has holes.
     Mask,
-    /// The length goes past the end of the line.
+    /// The range extends beyond the line.
     Length,
     /// The status has a reserved code.
     Status,
-    /// The packet has more or fewer phits than its fields say.
+    /// The number of phits differs from what the fields imply.
     Size,
-    /// Bits behind the data are not zero.
+    /// Bits after the data are not zero.
     Padding,
 }
 
 impl DecodeError {
-    /// A name for a counter.
+    /// Name of the counter.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Packet(_) => "packet_shape",
@@ -294,10 +294,10 @@ fn take_data(reader: &mut PayloadReader<'_>, len: usize) -> [u8; LINE_BYTES] {
     data
 }
 
-/// Writes a request into `out`, which is cleared first: head to end of packet, with a right check.
+/// Writes a request into `out`, which is cleared first: head to end of packet, with its check.
 ///
 /// # Errors
-/// A field does not fit; see [`EncodeError`]. `out` is then unchanged.
+/// A field is out of range; see [`EncodeError`]. `out` is then unchanged.
 pub fn encode_request(
     dest: u16,
     source: u16,
@@ -345,7 +345,7 @@ pub fn encode_request(
     Ok(())
 }
 
-/// Whether phits have the shape of a packet, a head, two body phits at least and an end of packet,
+/// Checks that phits have the shape of a packet (a head, two body phits at least, an end of packet)
 /// and are not marked as damaged.
 pub(super) fn healthy(phits: &[super::phit::Phit]) -> Result<(), DecodeError> {
     check_shape(phits).map_err(DecodeError::Packet)?;
@@ -366,8 +366,8 @@ fn finish(reader: PayloadReader<'_>) -> Result<(), DecodeError> {
     }
 }
 
-/// Reads a request from a whole packet. The check is the link control block's and not repeated
-/// here ([`super::packet::check_packet`] does that).
+/// Reads a request from a whole packet. Does not verify the check, which is the link control
+/// block's task ([`super::packet::check_packet`] does).
 ///
 /// # Errors
 /// See [`DecodeError`].
@@ -419,10 +419,10 @@ pub fn decode_request(phits: &[super::phit::Phit]) -> Result<RequestPacket, Deco
     })
 }
 
-/// Writes a response into `out`, which is cleared first: head to end of packet, with a right check.
+/// Writes a response into `out`, which is cleared first: head to end of packet, with its check.
 ///
 /// # Errors
-/// A field does not fit; see [`EncodeError`]. `out` is then unchanged.
+/// A field is out of range; see [`EncodeError`]. `out` is then unchanged.
 pub fn encode_response(
     dest: u16,
     response: &Response,
@@ -451,7 +451,7 @@ pub fn encode_response(
     Ok(())
 }
 
-/// Reads the destination and a response from a whole packet. The check is not repeated here.
+/// Reads the destination and a response from a whole packet. Does not verify the check.
 ///
 /// # Errors
 /// See [`DecodeError`].

@@ -1,4 +1,4 @@
-//! The packet of the BlackWidow network (paper, figure 5 and section 4.1).
+//! The packet of the BlackWidow network (BlackWidow fig. 5 and sec. 4.1).
 //!
 //! ```text
 //!         21   19 18  17  16  15  14                              0
@@ -10,24 +10,24 @@
 //! EOP    | zero  |  ok |                   CRC-16                  |
 //! ```
 //!
-//! The fields are the paper's; their positions within the phit, the width of the check and the code
-//! of `ok` are ours. Payload bits form one stream: the head's three, the second phit's seven, then
-//! 22 of each further phit, most significant bit first.
+//! The fields are BlackWidow's; their positions within the phit, the width of the check and the
+//! code of `ok` are ours. Payload bits form one stream: the head's three, the second phit's seven,
+//! then 22 of each later phit, most significant bit first.
 
 use super::crc16::PacketCrc;
 use super::phit::{CONTENT_BITS, CONTENT_MASK, Phit, PhitKind};
 use crate::carrier::names::reasons;
 
-/// Phits of the shortest packet: it carries 32 payload bits (paper, section 4.1).
+/// Phits of the shortest packet, with 32 payload bits (BlackWidow sec. 4.1).
 pub const MIN_PACKET_PHITS: usize = 4;
-/// Phits of the longest packet, a write of 32 bytes (paper, section 4.3).
+/// Phits of the longest packet, a write of 32 bytes (BlackWidow sec. 4.3).
 pub const MAX_PACKET_PHITS: usize = 19;
 
-/// Bits of a destination: 32K processors (paper, section 2).
+/// Bits of a destination: 32K processors (BlackWidow sec. 2).
 pub const DEST_BITS: u32 = 15;
-/// Mask of a destination, and of the hash bits, which have the same width and place.
+/// Mask of a destination, and of the hash bits, which have the same width and position.
 pub const DEST_MASK: u32 = (1 << DEST_BITS) - 1;
-/// Mask of the hash bits in the second phit (paper, section 7.8.2).
+/// Mask of the hash bits in the second phit (BlackWidow sec. 7.8.2).
 pub const HASH_MASK: u32 = DEST_MASK;
 /// Position of `v` in the head.
 pub const V_BIT: u32 = 15;
@@ -64,7 +64,7 @@ const _: () = assert!(payload_bits(MIN_PACKET_PHITS) == 32);
 const _: () = assert!(HEAD_PAYLOAD_BITS == 3 && SECOND_PAYLOAD_BITS == 7);
 const _: () = assert!(EOP_RESERVED_SHIFT < CONTENT_BITS);
 
-/// Virtual channel (paper, section 4.2). The discriminant is the `v` bit.
+/// Virtual channel (BlackWidow sec. 4.2). The discriminant is the `v` bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Vc {
@@ -84,7 +84,7 @@ impl Vc {
         self as usize
     }
 
-    /// The channel of an index; only the lowest bit is looked at.
+    /// The channel with this index, of which only the lowest bit counts.
     #[inline]
     pub const fn from_index(index: usize) -> Self {
         if index & 1 == 0 {
@@ -107,7 +107,7 @@ pub const fn head_vc(content: u32) -> Vc {
     Vc::from_index((content >> V_BIT) as usize)
 }
 
-/// The `h` bit in the content of a head phit: the deterministic hash takes in the hash bits.
+/// The `h` bit in the content of a head phit: the deterministic hash includes the hash bits.
 #[inline]
 pub const fn head_hashed(content: u32) -> bool {
     content >> H_BIT & 1 != 0
@@ -156,7 +156,7 @@ pub struct Head {
     pub dest: u16,
     /// Virtual channel, `v`.
     pub vc: Vc,
-    /// `h`: the deterministic hash takes in the hash bits of the second phit.
+    /// `h`: the deterministic hash includes the hash bits of the second phit.
     pub hashed: bool,
     /// `a`: the packet routes adaptively on its way up.
     pub adaptive: bool,
@@ -167,7 +167,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// The fields of the content of a head phit.
+    /// Reads the content of a head phit.
     #[inline]
     pub const fn parse(content: u32) -> Self {
         Self {
@@ -180,7 +180,7 @@ impl Head {
         }
     }
 
-    /// The 22 content bits; bits of `dest` above 15 and of `payload` above 3 are cut off.
+    /// The 22 content bits; `dest` is truncated to 15 bits, `payload` to 3.
     #[inline]
     pub const fn emit(self) -> u32 {
         (self.dest as u32 & DEST_MASK)
@@ -192,20 +192,20 @@ impl Head {
     }
 }
 
-/// The `ok` field of an end of packet (paper, section 4.3; codes ours).
+/// The `ok` field of an end of packet (BlackWidow sec. 4.3; codes ours).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum EopStatus {
-    /// Nothing wrong is known.
+    /// No known damage.
     Healthy = 0,
-    /// The packet met an error on the link it came by, and will come again.
+    /// The packet was damaged on the incoming link, and will be resent.
     TransmitError = 1,
-    /// The packet was damaged inside a router before it was transmitted; it will not come again.
+    /// The packet was damaged inside a router before it was transmitted; it will not be resent.
     SoftError = 2,
 }
 
 reasons! {
-    /// What is wrong with an end of packet.
+    /// Why an end of packet is invalid.
     EopError {
         StatusReserved: "ok field of the end of packet has the reserved code 3",
         ReservedNonZero: "reserved bits 21:18 of the end of packet are not zero",
@@ -227,14 +227,14 @@ pub const fn eop_status(content: u32) -> Option<EopStatus> {
 /// The fields of an end of packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Eop {
-    /// Check over the phits before and `status`; see [`crc16`](super::crc16).
+    /// Check over the preceding phits and `status`; see [`crc16`](super::crc16).
     pub crc: u16,
     /// The `ok` field.
     pub status: EopStatus,
 }
 
 impl Eop {
-    /// The fields of the content of an end-of-packet phit; the check is not judged.
+    /// Reads the content of an end-of-packet phit; does not verify the check.
     ///
     /// # Errors
     /// [`EopError::StatusReserved`] and [`EopError::ReservedNonZero`].
@@ -259,7 +259,7 @@ impl Eop {
     }
 }
 
-/// A whole packet in place: up to [`MAX_PACKET_PHITS`] phits.
+/// A buffer for a whole packet: up to [`MAX_PACKET_PHITS`] phits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketBuf {
     phits: [Phit; MAX_PACKET_PHITS],
@@ -287,7 +287,8 @@ impl PacketBuf {
         self.len = 0;
     }
 
-    /// Adds a phit; `false` and no change when the packet already has [`MAX_PACKET_PHITS`].
+    /// Adds a phit. Returns `false`, without a change, when the packet already has
+    /// [`MAX_PACKET_PHITS`].
     #[inline]
     #[must_use]
     pub fn push(&mut self, phit: Phit) -> bool {
@@ -307,7 +308,7 @@ impl PacketBuf {
         &self.phits[..usize::from(self.len)]
     }
 
-    /// The phits so far, to be changed in place.
+    /// The phits so far, mutable.
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [Phit] {
         &mut self.phits[..usize::from(self.len)]
@@ -326,7 +327,7 @@ impl PacketBuf {
     }
 }
 
-/// Why a row of phits is not one healthy packet.
+/// Why phits are not one healthy packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PacketError {
     /// Fewer phits than [`MIN_PACKET_PHITS`] or more than [`MAX_PACKET_PHITS`].
@@ -349,7 +350,7 @@ impl core::fmt::Display for PacketError {
 
 impl core::error::Error for PacketError {}
 
-/// Checks that `phits` is one whole packet with a right check and gives its `ok` field.
+/// Checks that `phits` is one whole packet with a right check. Returns its `ok` field.
 ///
 /// # Errors
 /// See [`PacketError`].
@@ -361,7 +362,7 @@ pub fn check_packet(phits: &[Phit]) -> Result<EopStatus, PacketError> {
     crc.verify(eop.content()).map_err(PacketError::Eop)
 }
 
-/// Checks length and kinds of a packet, not its end-of-packet fields.
+/// Checks length and kinds of a packet, but not the fields of its end of packet.
 ///
 /// # Errors
 /// [`PacketError::Length`] and [`PacketError::Kinds`].

@@ -1,9 +1,9 @@
-//! The 24-bit phit of the BlackWidow network (paper, sections 4.1 and 4.2).
+//! The 24-bit phit of the BlackWidow network (BlackWidow sec. 4.1 and 4.2).
 //!
 //! A phit is the unit of flow control. On a wire it has 24 bits: 22 bits of content and 2 bits of
-//! link-control-block sideband. The paper does not say what marks head, body, end and idle on the
-//! real link (BlackWidow sec. 4.4 and 6); we assume that the line code does. Here the mark travels
-//! beside the phit as its [`PhitKind`].
+//! link-control-block sideband. BlackWidow sec. 4.4 and 6 do not say what marks head, body, end and
+//! idle on the real link; we assume that the line code does. Here the mark travels beside the phit
+//! as its [`PhitKind`].
 
 use crate::carrier::lanes::WORD_BITS;
 
@@ -22,8 +22,8 @@ const KIND_SHIFT: u32 = PHIT_BITS;
 const _: () = assert!(CONTENT_BITS + 2 == PHIT_BITS);
 const _: () = assert!(PHIT_BITS == WORD_BITS, "a phit is a wire word");
 
-/// What the line code says a phit is. The discriminants are the two-bit codes of the frame's kind
-/// map.
+/// The kind of a phit according to the line code. The discriminants are the two-bit codes of the
+/// frame's kind map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum PhitKind {
@@ -33,12 +33,12 @@ pub enum PhitKind {
     Head = 1,
     /// Any phit between head and end of packet.
     Body = 2,
-    /// End of packet: CRC and `ok`, all of it the data-link layer's.
+    /// End of packet: CRC and `ok`, both of the data-link layer.
     Eop = 3,
 }
 
 impl PhitKind {
-    /// The kind of a two-bit code; only the low two bits of `code` are looked at.
+    /// The kind of a two-bit code; higher bits of `code` are ignored.
     #[inline]
     pub const fn from_code(code: u8) -> Self {
         match code & 3 {
@@ -68,13 +68,13 @@ impl Phit {
         Self((content & CONTENT_MASK) | ((kind as u32) << KIND_SHIFT))
     }
 
-    /// A phit as it came off a wire: 24 bits and the kind beside them.
+    /// A phit as received: 24 wire bits and the kind.
     #[inline]
     pub const fn from_wire(kind: PhitKind, wire: u32) -> Self {
         Self((wire & WIRE_MASK) | ((kind as u32) << KIND_SHIFT))
     }
 
-    /// The representation as one word, see the type's own description.
+    /// The representation as one word; see the type's docs.
     #[inline]
     pub const fn to_bits(self) -> u32 {
         self.0
@@ -86,7 +86,7 @@ impl Phit {
         Self(bits & ((1 << (KIND_SHIFT + 2)) - 1))
     }
 
-    /// What the line code says this phit is.
+    /// The kind according to the line code.
     #[inline]
     pub const fn kind(self) -> PhitKind {
         PhitKind::from_code((self.0 >> KIND_SHIFT) as u8)

@@ -1,5 +1,4 @@
-//! Replays the fuzz corpora of frames and of packets, and keeps their generated part as it should
-//! be.
+//! Replays the fuzz corpora of frames and of packets, and verifies their generated part.
 
 use crate::common::changed;
 use crate::common::corpus::{Inputs, all_occur, inputs, neighbours, replay};
@@ -33,7 +32,7 @@ const PACKETS: [(&str, &[u64]); 14] = [
     ("joined", &JOINED),
 ];
 
-/// Inputs of the target for frames: name to bytes.
+/// Inputs of the target for frames, by name.
 fn frames() -> Inputs {
     let stream: Vec<Flit> = PACKETS.iter().flat_map(|(_, bits)| flits(bits)).collect();
     let sets = sets_of(&stream, 0x7e);
@@ -98,7 +97,7 @@ fn corpus_of_frames_is_complete_and_holds() {
         decode(bytes)
     });
     let rejected: Vec<_> = outcomes.iter().filter_map(|o| o.rejected).collect();
-    // The others are those of other kinds of frame.
+    // These belong to other kinds of frames.
     let other = [
         FrameError::BadPhitCount,
         FrameError::ReservedControl,
@@ -117,8 +116,8 @@ fn corpus_of_frames_is_complete_and_holds() {
 fn corpus_of_packets_is_complete_and_holds() {
     let outcomes = replay("packet48", &packets(), decode_as_packet);
     let packets: Vec<_> = outcomes.iter().flat_map(|o| o.packets.clone()).collect();
-    // A packet is cut out by its head and its length, so these two cannot occur; they have tests of
-    // their own, and so has one in the wrong direction.
+    // Packets are cut by head and length, so the first two cannot occur; these have separate tests,
+    // and so has a packet in the wrong direction.
     let cannot = [
         PacketError::NoHead,
         PacketError::Length,

@@ -1,7 +1,7 @@
 //! What the two checks of Aries detect, proved by counting.
 //!
-//! The syndromes are taken from the codecs themselves, one flipped bit at a time, so the statements
-//! below hold for what is on the wire.
+//! The syndromes come from the codecs, one flipped bit at a time, so the statements below hold for
+//! the bits on the wire.
 
 use crate::common::distance::{powers, undetected};
 use phitwire_framing::aries::crc20;
@@ -9,7 +9,7 @@ use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routin
 use phitwire_framing::aries::packet::{self, packet_check};
 use phitwire_framing::aries::set::SET_BYTES;
 
-/// What each of the 480 bits of a set does to its check.
+/// The change of the check for each of the 480 bits of a set.
 fn set_syndromes() -> Vec<u32> {
     let zero = crc20::check(&[0; SET_BYTES]);
     (0..SET_BYTES * 8)
@@ -24,8 +24,8 @@ fn set_syndromes() -> Vec<u32> {
         .collect()
 }
 
-/// Undetected patterns of six flipped bits, where none of fewer bits is undetected: each is ten
-/// pairs of triples that do the same, and triples that do the same have no bit in common.
+/// Counts undetected patterns of six flipped bits if there are none of fewer bits: each is ten
+/// pairs of triples with equal syndromes, and such triples have no bit in common.
 fn undetected_six(syndromes: &[u32]) -> u64 {
     let mut triples = vec![0_u32; 1 << crc20::BITS];
     for (i, a) in syndromes.iter().enumerate() {
@@ -44,8 +44,8 @@ fn set_check_has_distance_six() {
     let syndromes = set_syndromes();
     assert_eq!(syndromes.len(), 480);
     assert_eq!(undetected(&syndromes, crc20::BITS), [0, 0, 0]);
-    // Each flipped bit changes the parity of the syndrome, so an odd number of them cannot cancel:
-    // five among them. That is what it means that x + 1 divides the polynomial.
+    // Each flipped bit changes the parity of the syndrome, so an odd number of them, such as five,
+    // cannot cancel: x + 1 divides the polynomial.
     assert!(
         syndromes
             .iter()
@@ -68,7 +68,7 @@ fn set_check_is_the_documented_polynomial() {
 #[test]
 fn set_check_detects_bursts_up_to_twenty_bits() {
     // A burst is b(x) x^k with deg b < 20: never a multiple of a polynomial of degree 20 with a
-    // constant term. Twenty neighbouring syndromes are therefore linearly independent; by
+    // constant term. Twenty neighbouring syndromes are therefore linearly independent; verified by
     // elimination.
     for window in set_syndromes().windows(crc20::BITS as usize) {
         let mut basis: Vec<u32> = Vec::new();
@@ -84,14 +84,14 @@ fn set_check_detects_bursts_up_to_twenty_bits() {
 
 #[test]
 fn the_counting_can_fail() {
-    // x^20 + x^3 + 1 is primitive: distance 3, and itself is a pattern of three bits that it
-    // misses.
+    // x^20 + x^3 + 1 is primitive: distance 3, and is itself an undetected pattern of three bits.
     let [two, three, _] = undetected(&powers(0x9, crc20::BITS, 480), crc20::BITS);
     assert_eq!(two, 0);
     assert!(three >= 460);
     // A divisor of x^480 + x^240 + ... has a short period: two flipped bits one period apart.
     assert!(undetected(&powers(0x1, crc20::BITS, 480), crc20::BITS)[0] > 0);
-    // The published polynomial of distance 6 for up to 494 bits of data has more behind that.
+    // The published polynomial with distance 6 for up to 494 bits of data has undetected patterns
+    // beyond that.
     assert_eq!(
         undetected(&powers(crc20::POLYNOMIAL, crc20::BITS, 514), crc20::BITS),
         [0, 0, 0]
@@ -99,7 +99,8 @@ fn the_counting_can_fail() {
     assert!(undetected(&powers(crc20::POLYNOMIAL, crc20::BITS, 515), crc20::BITS)[2] > 0);
 }
 
-/// What each bit of a packet of `flits` flits does to its check, those that routers write left out.
+/// The change of the check for each bit of a packet of `flits` flits, without those that routers
+/// write.
 fn packet_syndromes(flits: usize) -> Vec<u32> {
     let (from, to) = (NodeId::new(0, 0, 0), Routing::Adaptive0);
     let mut packet = vec![Flit::IDLE; flits];
@@ -138,7 +139,7 @@ fn packet_check_has_distance_four_at_every_length() {
 
 #[test]
 fn packet_check_misses_the_fewest_patterns_of_four() {
-    // Over all 672 bits of 14 flits, as the search over all polynomials counted.
+    // Over all 672 bits of 14 flits, as counted in the search over all polynomials.
     let whole = |polynomial| undetected(&powers(polynomial, 16, 672), 16);
     assert_eq!(whole(packet::POLYNOMIAL.into()), [0, 0, 118_383]);
     assert_eq!(whole(0x1021), [0, 0, 254_844]);

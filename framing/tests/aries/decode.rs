@@ -1,5 +1,5 @@
-//! Every Aries decoder that bytes from a wire reach; used by the fuzz targets and by the replay of
-//! their corpora. Nothing here may panic, except where a decoder contradicts itself or its encoder.
+//! Every Aries decoder of bytes from a wire; used by the fuzz targets and by the replay of their
+//! corpora. Nothing here may panic, except where a decoder contradicts itself or its encoder.
 
 use phitwire_framing::aries::crc20;
 use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS};
@@ -12,20 +12,20 @@ use phitwire_framing::carrier::frame::{FrameError, FrameHeader, LinkEnd};
 use phitwire_framing::carrier::lanes::Permutation;
 use phitwire_framing::lane_area;
 
-/// What became of the bytes.
+/// Result of decoding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Why the frame was rejected, if it was.
     pub rejected: Option<FrameError>,
-    /// Why sets of it were.
+    /// Why its sets were rejected.
     pub sets: Vec<SetError>,
-    /// Why packets were.
+    /// Why packets were rejected.
     pub packets: Vec<PacketError>,
-    /// Good control sets, data sets, requests and responses.
+    /// Number of valid control sets, data sets, requests and responses.
     pub good: [usize; 4],
 }
 
-/// Decodes `bytes` as a frame of sets, as far as they go: the packets of its good sets too.
+/// Decodes `bytes` as a frame of sets, down to the packets of its good sets.
 pub fn decode(bytes: &[u8]) -> Outcome {
     let mut outcome = Outcome::default();
     match SetFrame::parse(bytes) {
@@ -53,7 +53,7 @@ fn decode_sets(frame: &SetFrame<'_>, bytes: &[u8], outcome: &mut Outcome) {
     decode_flits(&flits, outcome);
 }
 
-/// Decodes one set; the flits of a good data set are appended to `flits`.
+/// Decodes one set, and appends the flits of a good data set to `flits`.
 pub fn decode_set(set: &SetBytes, flits: &mut Vec<Flit>, outcome: &mut Outcome) {
     let parsed = Set::parse(set);
     match parsed {
@@ -77,7 +77,7 @@ pub fn decode_set(set: &SetBytes, flits: &mut Vec<Flit>, outcome: &mut Outcome) 
     }
 }
 
-/// Cuts flits into packets by the lengths of their heads, and decodes these.
+/// Cuts flits into packets by the lengths in their heads, and decodes them.
 pub fn decode_flits(mut flits: &[Flit], outcome: &mut Outcome) {
     while let Some((first, rest)) = flits.split_first() {
         let length = Head::parse(*first).map_or(0, |head| usize::from(head.length()));
@@ -122,7 +122,7 @@ pub fn decode_packet(packet: &[Flit], outcome: &mut Outcome) {
     outcome.packets.extend(directed);
 }
 
-/// Packets are the same but for what routers write on the way.
+/// Asserts that packets are equal, except in the fields that routers write.
 fn same(emitted: &[Flit], packet: &[Flit]) {
     let on_the_way = |flit: Flit| {
         let head = Head::parse(flit).expect("a packet begins with a head");
@@ -132,8 +132,8 @@ fn same(emitted: &[Flit], packet: &[Flit]) {
     assert_eq!(emitted[1..], packet[1..]);
 }
 
-/// The bytes as sets whose checks are made right, in a frame whose header is: a fuzzer need not
-/// guess a CRC.
+/// Decodes the bytes as sets with corrected checks, in a valid frame: a fuzzer need not guess a
+/// CRC.
 pub fn decode_with_checks_made_right(bytes: &[u8]) -> Outcome {
     let mut sets: Vec<SetBytes> = bytes
         .chunks(SET_BYTES)
@@ -151,7 +151,7 @@ pub fn decode_with_checks_made_right(bytes: &[u8]) -> Outcome {
     decode(&frame_of(&sets))
 }
 
-/// A frame of these sets, of which there is one at least.
+/// A frame of these sets, at least one.
 pub fn frame_of(sets: &[SetBytes]) -> Vec<u8> {
     let header = FrameHeader {
         kind: SetFrame::KIND,
@@ -172,7 +172,7 @@ pub fn frame_of(sets: &[SetBytes]) -> Vec<u8> {
     buf
 }
 
-/// A set with one change and the check that its bits then need.
+/// A set with one change and a corrected check.
 pub fn changed_set(set: &SetBytes, change: impl Fn(&mut SetBytes)) -> SetBytes {
     let mut set = *set;
     change(&mut set);
@@ -180,14 +180,14 @@ pub fn changed_set(set: &SetBytes, change: impl Fn(&mut SetBytes)) -> SetBytes {
     set
 }
 
-/// Gives a set the check that its other bits need.
+/// Corrects the check of a set.
 fn make_right(set: &mut SetBytes) {
     let check = crc20::check(set).to_be_bytes();
     set[57] = set[57] & 0xf0 | check[1];
     set[58..].copy_from_slice(&check[2..]);
 }
 
-/// The bytes as flits of one packet, whose length and check are made right.
+/// Decodes the bytes as flits of one packet with corrected length and check.
 pub fn decode_as_packet(bytes: &[u8]) -> Outcome {
     let mut outcome = Outcome::default();
     let (chunks, _) = bytes.as_chunks::<6>();
@@ -211,7 +211,7 @@ pub fn decode_as_packet(bytes: &[u8]) -> Outcome {
     outcome
 }
 
-/// The flits of packets as data sets, idle flits behind them.
+/// The flits of packets as data sets, padded with idle flits.
 pub fn sets_of(flits: &[Flit], first: u8) -> Vec<SetBytes> {
     let chunks = flits.chunks(DATA_FLITS).zip(u32::from(first)..);
     chunks

@@ -1,4 +1,4 @@
-//! Frames of sets: golden vector, rejected frames, what a cable does to them.
+//! Frames of sets: golden vector, rejected frames, cables.
 
 use crate::common::{self, flipped_bits_are_found, header_is_golden};
 use crate::golden::{CONTROL_SET, DATA_SET, SET_FRAME};
@@ -87,7 +87,7 @@ fn lengths_and_sets_go_together() {
     assert_eq!(sets_of(&buf[..len]).sets(), MAX_FRAME_SETS);
 }
 
-/// The golden frame with a changed header and a check that is right again.
+/// The golden frame with a changed header and a corrected check.
 fn changed(change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
     common::changed(&SET_FRAME, 20, change)
 }
@@ -127,7 +127,7 @@ fn sets_come_right_behind_any_cable() {
         let area = lane_area(&buf).unwrap();
         swizzle_area(&mut buf[area], lanes, &cable);
         let swapped = sets_of(&buf);
-        // The sender's lane 2 arrives as it is, so alone it needs no cable to be put right.
+        // The sender's lane 2 arrives unchanged, so alone it needs no correction.
         let as_is = swapped.iter().all(|set| Set::parse(&set).is_ok());
         assert_eq!(as_is, lanes == 4);
         let right = swapped.behind(cable);

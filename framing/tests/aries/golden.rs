@@ -1,6 +1,6 @@
-//! Golden vectors of the Aries formats. All are self-made: the white paper prints no bits.
-//! `reference.py` beside this file computes them from `docs/guide/src/wire-format.md` alone, without this
-//! crate; the sizes (14 and 1, 3 and 12 flits, sets of ten) are the paper's.
+//! Golden vectors of the Aries formats. All are self-made: the Cray XC white paper gives no bits.
+//! `reference.py` beside this file computes them from `docs/guide/src/wire-format.md` alone,
+//! without this crate; the sizes (14 and 1, 3 and 12 flits, sets of ten) are the white paper's.
 
 use phitwire_framing::aries::flit::Flit;
 use phitwire_framing::aries::packet::packet_check;
@@ -10,12 +10,12 @@ pub fn flits(bits: &[u64]) -> Vec<Flit> {
     bits.iter().map(|bits| Flit::new(*bits)).collect()
 }
 
-/// Changes the `bits` of flit number `at`.
+/// A change that flips `bits` of flit number `at`.
 pub fn xor(at: usize, bits: u64) -> impl Fn(&mut Vec<Flit>) {
     move |packet| packet[at] = Flit::new(packet[at].bits() ^ bits)
 }
 
-/// A golden packet with one change, and the right check unless it has no data area.
+/// A golden packet with one change, and with a corrected check if it has a data `area`.
 pub fn changed(golden: &[u64], area: bool, change: impl Fn(&mut Vec<Flit>)) -> Vec<Flit> {
     let mut packet = flits(golden);
     change(&mut packet);
@@ -27,7 +27,7 @@ pub fn changed(golden: &[u64], area: bool, change: impl Fn(&mut Vec<Flit>)) -> V
     packet
 }
 
-/// Writes a request or response into a buffer of rubbish, reads it back, and answers its flits.
+/// Writes a request or response into a dirty buffer, reads it back, and returns its flits.
 macro_rules! comes_back {
     ($type:ident, $packet:expr, $data:expr) => {{
         let (packet, data) = (&$packet, &$data[..]);
@@ -124,10 +124,10 @@ pub const CONTROL: [u64; 6] = [
     0xcccd_cecf_2586,
 ];
 
-/// Answer to `PUT_64`.
+/// Response to `PUT_64`.
 pub const DONE: [u64; 1] = [0x8100_824d_5e00];
 
-/// Answer to `GET_64`: bytes c0..ff.
+/// Response to `GET_64`: bytes c0..ff.
 pub const READ_64: [u64; 12] = [
     0x8c00_827f_ff80,
     0xc0c1_c2c3_c4c5,
@@ -146,7 +146,7 @@ pub const READ_64: [u64; 12] = [
 /// Four bytes: data and check fill one flit. Echo 31.
 pub const READ_4: [u64; 2] = [0x8200_8258_031f, 0xc0c1_c2c3_4174];
 
-/// 15 words: they need as many flits as 16 would. Echo 10.
+/// 15 words: as many flits as 16 words. Echo 10.
 pub const READ_60: [u64; 12] = [
     0x8c00_8270_03aa,
     0xc0c1_c2c3_c4c5,
@@ -162,13 +162,13 @@ pub const READ_60: [u64; 12] = [
     0x0000_0000_f63f,
 ];
 
-/// Answer to `COMPARE_SWAP`: the word was what it was compared with.
+/// Response to `COMPARE_SWAP`: the word was equal.
 pub const OLD_64: [u64; 3] = [0x8300_8260_0101, 0x0123_4567_89ab, 0xcdef_0000_549f];
 
-/// Answer to `PUT_8`: out of bounds. Echo 26.
+/// Response to `PUT_8`: out of bounds. Echo 26.
 pub const REFUSED: [u64; 2] = [0x8278_5fc0_00ba, 0x0000_000a_fadd];
 
-/// Done, and so are 0xfff, 0 and 8. Echo 21.
+/// Done, as are requests 0xfff, 0 and 8. Echo 21.
 pub const JOINED: [u64; 3] = [0x8378_5fef_ff35, 0x0fff_0000_0008, 0x0ffe_0ffe_e639];
 
 /// `PUT_8`, `DONE`, idle flits; number 0x5b, ack 0x2a, load 9, a clock pulse, VC ack 0xc3.

@@ -1,4 +1,4 @@
-//! Aries packets: golden vectors, flit counts of the white paper, rejected packets.
+//! Aries packets: golden vectors, flit counts of the Cray XC white paper, rejected packets.
 
 use crate::common::reasons_are_distinct;
 use crate::golden::{
@@ -37,7 +37,7 @@ const fn put_64() -> Request {
     }
 }
 
-/// The fields that most golden requests differ in.
+/// `base` with the fields in which golden requests differ.
 fn of(
     base: Request,
     routing: Routing,
@@ -59,7 +59,7 @@ fn of(
     }
 }
 
-/// The golden requests: what they mean, their data, their flits.
+/// The golden requests: decoded, their data, their flits.
 fn requests() -> Vec<(Request, Vec<u8>, &'static [u64])> {
     let to_near = Request {
         destination: NEAR,
@@ -149,7 +149,7 @@ fn deconstruct() {
     let head = Head::parse(packet[0]).unwrap();
     assert_eq!((head.length(), head.code()), (14, 6));
     assert_eq!(head.destination(), FAR);
-    // Class 4 has the command's high bit in flit 1.
+    // In class 4, the command's high bit is in flit 1.
     let packet = flits(&ADD_32);
     let view = RequestView::new([packet[0], packet[1], packet[2]]);
     assert_eq!((view.command(), packet[0].bits() & 0x3f), (0x43, 3));
@@ -194,8 +194,9 @@ fn golden_responses_are_written_and_read() {
 
 #[test]
 fn flit_counts_are_the_papers() {
-    // "Each 64-byte write (put) requires 14 request flits and 1 response flit. A 64-byte read (get)
-    // requires three request flits and 12 response flits."
+    // Cray XC white paper, "Aries Performance": "Each 64-byte write (put) requires 14 request flits
+    // and 1 response flit. A 64-byte read (get) requires three request flits and 12 response
+    // flits."
     assert_eq!((PUT_64.len(), DONE.len()), (14, 1));
     assert_eq!(REFUSED.len(), 2);
     assert_eq!((GET_64.len(), READ_64.len()), (3, 12));
@@ -353,7 +354,7 @@ fn rejected_requests_are_named() {
         changed(&PUT_8, false, poison),
         changed(&PUT_8, false, xor(3, 1)),
     );
-    // Their sender can be told.
+    // The sender of either is still known.
     assert!(Request::parse_header(&poisoned).is_ok());
     assert!(Request::parse_header(&damaged).is_ok());
     let wasted = changed(&ADD_32, true, |packet| {
@@ -367,7 +368,7 @@ fn rejected_requests_are_named() {
         (flits(&PUT_8)[..4].to_vec(), Length),
         (flits(&DONE), Direction),
         (changed(&PUT_8[..1], false, xor(0, (5 ^ 1) << 40)), Shape),
-        // A get with data, a put without, a put whose flits are fewer than its unused bytes.
+        // A get with data, a put without, a put with fewer flits than unused bytes.
         (changed(&PUT_8, true, xor(0, 0x12)), Shape),
         (changed(&GET_64, false, xor(0, 0x1f)), Shape),
         (wasted, Shape),
@@ -394,7 +395,7 @@ fn rejected_responses_are_named() {
         let reserved = changed(&REFUSED, true, xor(1, (10 ^ status) << 16));
         assert_eq!(response_error(&reserved), expected, "{status}");
     }
-    // 68 bytes that are said to be 64: those have a shorter form.
+    // 68 bytes declared as 64, which have a shorter encoding.
     let long = changed(&READ_64, true, |packet| {
         packet.push(Flit::IDLE);
         xor(0, 0x20 | (12 ^ 13) << 40)(packet);
@@ -407,7 +408,7 @@ fn rejected_responses_are_named() {
     reasons_are_distinct(&PacketError::ALL, PacketError::index, PacketError::name);
 }
 
-/// What routers write on the way does not touch the check; everything else does.
+/// Fields that routers write do not affect the check; all others do.
 #[test]
 fn the_check_covers_all_that_does_not_change_on_the_way() {
     for golden in [&PUT_64[..], &PUT_8, &READ_4] {

@@ -1,5 +1,4 @@
-//! Properties of the Aries formats that hold for all values: round trips, detection, no panic on
-//! any bytes.
+//! Properties of the Aries formats for all values: round trips, detection, no panic on any bytes.
 
 use crate::decode::{
     Outcome, decode, decode_as_packet, decode_flits, decode_set, decode_with_checks_made_right,
@@ -33,7 +32,7 @@ fn command() -> impl Strategy<Value = Command> {
 }
 
 prop_compose! {
-    /// A request and data that go with its command.
+    /// A request and the data for its command.
     fn request()(destination in node(), source in node(), routing: u8, packet_id in 0..1_u16 << 12,
         command in command(), mdh in 0..1_u16 << 12, echo in 0..32_u8, ssid in 0..1_u16 << 4, address in 0..1_u64 << 40,
         key: u16, mut data in prop::collection::vec(any::<u8>(), 0..=MAX_DATA), rest in any::<[u8; 16]>())
@@ -98,7 +97,7 @@ fn set() -> impl Strategy<Value = Set> {
     ]
 }
 
-/// Positions of flipped bits, each once.
+/// Distinct positions of flipped bits.
 fn flips(bits: usize, most: usize) -> impl Strategy<Value = Vec<usize>> {
     prop::collection::btree_set(0..bits, 1..=most).prop_map(|set| set.into_iter().collect())
 }

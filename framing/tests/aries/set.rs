@@ -1,4 +1,4 @@
-//! Sets: golden vectors, rejected ones, lanes, what numbers widen to.
+//! Sets: golden vectors, rejected sets, lanes, widening of numbers.
 
 use crate::common::reasons_are_distinct;
 use crate::decode::changed_set;
@@ -126,8 +126,7 @@ fn rejected_sets_are_named() {
         let found = Set::parse(&set);
         assert_eq!(found, Err(SetError::ReservedControl), "byte {at}");
     }
-    // Number, its odd bit, ack and VC ack stand twice; the other fields of the tenth flit only
-    // there.
+    // Number, odd bit, ack and VC ack are stored twice; the other fields of the tenth flit once.
     for (bit, twice) in (20..47).map(|bit| (bit, !matches!(bit, 28..33 | 39))) {
         let (at, mask) = (59 - bit / 8, 1 << (bit % 8));
         let set = changed_set(&CONTROL_SET, |set| set[at] ^= mask);
@@ -169,7 +168,7 @@ fn fields_are_cut_to_their_widths() {
     assert_eq!(Set::parse(&bytes), Ok(Set::Control(cut)));
 }
 
-/// A set read and written under a pattern is the one without, with the pattern laid over it.
+/// A set under a pattern is the plain set XOR the pattern, for reading and writing.
 #[test]
 fn a_pattern_lies_over_the_whole_set_and_hides_no_damage() {
     let bits = core::array::from_fn(|i| (i * 89 + 7) as u8 ^ 0x35);
@@ -237,7 +236,7 @@ fn each_lane_has_its_bits_of_a_set() {
         }
         assert_eq!(seen, [0xff; SET_BYTES], "every bit has one lane");
     }
-    // Bit i, counted from the last of the set, goes the way of i mod 3 however far it is.
+    // Bit i, counted from the last of the set, travels on lane i mod 3, however long the set.
     let mut area = [0; SET_BYTES];
     (0..SET_BYTES / 3).for_each(|word| flip(&mut area, word, bits_of_lane(7, 1)));
     for i in 0..SET_BYTES * 8 {

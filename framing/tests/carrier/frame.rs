@@ -1,4 +1,4 @@
-//! The frame of any kind: what is judged without knowing the kind.
+//! Frames of any kind: the checks that do not depend on the kind.
 
 use crate::common::{changed, header, header_is_golden, reasons_are_distinct};
 use phitwire_framing::carrier::frame::{
@@ -7,7 +7,7 @@ use phitwire_framing::carrier::frame::{
 use phitwire_framing::carrier::training::Training;
 use phitwire_framing::lane_area;
 
-/// A kind that nobody in this crate takes.
+/// A kind that this crate does not use.
 const KIND: FrameKind = FrameKind::new(5);
 const LENGTH: usize = PLAIN_AT + 12;
 
@@ -61,7 +61,7 @@ fn frames_wrong_in_a_field_are_rejected_by_its_name() {
     let mut bytes = frame();
     bytes[20] ^= 1;
     assert_eq!(read(&bytes), Err(FrameError::BadHeaderCheck));
-    // A check that would lie behind the end.
+    // A check that would extend beyond the end.
     for checked in [LENGTH - 3, LENGTH, LENGTH + 1] {
         let parts = parse(&bytes).unwrap().split(checked, LENGTH);
         assert_eq!(parts, Err(FrameError::BadLength));

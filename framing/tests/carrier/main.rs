@@ -1,4 +1,4 @@
-//! Tests of what the links of every machine use.
+//! Tests of the formats common to the links of all machines.
 
 #[path = "../common/mod.rs"]
 mod common;

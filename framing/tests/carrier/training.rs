@@ -1,4 +1,4 @@
-//! Training frames: golden vector, rejected frames, finding the cable. Also the lanes themselves.
+//! Training frames: golden vector, rejected frames, detection of the cable. Also the lanes.
 
 use crate::common::{TRAINING_FRAME, changed, flipped_bits_are_found, header_is_golden};
 use phitwire_framing::carrier::frame::{EmitError, FrameError, FrameHeader, LinkEnd, parse};
@@ -149,7 +149,7 @@ fn rows_of_the_pattern_are_far_apart() {
     };
     for a in 0..3 {
         for b in 0..a {
-            // Both ways, inverted too.
+            // In either polarity.
             assert!((63..=65).contains(&distance(row(a), row(b))));
         }
         assert!((63..=65).contains(&distance(row(a), [0; 16])));
@@ -165,7 +165,8 @@ fn all_48_cables_are_found_through_noise() {
             panic!("the body is not noisy")
         };
         assert_eq!(find_cable(&training.pattern), Ok(cable));
-        // As many wrong bits on each lane as are tolerated: all bits of two phits of eight each.
+        // The most tolerated wrong bits on each lane: all bits of two wire words, eight per lane
+        // each.
         let mut noisy = training.pattern;
         noisy[3] ^= 0xff_ffff;
         noisy[9] ^= 0xff_ffff;
@@ -219,9 +220,9 @@ fn a_cable_moves_whole_lanes() {
     assert_eq!(swizzle(on(2), ALL_LANES, &cable), on(0) ^ inverted);
     assert_eq!(swizzle(on(0), ALL_LANES, &cable), on(1) ^ inverted);
     assert_eq!(swizzle(on(1), ALL_LANES, &cable), 0);
-    // Two lanes left: sender's 0 and 1 arrive on physical 1 and 2, in this order.
+    // Two lanes left: the sender's 0 and 1 arrive on physical 1 and 2, in this order.
     assert_eq!(swizzle(0x555555, 0b011, &cable), 0x555555 ^ 0xaaaaaa);
-    // Sender's 1 and 2: 2 arrives on physical 0, so the streams are exchanged.
+    // The sender's 1 and 2: 2 arrives on physical 0, so the streams are exchanged.
     assert_eq!(swizzle(0x555555, 0b110, &cable), 0);
     for cable in cables() {
         for active in 0..8 {

@@ -1,4 +1,4 @@
-//! Replays a fuzz corpus with a stable toolchain, and keeps its generated part as it should be.
+//! Replays a fuzz corpus with a stable toolchain, and verifies its generated part.
 #![expect(
     clippy::disallowed_methods,
     reason = "a test may read files; the codecs may not"
@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::PathBuf;
 
-/// Name to bytes.
+/// Inputs by name.
 pub type Inputs = BTreeMap<String, Vec<u8>>;
 
-/// Inputs that a test can make.
+/// Generated inputs.
 pub fn inputs(named: impl IntoIterator<Item = (&'static str, Vec<u8>)>) -> Inputs {
     let named = named.into_iter();
     named
@@ -19,7 +19,7 @@ pub fn inputs(named: impl IntoIterator<Item = (&'static str, Vec<u8>)>) -> Input
         .collect()
 }
 
-/// What is committed for a target; rewritten first where that is asked for.
+/// The committed corpus of a target; rewritten first if requested by `PHITWIRE_REGENERATE`.
 fn committed(target: &str, generated: &Inputs) -> Inputs {
     let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("../fuzz/corpus")
@@ -48,7 +48,8 @@ fn committed(target: &str, generated: &Inputs) -> Inputs {
     inputs
 }
 
-/// What becomes of each input that is committed for `target`; `generated` are among them.
+/// Runs each committed input of `target`, which must include the `generated` ones, and returns the
+/// outcomes.
 pub fn replay<T: Debug>(target: &str, generated: &Inputs, run: impl Fn(&[u8]) -> T) -> Vec<T> {
     let inputs = committed(target, generated);
     let outcomes = inputs.iter().map(|(name, bytes)| {
@@ -59,7 +60,7 @@ pub fn replay<T: Debug>(target: &str, generated: &Inputs, run: impl Fn(&[u8]) ->
     outcomes.collect()
 }
 
-/// Every input, cut at every length and with every byte changed.
+/// Runs every input truncated to every length, and with every byte changed.
 pub fn neighbours(inputs: &Inputs, run: impl Fn(&[u8])) {
     for bytes in inputs.values() {
         for cut in 0..bytes.len() {
@@ -75,7 +76,7 @@ pub fn neighbours(inputs: &Inputs, run: impl Fn(&[u8])) {
     }
 }
 
-/// Every reason is among those `found` but the ones that `cannot` be.
+/// Asserts that all reasons except those in `cannot` are in `found`.
 pub fn all_occur<E: PartialEq + Debug>(all: &[E], found: &[E], cannot: &[E]) {
     for reason in all {
         let expected = !cannot.contains(reason);

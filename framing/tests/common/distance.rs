@@ -1,8 +1,8 @@
 //! What a check detects, by counting.
 //!
-//! An error pattern goes undetected exactly when the syndromes of its bits cancel. With the
-//! syndrome of every bit position in a list, patterns of weight 2, 3 and 4 are counted over all
-//! pairs, so what is counted holds for every content, not for samples.
+//! An error pattern goes undetected exactly when the syndromes of its bits cancel. Patterns of
+//! weight 2, 3 and 4 are counted over all pairs of bit positions, so the counts hold for every
+//! content, not for samples.
 
 /// x^exponent modulo a polynomial of degree `bits`, for all exponents below `count`.
 pub fn powers(polynomial: u32, bits: u32, count: usize) -> Vec<u32> {
@@ -13,7 +13,8 @@ pub fn powers(polynomial: u32, bits: u32, count: usize) -> Vec<u32> {
     std::iter::successors(Some(1), step).take(count).collect()
 }
 
-/// Undetected patterns of two, three and four flipped bits; the syndromes have `bits` bits.
+/// Numbers of undetected patterns of two, three and four flipped bits; the syndromes have `bits`
+/// bits.
 pub fn undetected(syndromes: &[u32], bits: u32) -> [u64; 3] {
     let mut pairs = vec![0_u64; 1 << bits];
     for (i, a) in syndromes.iter().enumerate() {

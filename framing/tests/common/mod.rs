@@ -1,4 +1,4 @@
-//! What the tests of the carrier and of the machines share.
+//! Shared by the tests of the carrier and of the machines.
 #![allow(dead_code, reason = "no test program uses all of it")]
 
 pub mod corpus;
@@ -10,7 +10,7 @@ use phitwire_framing::carrier::frame::{
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-/// The header of the golden frames of data: end B of link 0x0102.
+/// Header of the golden data frames: end B of link 0x0102.
 pub const fn header(kind: FrameKind, units: u16) -> FrameHeader {
     FrameHeader {
         kind,
@@ -33,7 +33,7 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     })
 }
 
-/// A golden frame with one change and, over its first `checked` bytes, a right check.
+/// A golden frame with one change and a corrected check over its first `checked` bytes.
 pub fn changed(frame: &[u8], checked: usize, change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
     let mut bytes = frame.to_vec();
     change(&mut bytes);
@@ -44,7 +44,7 @@ pub fn changed(frame: &[u8], checked: usize, change: impl Fn(&mut Vec<u8>)) -> V
     bytes
 }
 
-/// The golden tests of a header, with which the frame `golden` begins.
+/// The golden tests of a header, at the start of the frame `golden`.
 pub fn header_is_golden(header: &FrameHeader, golden: &[u8]) {
     let view = HeaderView::new_checked(golden).unwrap();
     assert_eq!((view.magic(), view.version()), (0x59, 2));
@@ -72,7 +72,8 @@ pub fn header_is_golden(header: &FrameHeader, golden: &[u8]) {
     assert_eq!(header.emit(&mut buf[..19]), Err(EmitError::BufferTooSmall));
 }
 
-/// Every flipped bit of the first `protected` bytes is found; those behind are the lanes' own.
+/// Asserts that every flipped bit in the first `protected` bytes is detected; the later bytes
+/// belong to the lanes.
 pub fn flipped_bits_are_found(frame: &[u8], protected: usize, is_read: impl Fn(&[u8]) -> bool) {
     for bit in 0..frame.len() * 8 {
         let mut bytes = frame.to_vec();
@@ -81,7 +82,7 @@ pub fn flipped_bits_are_found(frame: &[u8], protected: usize, is_read: impl Fn(&
     }
 }
 
-/// Every reason has a place of its own, a name of its own and something to say.
+/// Asserts that every reason has a distinct index and name, and a text.
 pub fn reasons_are_distinct<E: Copy + Display>(
     all: &[E],
     index: impl Fn(E) -> usize,
@@ -95,7 +96,7 @@ pub fn reasons_are_distinct<E: Copy + Display>(
     }
 }
 
-/// Golden vector of `yarc/reference.py`. End A: yarc-0 port 63 seeks nœud port 17.
+/// Golden vector of `yarc/reference.py`. End A: yarc-0 port 63 expects nœud port 17.
 #[rustfmt::skip]
 pub const TRAINING_FRAME: [u8; 152] = [
     0x59, 0x22, 0x01, 0x02, 0xfa, 0xb0, 0x0f, 0xab, 0x00, 0x00, 0x00, 0x07, 0x00, 0x00, 0x00, 0x00,

@@ -1,4 +1,4 @@
-//! Replays the fuzz corpus of the door, and keeps its generated part as it should be.
+//! Replays the fuzz corpus of the door, and verifies its generated part.
 
 use crate::common::corpus::{Inputs, all_occur, inputs, neighbours, replay};
 use crate::decode::{Outcome, decode};

@@ -6,21 +6,21 @@ use phitwire_framing::door::{
     COMMAND_BYTES, COMPLETION_BYTES, Command, Completion, EntryError, Request,
 };
 
-/// What became of the bytes: as a command, a completion, a hello and a welcome. `None` where there
-/// were too few.
+/// Result of decoding the bytes as a command, a completion, a hello and a welcome. `None` where
+/// there were too few.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// What kind of command.
+    /// Kind of the command.
     pub command: Option<Result<u8, EntryError>>,
-    /// What kind of completion.
+    /// Kind of the completion.
     pub completion: Option<Result<u8, EntryError>>,
-    /// Whether a hello.
+    /// Whether it is a valid hello.
     pub hello: Option<Result<(), EntryError>>,
-    /// How it lets in.
+    /// Whether the welcome lets the program in, or why not.
     pub welcome: Option<Result<u8, EntryError>>,
 }
 
-/// Decodes the first of `bytes` in each way.
+/// Decodes the start of `bytes` in each format.
 pub fn decode(bytes: &[u8]) -> Outcome {
     Outcome {
         command: bytes.first_chunk().map(decode_command),
@@ -30,7 +30,7 @@ pub fn decode(bytes: &[u8]) -> Outcome {
     }
 }
 
-/// Its kind. A command has one form.
+/// Returns the command's kind. Asserts that its encoding is unique.
 pub fn decode_command(entry: &[u8; COMMAND_BYTES]) -> Result<u8, EntryError> {
     let command = Command::parse(entry)?;
     let mut again = [0xa5; COMMAND_BYTES];
@@ -42,7 +42,7 @@ pub fn decode_command(entry: &[u8; COMMAND_BYTES]) -> Result<u8, EntryError> {
     Ok(entry[0])
 }
 
-/// Its kind. A completion has one form.
+/// Returns the completion's kind. Asserts that its encoding is unique.
 pub fn decode_completion(entry: &[u8; COMPLETION_BYTES]) -> Result<u8, EntryError> {
     let completion = Completion::parse(entry)?;
     let mut again = [0xa5; COMPLETION_BYTES];
@@ -51,7 +51,7 @@ pub fn decode_completion(entry: &[u8; COMPLETION_BYTES]) -> Result<u8, EntryErro
     Ok(entry[0])
 }
 
-/// A hello has one form.
+/// Asserts that a hello's encoding is unique.
 pub fn decode_hello(message: &[u8; HELLO_BYTES]) -> Result<(), EntryError> {
     let hello = Hello::parse(message)?;
     let mut again = [0xa5; HELLO_BYTES];
@@ -60,7 +60,7 @@ pub fn decode_hello(message: &[u8; HELLO_BYTES]) -> Result<(), EntryError> {
     Ok(())
 }
 
-/// How it lets in. A welcome has one form.
+/// Returns the welcome's entry code. Asserts that its encoding is unique.
 pub fn decode_welcome(message: &[u8; HELLO_BYTES]) -> Result<u8, EntryError> {
     let welcome = Welcome::parse(message)?;
     let mut again = [0xa5; HELLO_BYTES];

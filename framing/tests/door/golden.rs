@@ -1,5 +1,5 @@
-//! Golden entries and messages, all self-made: each is written down field by field, as the modules'
-//! drawings place them, and as what it means.
+//! Golden entries and messages, all self-made: each is written field by field, at the offsets in
+//! the module docs, and as its decoded value.
 
 use phitwire_framing::door::hello::{ANY_MEMBER, Entry, Hello, Operations, Welcome};
 use phitwire_framing::door::segment::{
@@ -10,7 +10,7 @@ use phitwire_framing::door::{
     Request, Status, Width,
 };
 
-/// Fields at their places, and zeros.
+/// Fields at their offsets, the rest zero.
 pub fn laid<const N: usize>(fields: &[(usize, &[u8])]) -> [u8; N] {
     let mut bytes = [0; N];
     for (at, field) in fields {
@@ -33,7 +33,7 @@ const OFFSET: (usize, &[u8]) = (16, &[0x55, 0x44, 0x33, 0x22, 0x11]);
 const DATA: (usize, &[u8]) = (24, &[0x0d, 0x0c, 0x0b, 0x0a, 0, 0, 0, 0, 0, 0, 1]);
 const NAME: (usize, &[u8]) = (8, &[6, 5, 4, 3, 2, 1]);
 
-/// Of each kind of command one: its name, its bytes, what it asks for.
+/// One command of each kind: its name, bytes and decoded request.
 pub fn commands() -> Vec<(&'static str, [u8; 128], Request<'static>)> {
     let all = |name, fields: &[(usize, &[u8])], request| {
         let with_name = [fields, &[NAME]].concat();
@@ -152,7 +152,7 @@ pub fn commands() -> Vec<(&'static str, [u8; 128], Request<'static>)> {
     ]
 }
 
-/// The same of completions.
+/// One completion of each kind.
 pub fn completions() -> Vec<(&'static str, [u8; 64], Completion)> {
     let name = 0x0102_0304_0506;
     let end = Completion::End {

@@ -1,4 +1,4 @@
-//! Tests of what programs and network interfaces share.
+//! Tests of the formats that programs and NICs share.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,5 +1,5 @@
-//! Properties of the door's formats that hold for all values: round trips, one form for each
-//! meaning, no panic on any bytes.
+//! Properties of the door's formats for all values: round trips, unique encodings, no panic on any
+//! bytes.
 
 use crate::decode::{decode, decode_command, decode_completion, decode_hello, decode_welcome};
 use phitwire_framing::door::{
@@ -41,7 +41,7 @@ fn atomic() -> impl Strategy<Value = Request<'static>> {
     })
 }
 
-/// Any request but a put, which has data.
+/// Any request except a put, which has data.
 fn request() -> impl Strategy<Value = Request<'static>> {
     let event = proptest::option::of(any::<u64>());
     prop_oneof![
@@ -167,7 +167,7 @@ proptest! {
         decode(&bytes);
     }
 
-    /// Random bytes rarely come past the reserved ones: a right entry, damaged a little, does.
+    /// Random bytes rarely get past the reserved ones: a slightly damaged valid entry does.
     #[test]
     fn damaged_entries_have_one_form_or_none(name: u64, request in request(),
         completion in completion(), changes in prop::collection::vec(any::<(u8, u8)>(), 1..4))

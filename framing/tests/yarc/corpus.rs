@@ -1,4 +1,4 @@
-//! Replays the fuzz corpus of frames, and keeps its generated part as it should be.
+//! Replays the fuzz corpus of frames, and verifies its generated part.
 
 use crate::common::corpus::{Inputs, all_occur, inputs, neighbours, replay};
 use crate::common::{TRAINING_FRAME, changed, header};
@@ -33,7 +33,7 @@ fn frame_of(phits: &[Phit], seq: u64, offset: u8) -> Vec<u8> {
     bytes
 }
 
-/// The inputs that this test can make: name to bytes.
+/// Generated inputs, by name.
 fn generated() -> Inputs {
     let contents: [&[u32]; 7] = [
         &WRITE_32,
@@ -91,7 +91,7 @@ fn corpus_is_complete_and_holds() {
         decode(bytes)
     });
     let rejected: Vec<_> = outcomes.iter().filter_map(|o| o.rejected).collect();
-    // The others are those of other kinds of frame.
+    // These belong to other kinds of frames.
     let other = [FrameError::BadSetCount, FrameError::ReservedControl];
     all_occur(&FrameError::ALL, &rejected, &other);
     let words = outcomes.iter().filter(|outcome| outcome.word).count();
@@ -103,7 +103,8 @@ fn corpus_is_complete_and_holds() {
     );
 }
 
-/// Every golden frame and the frame of packets, cut at every length and with every byte changed.
+/// Every golden frame and the frame of packets, truncated to every length and with every byte
+/// changed.
 #[test]
 fn neighbours_of_the_corpus_do_not_panic() {
     neighbours(&generated(), |bytes| {

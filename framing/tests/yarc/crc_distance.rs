@@ -7,8 +7,8 @@ use phitwire_framing::yarc::crc16::{self, PacketCrc};
 use phitwire_framing::yarc::packet::{Eop, EopStatus, MAX_PACKET_PHITS};
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
-/// Syndromes of all bits that a packet of `phits` phits has on the wire: 22 of each phit but the
-/// last, two of `ok`, sixteen of the check.
+/// Syndromes of all bits of a packet of `phits` phits on the wire: 22 of each phit but the last,
+/// two of `ok`, sixteen of the check.
 fn packet_syndromes(polynomial: u16, phits: usize) -> Vec<u32> {
     let powers = powers(polynomial.into(), 16, 24 * phits + 24);
     let check_and_ok = 0..18;
@@ -19,7 +19,7 @@ fn packet_syndromes(polynomial: u16, phits: usize) -> Vec<u32> {
         .collect()
 }
 
-/// A CRC of the catalogue of `crc`, as the documentation describes ours.
+/// A CRC of the `crc` crate with the documented parameters of ours.
 fn documented(poly: u16, init: u16) -> crc::Crc<u16> {
     let algorithm: &'static _ = Box::leak(Box::new(crc::Algorithm {
         width: 16,
@@ -57,7 +57,7 @@ fn the_counting_can_fail() {
     assert!(undetected(&packet_syndromes(0x5935, 11), 16)[0] > 0);
 }
 
-/// The codec's own check, and not only the polynomial, has the syndromes that were counted.
+/// The codec's check, not only its polynomial, has the counted syndromes.
 #[test]
 fn syndromes_are_those_of_the_codec() {
     let contents = [0x12345_u32, 0x3fffff, 0, 0x2aaaaa, 0x15555];
@@ -118,8 +118,8 @@ fn packet_check_is_the_documented_crc() {
 fn control_word_check_has_distance_six() {
     let syndromes = powers(control::POLYNOMIAL.into(), 16, 96);
     assert_eq!(undetected(&syndromes, 16), [0, 0, 0]);
-    // x + 1 divides the polynomial (its terms, x^16 included, are even in number): every odd
-    // number of flipped bits is detected, five among them.
+    // x + 1 divides the polynomial (it has an even number of terms, x^16 included): every odd
+    // number of flipped bits is detected, such as five.
     assert_eq!((control::POLYNOMIAL.count_ones() + 1) % 2, 0);
 }
 
@@ -140,9 +140,9 @@ fn control_word_check_is_the_documented_crc() {
 
 #[test]
 fn bursts_up_to_sixteen_bits_are_detected() {
-    // On the bit stream of the check a burst of length 16 or less is b(x) * x^k with deg b < 16:
-    // never a multiple of a polynomial of degree 16 with a constant term. Counted anyway, for the
-    // twelve-bit window that the sequence of one lane over four phits is not: adjacent bits.
+    // In the bit stream of the check a burst of up to 16 bits is b(x) * x^k with deg b < 16: never
+    // a multiple of a polynomial of degree 16 with a constant term. Tested anyway, for adjacent
+    // bits of one phit, which the bits of one lane are not.
     let mut crc = PacketCrc::new();
     for content in [1, 2, 3] {
         crc.update(content);

@@ -1,5 +1,5 @@
-//! Every decoder that bytes from a wire reach; used by the fuzz target and by the replay of its
-//! corpus. Nothing here may panic, except where a decoder contradicts itself or its encoder.
+//! Every decoder of bytes from a wire; used by the fuzz target and by the replay of its corpus.
+//! Nothing here may panic, except where a decoder contradicts itself or its encoder.
 
 use phitwire_framing::carrier::frame::{FrameError, VERSION, parse, seal};
 use phitwire_framing::carrier::lanes::Permutation;
@@ -13,23 +13,23 @@ use phitwire_framing::yarc::memory::{
 use phitwire_framing::yarc::packet::{PacketBuf, check_packet};
 use phitwire_framing::yarc::phit::Phit;
 
-/// Room for the phits of any frame that fits into one Ethernet jumbo frame or a fuzzer's input.
+/// Room for the phits of any frame in an Ethernet jumbo frame or a fuzzer's input.
 const ROOM: usize = 2800;
 
-/// What became of the bytes.
+/// Result of decoding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Why the frame was rejected, if it was.
     pub rejected: Option<FrameError>,
-    /// The sideband held a control word.
+    /// Whether the sideband had a control word.
     pub word: bool,
-    /// Packets, or rows of phits that looked like one, with a right check.
+    /// Number of packets, or what looked like one, with a right check.
     pub checked: usize,
-    /// Of these, memory requests, responses and maintenance packets.
+    /// How many of them are memory requests, responses and maintenance packets.
     pub decoded: [usize; 3],
 }
 
-/// A frame that an end of a link takes.
+/// A frame that a link end accepts.
 enum Read<'a> {
     Data(DataFrame<'a>),
     Training(Training),
@@ -49,7 +49,7 @@ fn read(bytes: &[u8]) -> Result<Read<'_>, FrameError> {
     }
 }
 
-/// Decodes `bytes` as far as they go.
+/// Decodes `bytes` as far as possible.
 pub fn decode(bytes: &[u8]) -> Outcome {
     let mut outcome = Outcome::default();
     match read(bytes) {
@@ -117,8 +117,8 @@ fn decode_packet(packet: &[Phit], outcome: &mut Outcome) {
     }
 }
 
-/// Makes magic, version, length and check right, so that a fuzzer need not guess a CRC-32, and
-/// decodes.
+/// Decodes the bytes with corrected magic, version, length and check, so that a fuzzer need not
+/// guess a CRC-32.
 pub fn decode_with_checks_made_right(bytes: &[u8]) -> Outcome {
     let mut frame = [0; 4096];
     let Some(kind) = bytes.first() else {

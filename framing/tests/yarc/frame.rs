@@ -1,4 +1,4 @@
-//! Data frames: golden vector, rejected frames, packets cut anywhere.
+//! Data frames: golden vector, rejected frames, packets cut at any phit.
 
 use crate::common::{self, TRAINING_FRAME, flipped_bits_are_found, header_is_golden};
 use crate::decode::decode;
@@ -27,7 +27,7 @@ fn data(bytes: &[u8]) -> DataFrame<'_> {
     DataFrame::parse(bytes).expect("it is a data frame")
 }
 
-/// The golden frame with a changed header and a check that is right again.
+/// The golden frame with a changed header and a corrected check.
 fn changed(change: impl Fn(&mut Vec<u8>)) -> Vec<u8> {
     common::changed(&DATA_FRAME, 42, change)
 }
@@ -184,7 +184,7 @@ fn a_frame_is_read_behind_a_cable() {
         let straight = buf;
         let area = lane_area(&buf).unwrap();
         swizzle_area(&mut buf[area], lanes, &cable);
-        // Lane 2 alone arrives as it was sent.
+        // Lane 2 alone arrives unchanged.
         assert_eq!(buf == straight, lanes == 0b100);
         let frame = data(&buf).behind(cable);
         assert_eq!(frame.control_word(), Ok(word()));

@@ -1,12 +1,12 @@
-//! Golden vectors. All are self-made: the papers print no bits. `reference.py` beside this file
-//! computes them from `docs/guide/src/wire-format.md` alone, without this crate; the sizes (4 and 19 phits, 6
-//! header phits) are the paper's.
+//! Golden vectors. All are self-made: BlackWidow gives no bits. `reference.py` beside this file
+//! computes them from `docs/guide/src/wire-format.md` alone, without this crate; the sizes (4 and
+//! 19 phits, 6 header phits) are BlackWidow's.
 
 use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::packet::{EopStatus, PacketBuf};
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
-/// The phits of a packet whose contents are given.
+/// The phits of a packet with these contents.
 pub fn phits(contents: &[u32]) -> Vec<Phit> {
     let last = contents.len() - 1;
     let kind = |i| match i {
@@ -21,14 +21,14 @@ pub fn phits(contents: &[u32]) -> Vec<Phit> {
         .collect()
 }
 
-/// The phits of a packet of which the bits `flip` of phit number `phit` are changed.
+/// The phits of a packet with the bits `flip` of phit number `phit` flipped.
 pub fn flipped(golden: &[u32], phit: usize, flip: u32) -> Vec<Phit> {
     let mut packet = phits(golden);
     packet[phit] = Phit::new(packet[phit].kind(), packet[phit].content() ^ flip);
     packet
 }
 
-/// A healthy packet of these contents and their check, in a buffer that was full of rubbish.
+/// A healthy packet of these contents and their check, in a dirty buffer.
 pub fn closed(contents: &[u32]) -> PacketBuf {
     let mut out = dirty();
     out.clear();
@@ -46,7 +46,7 @@ pub fn closed(contents: &[u32]) -> PacketBuf {
     out
 }
 
-/// A packet buffer full of rubbish.
+/// A dirty packet buffer.
 pub fn dirty() -> PacketBuf {
     let mut buf = PacketBuf::new();
     while buf.push(Phit::from_bits(0xa5a5_a5a5)) {}
@@ -74,7 +74,7 @@ pub const WRITE_1: [u32; 8] = [
 /// 13 bytes at 0x0fed_cba9_8765 from 0x61 to 0x60, transaction 0x12345.
 pub const READ_13: [u32; 6] = [0x090060, 0x00261d, 0x18448d, 0x050fed, 0x32ecac, 0x0070c5];
 
-/// Answer to `WRITE_32`.
+/// Response to `WRITE_32`.
 pub const WRITE_DONE: [u32; 4] = [0x02c567, 0x2a8000, 0x39bc00, 0x004213];
 
 /// 32 bytes for transaction 0x12345 of 0x61.
@@ -83,25 +83,25 @@ pub const READ_DATA_32: [u32; 16] = [
     0x03c7cb, 0x33f4f5, 0x3dbdfe, 0x0f9faf, 0x2ff3f7, 0x3eff00, 0x0035b2,
 ];
 
-/// The first five of them.
+/// The first five of these bytes.
 pub const READ_DATA_5: [u32; 6] = [0x0a8061, 0x048000, 0x068a40, 0x383878, 0x2e3e40, 0x009f84];
 
-/// Out of range instead.
+/// The same request refused: out of range.
 pub const REFUSED: [u32; 4] = [0x128061, 0x048000, 0x068a01, 0x003436];
 
-/// Way 1, 63, 0, 31; way back 7 to 13, 62; tag 0x5a; 0xfedc_ba98_7654_3210 to 0xc0de.
+/// Path 1, 63, 0, 31; return path 7 to 13, 62; tag 0x5a; 0xfedc_ba98_7654_3210 to 0xc0de.
 pub const REGISTER_WRITE: [u32; 13] = [
     0x040000, 0x0a0000, 0x000fc1, 0x00001f, 0x05a000, 0x009207, 0x00c2ca, 0x008f8d, 0x00c0de,
     0x0fedcb, 0x2a61d9, 0x143210, 0x00409a,
 ];
 
-/// Way 1 to 7, three hops taken, no way back; tag 0xff; register 1.
+/// Path 1 to 7, three hops taken, no return path; tag 0xff; register 1.
 pub const REGISTER_READ: [u32; 10] = [
     0x1c0000, 0x038000, 0x003081, 0x006144, 0x0ff007, 0x000000, 0x000000, 0x000000, 0x000001,
     0x002a7d,
 ];
 
-/// Way 7, 8, 9, two hops taken; 0x0123_4567_89ab_cdef.
+/// Path 7, 8, 9, two hops taken; 0x0123_4567_89ab_cdef.
 pub const REGISTER_READ_REPLY: [u32; 10] = [
     0x148000, 0x118000, 0x009207, 0x000000, 0x05a000, 0x00c0de, 0x001234, 0x159e26, 0x2bcdef,
     0x00b86a,
@@ -117,7 +117,7 @@ pub const WORD: [u8; 12] = [
     0xbe, 0xef, 0x91, 0xbe, 0xe0, 0xff, 0xff, 0xf1, 0x23, 0x45, 0x3e, 0x83,
 ];
 
-/// The rest of it: the upper bits of its numbers, and pass 0xc0de.
+/// The rest of `WORD`: the upper bits of its numbers, and pass 0xc0de.
 pub const REST: [u8; 10] = [0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0xc0, 0xde];
 
 /// End B of link 0x0102: the last three phits of `WRITE_32`, `WRITE_DONE`, idle phits; `WORD`.

@@ -103,8 +103,8 @@ fn emit() {
     assert_eq!(golden().map(|(golden, _)| golden.len()), sizes);
 }
 
-/// What a router does with a source-routed packet, phit by phit: the check is brought up to date
-/// and never computed afresh.
+/// Forwards a source-routed packet like a router, phit by phit: updates the check and never
+/// recomputes it.
 fn forward(packet: &[Phit]) -> PacketBuf {
     let mut out = PacketBuf::new();
     let old = packet[0].content();
@@ -194,7 +194,7 @@ fn packets_that_are_wrong_in_a_field_are_rejected_by_its_name() {
         (&REGISTER_READ, 1, 1, Hash),
         (&REGISTER_READ, 1, 4 << 19, Operation),
         (&REGISTER_READ, 1, 1 << 19, Size),
-        // Seven hops become fifteen, one way back becomes nine hops.
+        // Seven hops become fifteen, and no hops back become nine.
         (&REGISTER_READ, 1, 8 << 15, Length),
         (&REGISTER_READ, 7, 9 << 12, Length),
         (&REGISTER_READ, 2, 1 << 21, Padding),

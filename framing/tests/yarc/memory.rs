@@ -83,10 +83,10 @@ fn deconstruct() {
     assert_eq!((head_dest(head), head_vc(head)), (0x1234, Vc::Request));
     assert_eq!(head_payload(head), 0);
     assert!(head_hashed(head) && !head_adaptive(head) && !head_source_routed(head));
-    // Paper, section 7.8.2: address[20:6] of 0x1234_5678_9ac0.
+    // BlackWidow sec. 7.8.2: address[20:6] of 0x1234_5678_9ac0.
     let address = 0x1234_5678_9ac0_u64;
     assert_eq!(hash_bits(WRITE_32[1]), (address >> 6 & 0x7fff) as u16);
-    // The upper seven bits of source 0x4567, fifteen bits wide.
+    // The upper seven bits of the 15-bit source 0x4567.
     assert_eq!(second_payload(WRITE_32[1]), (0x4567 >> 8) as u8);
 
     let head = READ_DATA_5[0];
@@ -100,7 +100,7 @@ fn deconstruct() {
 
 #[test]
 fn construct() {
-    // WRITE_DONE by hand: tid 20, length - 1 5, status 4 bits.
+    // WRITE_DONE by hand: tid 20 bits, length - 1 5 bits, status 4 bits.
     let head = Head {
         dest: 0x4567,
         vc: Vc::Response,
@@ -143,7 +143,7 @@ fn emit() {
     }
 }
 
-/// Paper, section 4.1: "A minimum packet contains 4 phits carrying 32 payload bits."
+/// BlackWidow sec. 4.1: "A minimum packet contains 4 phits carrying 32 payload bits."
 #[test]
 fn shortest_packet_has_four_phits_and_32_payload_bits() {
     let mut out = PacketBuf::new();
@@ -154,8 +154,8 @@ fn shortest_packet_has_four_phits_and_32_payload_bits() {
     encode_response(0x7fff, &done, &mut out).unwrap();
     assert_eq!(out.len(), MIN_PACKET_PHITS);
     assert_eq!(payload_bits(out.len()), 32);
-    // From the encoding itself: every bit of the first three phits that is neither routing nor hash
-    // nor sideband can be changed without changing those.
+    // From the encoding: every bit of the first three phits that is not routing, hash or sideband
+    // can be changed without changing those.
     let routing_and_hash = [0x7_ffff_u32, 0x7fff, 0];
     let free = routing_and_hash.map(|fixed| (CONTENT_MASK & !fixed).count_ones());
     assert_eq!(free.iter().sum::<u32>(), 32);
@@ -163,7 +163,7 @@ fn shortest_packet_has_four_phits_and_32_payload_bits() {
     assert_eq!(payload_bits(3), 0, "three phits are no packet");
 }
 
-/// Paper, section 4.3: "a 32B cache-line write results in a packet with 19 phits (6 header, 12
+/// BlackWidow sec. 4.3: "a 32B cache-line write results in a packet with 19 phits (6 header, 12
 /// data, and 1 EOP)".
 #[test]
 fn longest_packet_is_a_write_of_32_bytes_in_19_phits() {
@@ -263,12 +263,12 @@ fn requests_that_are_wrong_in_a_field_are_rejected_by_its_name() {
         (&WRITE_8, 0, 1 << 17, Routing),
         (&WRITE_8, 0, 1 << 18, Routing),
         (&WRITE_8, 0, 7 << 19, Operation),
-        // The mask of bytes 8 to 15 lies in the sixth phit: none, one with a gap, one too many.
+        // The sixth phit has the mask of bytes 8 to 15: empty, with a gap, with one byte more.
         (&WRITE_8, 5, 0x00ff00, Mask),
         (&WRITE_8, 5, 0x000200, Mask),
         (&WRITE_8, 5, 1 << 16, Size),
         (&WRITE_8, 8, 1, Padding),
-        // Length 32 at an address that is not a line's first.
+        // Length 32 at an address within a line.
         (&READ_13, 4, !READ_13[4] & 0x1f, Length),
         (&WRITE_8, 9, eop ^ 1 << 16, Unhealthy(TransmitError)),
         (&WRITE_8, 9, eop ^ 2 << 16, Unhealthy(SoftError)),

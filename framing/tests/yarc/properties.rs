@@ -1,4 +1,4 @@
-//! Properties that hold for all values: round trips, detection, and no panic on any bytes.
+//! Properties for all values: round trips, detection, and no panic on any bytes.
 
 use crate::decode::{decode, decode_with_checks_made_right};
 use crate::golden::closed;
@@ -45,7 +45,7 @@ prop_compose! {
     }
 }
 
-/// The first byte, the number of bytes and the bytes of a request that lies in one line.
+/// First byte, length and data of a request within one line.
 fn in_line() -> impl Strategy<Value = (u64, u8, [u8; 32])> {
     (0..1_u64 << 43, 0..32_u8, any::<[u8; 32]>()).prop_flat_map(|(line, first, data)| {
         (1..=32 - first).prop_map(move |len| {
@@ -126,7 +126,7 @@ fn phit() -> impl Strategy<Value = Phit> {
         .prop_map(|(kind, content)| Phit::new(PhitKind::from_code(kind), content))
 }
 
-/// A packet of random content, as all bits of a content are allowed somewhere.
+/// A packet of random content: all bits of a content are allowed in some packet.
 fn packet() -> impl Strategy<Value = PacketBuf> {
     prop::collection::vec(0..1_u32 << 22, 3..=18).prop_map(|contents| closed(&contents))
 }
@@ -168,12 +168,13 @@ proptest! {
         prop_assert_eq!(Maintenance::decode(out.as_slice()), Ok(packet));
     }
 
-    /// Whatever a decoder accepts is the encoder's own form: no two encodings of one meaning.
+    /// Decoders accept only the encoder's output: no meaning has two encodings.
     #[test]
     fn decoders_accept_only_what_encoders_write(packet in packet(), r in 0..4_u8, op in 0..3_u32) {
         let mut packet = packet;
         let phits = packet.as_mut_slice();
-        // Make acceptance likely: routing bits of a request, a response or a maintenance packet.
+        // Make acceptance likely: use the routing bits of a request, a response or a maintenance
+        // packet.
         let bits = [0x1_0000, 0x2_8000, 0x4_0000, 0x4_8000][usize::from(r)];
         let dest = if r < 2 { phits[0].content() & 0x7fff } else { 0 };
         phits[0] = Phit::new(PhitKind::Head, bits | op << 19 | dest);
@@ -261,7 +262,7 @@ proptest! {
         prop_assert!(DataFrame::parse(&buf).is_err());
     }
 
-    /// Noise on one lane stays on the bits of that lane, whatever the cable does.
+    /// Noise on one lane affects only the bits of that lane, through any cable.
     #[test]
     fn noise_on_a_lane_is_noise_on_its_bits(
         header in header(), cable in cable(), noise in any::<[u32; 48]>(), physical in 0..3_u8
@@ -322,7 +323,7 @@ proptest! {
         decode_with_checks_made_right(&bytes);
     }
 
-    /// Bytes with a right header and check, so that the phits behind them are reached.
+    /// Bytes with a valid header and check, so that the phits after them are decoded.
     #[test]
     fn no_phits_panic(header in header(), phits in prop::collection::vec(phit(), 0..120),
         noise in any::<[u32; 32]>())

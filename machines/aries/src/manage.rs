@@ -1,4 +1,4 @@
-//! New tables around faults, and what they change.
+//! Plans new tables around faults, and compares them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use crate::router::digest;
 use crate::topology::{Dragonfly, DragonflyWiring, Faults, Routed, Shape, endangered};
 use phitwire::net::{Reroutable, RoutedTables};
 
-/// Pairs listed at most.
+/// Most pairs listed.
 const MOST_PAIRS: usize = 10_000;
 
-/// Pairs of routers, from and to, that the new tables join, and of which packets could get stuck
-/// with the old ones, or that these did not join: after a fault those that it had harmed, after a
-/// repair those that come back. Not looked for in networks of more than 1,024 routers.
+/// Pairs of routers, from and to, that the new tables join and the old ones did not, or whose
+/// packets could get stuck with those: after a fault the pairs that it harmed, after a repair those
+/// that come back. Not computed for networks of more than 1,024 routers.
 fn restored(
     network: &Dragonfly,
     wiring: &DragonflyWiring,
@@ -53,7 +53,7 @@ impl Reroutable for Dragonfly {
         let mut all = self.route(&Faults::default());
         for (&router, tables) in installed {
             let tables = serde_json::from_value::<[RouteTables; 4]>(tables.clone());
-            // What cannot be read will be noticed when tables are installed there.
+            // Unreadable tables are noticed when they are installed.
             if let (Some(own), Ok(tables)) = (all.registers.get_mut(router as usize), tables) {
                 own.tables = tables.map(Arc::new);
             }
@@ -116,12 +116,12 @@ mod tests {
         spec.generate().expect("a good spec")
     }
 
-    /// New tables around faults, and what they change.
+    /// New tables around faults, and their effects.
     struct Plan {
         routed: Routed,
         /// Living routers whose registers differ from the installed ones.
         changed: Vec<u32>,
-        /// Pairs that communicated before and cannot any more.
+        /// Pairs that could communicate before and no longer can.
         lost: Vec<(u32, u32)>,
         restored: Vec<(u32, u32)>,
     }
@@ -169,8 +169,8 @@ mod tests {
         let plan = plan_reroute(&network, &installed, &faults);
         assert_eq!((plan.lost.len(), plan.routed.report.lost_pairs), (0, 0));
         let restored = plan.restored;
-        // Router 0 sees itself that its link is dead, and sends packets over group 2; those of
-        // router 1 come to it when they can no longer turn away.
+        // Router 0 sees that its link is dead and sends packets over group 2; those of router 1
+        // reach it when they can no longer turn away.
         assert!(
             restored.contains(&(1, 4)) && !restored.contains(&(0, 4)),
             "{restored:?}"

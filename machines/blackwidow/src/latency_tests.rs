@@ -1,4 +1,4 @@
-//! The zero-load latency of a paced chip, driven by nothing but what its nodes ask for.
+//! The zero-load latency of a paced chip, driven only by its nodes' deadlines.
 
 use std::collections::VecDeque;
 
@@ -19,16 +19,16 @@ use phitwire::sim::{Fabric, LinkSpec, NodeId};
 use phitwire::time::{Duration, Time};
 
 const CLOCK: LinkClock = LinkClock::Paced { dilation: 1 };
-/// Three lanes of 6.25 Gb/s carry a phit of 24 bits in this time.
+/// Time for three lanes of 6.25 Gb/s to carry a phit of 24 bits.
 const PHIT_PS: u64 = 1_280;
 const CABLE: Duration = Duration::from_ns(25);
 
-/// A link end that sends what it is told and notes when frames with phits come.
+/// A link end that sends queued phits and records when phits arrive.
 struct End {
     lcb: Lcb,
     input: InputQueue,
     to_send: VecDeque<Phit>,
-    /// When each phit came.
+    /// Arrival time of each phit.
     came: Vec<Time>,
 }
 
@@ -145,7 +145,7 @@ fn packet(dest: u16) -> Vec<Phit> {
     phits
 }
 
-/// A chip with a link end at each of two ports, trained and at rest.
+/// A chip with a link end at each of two ports, trained and idle.
 fn idle_chip(from: PortId, to: PortId) -> (Fabric<Either>, [NodeId; 2]) {
     let mut fabric = Fabric::new(1);
     let chip = YarcConfig {
@@ -176,7 +176,7 @@ fn idle_chip(from: PortId, to: PortId) -> (Fabric<Either>, [NodeId; 2]) {
     (fabric, ends)
 }
 
-/// Sends a packet at `sent` and returns when its first and last phit have come out at the far end.
+/// Sends a packet at `sent`; returns when its first and last phit arrive at the far end.
 fn cross(fabric: &mut Fabric<Either>, ends: [NodeId; 2], to: u16, sent: Time) -> [Time; 2] {
     fabric.run_until(sent);
     let before = came(fabric, ends[1]).len();
@@ -197,7 +197,7 @@ fn came(fabric: &Fabric<Either>, end: NodeId) -> &[Time] {
     }
 }
 
-/// Section 3: 25 stages at 800 MHz, 31.25 ns, behind a wait for the next edge of the clock; before
+/// BlackWidow sec. 3: 25 stages at 800 MHz, 31.25 ns, after waiting for the next clock edge; before
 /// and after them the packet's time on the lanes and the cable. However long the chip was idle.
 #[test]
 fn an_idle_chip_takes_31_25_ns() {

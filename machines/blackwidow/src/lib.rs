@@ -1,9 +1,9 @@
 //! Cray's BlackWidow: a folded Clos of YARC routers with sidelinks, and vector processors whose
-//! network interfaces read and write each other's memories.
+//! network interfaces (NICs) read and write each other's memories.
 //!
 //! The paper is "The BlackWidow High-Radix Clos Network" (Scott, Abts, Kim, Dally; ISCA 2006).
 //!
-//! # The way of a packet
+//! # The path of a packet
 //!
 //! ```text
 //!   frame ──► Lcb::handle_frame ──► InputQueue ──► row bus ──► row buffer ──► 8x8 subswitch
@@ -15,14 +15,14 @@
 //!             sideband laid over    check at EOP     two-stage arbitration   one per input row
 //! ```
 //!
-//! 1. A link frame arrives at a [`link::Lcb`]. Its header says what the line code of the
-//!    real link would: which phits are heads, bodies, ends or idle, which lanes carry them, which
-//!    link and which incarnation of its ends they belong to. The sideband of its phits carries the
-//!    control word: sequence number, acknowledgement, VC acks.
+//! 1. A link frame arrives at a [`link::Lcb`]. Its header carries what the line code of the real
+//!    link would: which phits are heads, bodies, ends or idle, which lanes carry them, and the link
+//!    and incarnations that they belong to. The sideband of its phits carries the control word:
+//!    sequence number, acknowledgement, VC acks.
 //! 2. Phits that continue the link's stream go up *at once* into the [`link::InputQueue`], before
-//!    the packet's CRC is known (paper, section 4.3). When the check fails, or half the packet is
-//!    lost with a frame, the end of packet that goes up says `transmit_error`; the queue takes the
-//!    packet back if it has not begun to flow, and lets it go poisoned if it has.
+//!    the packet's CRC is known (BlackWidow sec. 4.3). If the check fails, or half the packet is
+//!    lost with a frame, it gets a `transmit_error` end; the queue takes the packet back if it has
+//!    not begun to flow, and lets it go poisoned if it has.
 //! 3. The routing stage of the tile ([`route`]) chooses an output column and, in the subswitch, an
 //!    output row: by root detect and down route, by the deterministic hash, or adaptively.
 //! 4. The packet moves phit by phit (wormhole) through row bus, row buffer, subswitch, column
@@ -46,7 +46,7 @@ pub mod topology;
 use phitwire::catalogue::{Machine, Simulation};
 use phitwire::net::Family;
 
-/// What the commands know of it.
+/// Registers the machine with the commands.
 pub static MACHINE: Machine = Machine {
     generators: &[topology::GENERATOR],
     tables: reproduce::TABLES,

@@ -1,7 +1,7 @@
 //! The Cray T3E: a 3-D torus of one router per processor.
 //!
 //! Source: Scott and Thorson, "The Cray T3E Network: Adaptive Routing in a High Performance 3D
-//! Torus", Hot Interconnects 4, 1996, cited here as "the paper" with the section.
+//! Torus", Hot Interconnects 4, 1996, cited as "T3E sec. N".
 
 pub mod barrier;
 pub mod cycle;
@@ -18,10 +18,10 @@ pub mod vc;
 use phitwire::catalogue::{Machine, Simulation};
 use phitwire::net::Family;
 
-/// Picoseconds of a clock of 75 MHz (paper, section 1), in which a link moves a flit.
+/// Picoseconds per clock at 75 MHz, in which a link moves a flit (T3E sec. 1).
 pub const CYCLE_PS: u64 = 13_333;
 
-/// What the commands know of it.
+/// Registration of the machine with the commands.
 pub static MACHINE: Machine = Machine {
     generators: &[topology::GENERATOR],
     simulation: Some(Simulation::of::<cycle::T3e>()),

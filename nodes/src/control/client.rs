@@ -1,4 +1,4 @@
-//! The other end of a control socket.
+//! The client end of a control socket.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -16,56 +16,51 @@ use super::reply::{Refusal, Reply};
 use crate::nearest::nearest;
 use crate::run_dir::{LabDir, RunDirError};
 
-/// Time limit for the answer of a process, in time in which the asking process runs. A node answers
-/// between two turns of its event loop.
+/// Time limit for an answer, counted only while the asking process runs. A node answers between two
+/// turns of its event loop.
 pub const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Length of one blocking read: the remaining time is checked after each.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// Why a request was not answered.
+/// Why a request got no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The lab or node cannot be named so.
+    /// Not a valid name of a lab or node.
     #[error(transparent)]
     Name(#[from] RunDirError),
     /// Nobody listens.
     #[error("node `{node}` of lab `{lab}` does not answer: {source}{hint}")]
     Unreachable {
-        /// The lab.
         lab: String,
-        /// The node.
         node: String,
-        /// What the kernel said.
         source: io::Error,
-        /// Which nodes there are.
+        /// The nodes that exist.
         hint: String,
     },
-    /// The process is there and says nothing: it stands still, or the machine is too busy.
+    /// The process exists but does not answer: it is stopped, or the machine is too busy.
     #[error(
         "it does not answer in time: it stands still (stopped?), or the machine is too busy{}",
         overload()
     )]
     Silent,
-    /// The process is there and took a part of a request only, now or before: whatever followed on
-    /// this connection would be read as the rest of it.
+    /// The process took only part of a request, now or before: anything sent later on this
+    /// connection would be read as the rest of it.
     #[error(
         "it stopped taking in a request half-way (is it stopped?), so that this connection is of no more use: connect again"
     )]
     HalfSent,
-    /// The connection broke.
     #[error("the control connection failed: {0}")]
     Io(io::Error),
-    /// The reply is not one.
+    /// Not a valid reply.
     #[error("the reply is malformed: {0}")]
     Malformed(#[from] serde_json::Error),
-    /// The process refused.
     #[error("{0}")]
     Refused(Box<Refusal>),
 }
 
 impl ClientError {
-    /// The refusal, if that is what it is.
+    /// The refusal, if this is one.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Refused(refusal) => Some(refusal),
@@ -87,13 +82,13 @@ impl From<io::Error> for ClientError {
 #[derive(Debug)]
 pub struct Client {
     stream: BufReader<UnixStream>,
-    /// What has come of the next reply.
+    /// The part of the next reply that has arrived.
     line: Vec<u8>,
-    /// Replies to come that nobody waits for any more: their time was over.
+    /// Replies to come to requests that have timed out.
     owed: usize,
-    /// The last request went out in part.
+    /// The last request was sent only in part.
     half_sent: bool,
-    /// Time limit where none is given.
+    /// Default time limit.
     limit: Duration,
 }
 
@@ -112,10 +107,10 @@ impl Client {
         Self::connect_for(lab, node, TIMEOUT)
     }
 
-    /// Connects to `node` of `lab`, and waits at most so long for that and for each answer.
+    /// Connects to `node` of `lab`, with this time limit for connecting and for each answer.
     ///
     /// # Errors
-    /// When there is no such process, or it takes nobody in.
+    /// When there is no such process, or it does not accept the connection.
     pub fn connect_for(lab: &str, node: &str, timeout: Duration) -> Result<Self, ClientError> {
         let dir = LabDir::new(lab)?;
         let path = dir.socket(node)?;
@@ -146,12 +141,12 @@ impl Client {
         Self::connect_within(path, TIMEOUT)
     }
 
-    /// Connects to the control socket at `path`, and waits at most so long for that and for each
-    /// answer. A process that stands still takes nobody in: once its queue is full, a connection
-    /// would be waited for without end.
+    /// Connects to the control socket at `path`, with this time limit for connecting and for each
+    /// answer. A stopped process does not accept: once its queue is full, connecting would block
+    /// without limit.
     ///
     /// # Errors
-    /// When nobody listens there, nobody is taken in, or the time is zero.
+    /// When nobody listens there, nobody accepts, or the time is zero.
     pub fn connect_within(path: &Path, timeout: Duration) -> io::Result<Self> {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         let slice = not_zero(timeout)?.min(SLICE);
@@ -171,7 +166,7 @@ impl Client {
         })
     }
 
-    /// Waits at most so long for an answer.
+    /// Sets the time limit for an answer.
     ///
     /// # Errors
     /// When the time is zero.
@@ -181,15 +176,15 @@ impl Client {
         self.stream.get_ref().set_write_timeout(Some(slice))
     }
 
-    /// The process at the other end, if the kernel tells.
+    /// The process at the other end, if the kernel reports it.
     pub fn process(&self) -> Option<u32> {
         let credentials = getsockopt(self.stream.get_ref(), PeerCredentials).ok()?;
         u32::try_from(credentials.pid()).ok().filter(|&pid| pid > 0)
     }
 
-    /// Sends a request and waits for the answer's data. After [`ClientError::Silent`] another can
-    /// be tried on the same connection: it is sent when the process has answered what it was asked
-    /// before. After [`ClientError::HalfSent`] none can.
+    /// Sends a request and waits for the answer's data. After [`ClientError::Silent`] the
+    /// connection can be used again: the next request is sent once the process has answered the
+    /// earlier ones. After [`ClientError::HalfSent`] it cannot.
     ///
     /// # Errors
     /// When the connection fails or the process refuses.
@@ -204,12 +199,11 @@ impl Client {
         answer
     }
 
-    /// Sends a request, and does not wait for the answer: [`answer_within`](Self::answer_within)
-    /// does.
+    /// Sends a request without waiting for the answer; see [`answer_within`](Self::answer_within).
     ///
     /// # Errors
-    /// [`ClientError::Silent`] when the process takes nothing in: nothing was asked then.
-    /// [`ClientError::HalfSent`] when it took in a part. When the connection fails.
+    /// [`ClientError::Silent`] when the process took nothing: nothing was asked then.
+    /// [`ClientError::HalfSent`] when it took only a part. When the connection fails.
     pub fn send(&mut self, request: &impl Serialize) -> Result<(), ClientError> {
         if self.half_sent {
             return Err(ClientError::HalfSent);
@@ -241,8 +235,8 @@ impl Client {
         Ok(())
     }
 
-    /// Waits at most so long for the answer to what was sent; not at all if the time is zero. After
-    /// [`ClientError::Silent`] it can be waited for again.
+    /// Waits up to `timeout` for the answer to what was sent; zero only checks. After
+    /// [`ClientError::Silent`] it can be called again.
     ///
     /// # Errors
     /// When the connection fails or the process refuses.
@@ -259,7 +253,7 @@ impl Client {
         result.map_err(|refusal| ClientError::Refused(refusal.into()))
     }
 
-    /// The next reply. What has come of it when the time is over is kept.
+    /// The next reply. On a timeout, the part that has arrived is kept.
     fn reply(&mut self, patience: &mut Patience) -> Result<Reply, ClientError> {
         let mut asleep = Duration::ZERO;
         loop {

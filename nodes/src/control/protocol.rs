@@ -1,4 +1,4 @@
-//! Requests, and what of their answers programs act upon.
+//! Requests, and the parts of their answers that programs act upon.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,13 +12,13 @@ use phitwire::trace::{Flow, Question, Watched};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The longest line, request or reply, in bytes.
+/// Longest line, request or reply, in bytes.
 pub const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// The longest time that a port can be told to lose its receive clock, in milliseconds.
+/// Longest time for which a fault takes a port's receive clock away, in milliseconds.
 pub const MAX_CLOCKLESS_MS: u64 = 60_000;
 
-/// What can be asked of a process.
+/// A request to a process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "cmd", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
@@ -29,151 +29,148 @@ pub enum Request {
     /// What runs here: name, kind, process id, engine, ports.
     Info,
     /// The value of a register: `{"register": ..., "value": N, "hex": "0xN"}`. Readers whose
-    /// numbers are floating-point ones take `hex`.
+    /// numbers are floating-point use `hex`.
     Get {
-        /// Which.
+        /// Address or name.
         register: Register,
     },
-    /// Writes a register. Answered like [`Get`](Self::Get), with the value written.
+    /// Writes a register. The answer is that of [`Get`](Self::Get), with the value written.
     Set {
-        /// Which.
+        /// Address or name.
         register: Register,
-        /// The new value.
         value: u64,
     },
-    /// Breaks something on purpose.
+    /// Makes a fault.
     Fault(Fault),
-    /// Keeps a network interface for runs of the client, until this connection is closed, however
-    /// it comes to be: nobody else can start a run there meanwhile, and what has been started ends
-    /// with the connection. Asking again changes nothing. The answer is [`Claimed`].
+    /// Holds a NIC for the client's runs until this connection closes, for whatever reason. Until
+    /// then no other client can start a run there, and all its runs end with the connection.
+    /// Repeating the claim changes nothing. The answer is [`Claimed`].
     Claim(Holder),
-    /// Starts a traffic run at a network interface.
+    /// Starts a traffic run at a NIC.
     TrafficStart {
-        /// The run, as `phitwire::nic::TrafficSpec` reads it.
+        /// The run, as a serialised `phitwire::nic::TrafficSpec`.
         spec: Value,
     },
-    /// What is known here of a traffic run, as `phitwire::nic::TrafficReport` writes it.
+    /// The state of a traffic run, as `phitwire::nic::TrafficReport` serialises it.
     TrafficStatus {
-        /// Which run; the latest if not given.
+        /// The number of the run; the latest if absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<u64>,
     },
-    /// Ends the issuing of messages; outstanding ones are waited for.
+    /// Stops issuing messages; outstanding ones complete.
     TrafficStop,
-    /// Starts a run of collective operations at a network interface that has an engine for them;
-    /// all its participants have to be told.
+    /// Starts a run of collective operations at a NIC that has an engine for them. Every
+    /// participant needs this request.
     CollectiveStart {
-        /// The run, as `phitwire::nic::CollectiveSpec` reads it.
+        /// The run, as a serialised `phitwire::nic::CollectiveSpec`.
         spec: Value,
     },
-    /// What is known here of the latest run of collective operations, as
-    /// `phitwire::nic::CollectiveReport` writes it.
+    /// The state of the latest run of collective operations, as `phitwire::nic::CollectiveReport`
+    /// serialises it.
     CollectiveStatus,
-    /// Ends the run of collective operations: all participants stop after the same iteration. Asked
-    /// again, what waits for others ends as well.
+    /// Ends the run of collective operations: all participants stop after the same iteration. A
+    /// second request also ends those that wait for others.
     CollectiveStop,
-    /// Keeps a barrier unit of a network interface for runs of the client, as [`Claim`](Self::Claim)
-    /// does all else; other clients may use other units, and the network interface itself.
+    /// Holds a barrier unit of a NIC for the client's runs, as [`Claim`](Self::Claim) holds the
+    /// rest; other clients may use other units, and the NIC itself.
     ClaimUnit {
-        /// The unit.
+        /// Below [`NodeInfo::barrier_units`].
         unit: u8,
-        /// Who.
         holder: Holder,
     },
-    /// Makes a barrier unit of a network interface ready for a run. Routers have to be configured
-    /// before, and all participants made ready before one of them starts.
+    /// Prepares a barrier unit of a NIC for a run. Configure the routers first, and prepare all
+    /// participants before one of them starts.
     BarrierPrepare {
-        /// The unit.
+        /// Below [`NodeInfo::barrier_units`].
         unit: u8,
     },
-    /// Starts a run of barriers at a unit of a network interface.
+    /// Starts a run of barriers at a unit of a NIC.
     BarrierStart {
-        /// The run, as `phitwire::nic::BarrierSpec` reads it.
+        /// The run, as a serialised `phitwire::nic::BarrierSpec`.
         spec: Value,
     },
-    /// What is known here of the latest run of a unit, as `phitwire::nic::BarrierReport` writes it.
+    /// The state of a unit's latest run, as `phitwire::nic::BarrierReport` serialises it.
     BarrierStatus {
-        /// The unit.
+        /// Below [`NodeInfo::barrier_units`].
         unit: u8,
     },
-    /// Ends the run of a unit: all participants stop after the same barrier. Asked again, at once.
+    /// Ends the run of a unit: all participants stop after the same barrier. A second request stops
+    /// at once.
     BarrierStop {
-        /// The unit.
+        /// Below [`NodeInfo::barrier_units`].
         unit: u8,
     },
-    /// Lets a router ask another one for a register, or write it, by a maintenance packet. The
-    /// answer is `{"question": N}`.
+    /// Has a router read or write a register of another one by a maintenance packet. The answer is
+    /// `{"question": N}`.
     RemoteAsk {
-        /// The way there, as the machine's network gives it.
+        /// The path there, as the machine's network gives it.
         way: Vec<i8>,
-        /// Which register.
         register: Register,
-        /// The new value, if it is to be written.
+        /// The new value, to write it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         value: Option<u64>,
     },
-    /// What came of that: as [`Get`](Self::Get) says it, once, or `{"pending": true}`.
+    /// The answer to a question: once as for [`Get`](Self::Get), until then `{"pending": true}`.
     RemoteAnswer {
-        /// Which question.
+        /// The number from [`RemoteAsk`](Self::RemoteAsk).
         question: u32,
     },
-    /// What is inside the node stage by stage: a [`PipelineReport`].
+    /// The contents of the node, stage by stage: a [`PipelineReport`].
     Pipeline,
-    /// Allows or forbids several frames in one segmentation-offload send, on all ports. Has to be
-    /// forbidden where a queueing discipline or filter is to lose single frames.
+    /// Allows or forbids several frames in one segmentation-offload send, on all ports. Forbid it
+    /// where a queueing discipline or filter should drop single frames.
     Offload {
-        /// Whether they are allowed.
+        /// Whether to allow them.
         enabled: bool,
     },
-    /// Lets a router take no more packets from its network interfaces, for so long at most: whoever
-    /// asks for it may die before the release. Asking again begins the time anew.
+    /// Stops a router from taking packets from its NICs, for a limited time, since the client may
+    /// die before the release. Repeating it restarts the time.
     Quiesce {
-        /// After how many milliseconds the router goes on by itself.
+        /// Milliseconds after which the router resumes.
         hold_ms: u64,
     },
-    /// Lets a router go on.
+    /// Lets a router resume.
     Release,
     /// Whether a router is quiesced and drained, and the digest of its tables: a [`RoutingReport`].
     Routing,
-    /// The route tables of a router, as its machine writes them.
+    /// The route tables of a router, as its machine serialises them.
     Tables,
     /// Replaces the route tables of a router.
     Install {
-        /// As [`Tables`](Self::Tables) gives them.
+        /// As in the answer to [`Tables`](Self::Tables).
         tables: Value,
     },
-    /// Gives a network interface another number to take part by.
+    /// Gives a NIC another number in the network.
     Renumber {
-        /// Which.
+        /// The new number.
         number: u16,
     },
-    /// Lets a router write down what becomes of the packets of a flow, for so long at most. What was
-    /// asked before is forgotten.
+    /// Has a router record the passages of a flow's packets, for a limited time. Replaces an
+    /// earlier watch.
     Watch {
-        /// Between whom.
+        /// The source and destination to watch.
         flow: Flow,
-        /// After how many milliseconds the router stops by itself.
+        /// Milliseconds after which the router stops recording.
         hold_ms: u64,
     },
-    /// Lets a router that watches keep packets of one identity alone: others would push them out.
+    /// Has a watching router keep packets of one identity only; others would push them out.
     Want {
-        /// Which.
+        /// Identity of the packets to keep.
         identity: u64,
     },
-    /// What a router has written down: a [`WatchedReport`].
+    /// The recorded passages: a [`WatchedReport`].
     Watched {
-        /// Of packets of that identity only, and of those that nothing is known of.
+        /// Only packets with this identity, and those of unknown identity.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         identity: Option<u64>,
     },
-    /// Lets a router watch no more.
+    /// Ends a router's watch.
     Unwatch,
-    /// Lets a network interface ask another one for something of no consequence: a
-    /// [`ProbeReport`].
+    /// Has a NIC send another one a request without side effects: a [`ProbeReport`].
     Probe(ProbeSpec),
-    /// How that ended, once: a `phitwire::nic::ProbeEnd`, or `{"pending": true}`.
+    /// The outcome of a probe, once: a `phitwire::nic::ProbeEnd`, or `{"pending": true}`.
     ProbeEnded {
-        /// Which.
+        /// Number of the probe.
         number: u64,
     },
     /// All registers by name: an array of `phitwire::device::RegisterInfo`.
@@ -187,25 +184,25 @@ pub enum Request {
 /// The answer to [`Request::Watched`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchedReport {
-    /// What was written down. Times are the process's own.
+    /// The recorded passages, in process time.
     pub watched: Watched,
-    /// What to add to these for nanoseconds since the machine was started.
+    /// What to add to these times to get nanoseconds since the machine was started.
     pub clock_offset_ns: i64,
 }
 
 /// The answer to [`Request::Probe`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeReport {
-    /// What was sent.
+    /// The probe that was sent.
     pub probe: Probe,
-    /// When, in the process's own time.
+    /// When, in process time.
     pub sent_ps: u64,
-    /// What to add to that for nanoseconds since the machine was started.
+    /// What to add to that to get nanoseconds since the machine was started.
     pub clock_offset_ns: i64,
 }
 
 impl Request {
-    /// Starts `spec` at a network interface.
+    /// A request to start `spec` at a NIC.
     ///
     /// # Panics
     /// Never: a specification is plain data.
@@ -215,37 +212,34 @@ impl Request {
     }
 }
 
-/// What the answer to [`Request::Info`] says of a node's place in its lab; it says more, for
-/// people.
+/// The part of the answer to [`Request::Info`] that programs use; the rest is for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeInfo {
-    /// What it is.
     pub kind: NodeKind,
-    /// Its process.
+    /// Process id.
     pub pid: u32,
-    /// The number of a network interface's processor, if it has one.
+    /// The number of a NIC's processor, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor: Option<u16>,
-    /// The group that it is in, on machines that have groups.
+    /// The group, on machines that have groups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<u16>,
-    /// Whether a network interface is a spare one, which nobody reaches before it takes the number
-    /// of another.
+    /// Whether this NIC is a spare, unreachable until it takes over the number of another.
     #[serde(default)]
     pub spare: bool,
-    /// Bytes of the largest message that a network interface can make.
+    /// Largest message that the NIC can send, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_size: Option<u32>,
-    /// The length in bytes of a get of one packet is a multiple of this.
+    /// The length of a one-packet get is a multiple of this, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub get_unit: Option<u32>,
-    /// Whether a network interface has an engine for collective operations.
+    /// Whether the NIC has an engine for collective operations.
     #[serde(default)]
     pub collectives: bool,
-    /// Barrier units of a network interface, if it has any.
+    /// Barrier units of the NIC, if it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub barrier_units: Option<u8>,
-    /// Its family, if that is not the first one.
+    /// The family, unless it is the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
 }
@@ -253,17 +247,17 @@ pub struct NodeInfo {
 /// The answer to [`Request::Claim`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claimed {
-    /// The number of the latest traffic run known there, 0 if none.
+    /// Number of the latest traffic run known there, 0 if none.
     pub latest_run: u64,
 }
 
-/// Who keeps a network interface for its runs.
+/// The client that holds a NIC for its runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Holder {
-    /// The command's name.
+    /// Name of the command.
     pub tool: String,
-    /// Its process.
+    /// Process id.
     pub pid: u32,
 }
 
@@ -277,9 +271,8 @@ impl fmt::Display for Holder {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Register {
-    /// By its address in the chip.
+    /// Address in the chip.
     Address(u16),
-    /// By its name.
     Name(String),
 }
 
@@ -380,7 +373,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Its word, as commands have it.
+    /// The command's word for this fault.
     pub const fn word(&self) -> &'static str {
         match self {
             Self::LaneNoise { .. } => "lane-noise",
@@ -395,7 +388,7 @@ impl Fault {
         }
     }
 
-    /// The port that it is about.
+    /// The port that it affects.
     pub const fn port(&self) -> PortId {
         match *self {
             Self::LaneNoise { port, .. }
@@ -411,76 +404,74 @@ impl Fault {
     }
 }
 
-/// How one link of a node stands.
+/// The state of one link of a node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkReport {
-    /// The port it is on.
     pub port: PortId,
-    /// Its number in the topology.
+    /// Link number in the topology.
     pub link: u16,
-    /// Who is to be at the other end: `NODE:PORT`.
+    /// The expected peer: `NODE:PORT`.
     pub peer: String,
-    /// As `lcb`, or what matters more: `silent` (nothing is accepted from the peer although it was
-    /// asked), `stalled` (it is heard, but acknowledges nothing), or of the wire `interface-down`,
-    /// `no-carrier`, `no-interface`, `no-address`, `short-mtu`, `not-bound`.
+    /// `lcb`, or a more important condition: `silent` (the peer does not answer probes), `stalled`
+    /// (the peer is heard but acknowledges nothing), or the wire's `interface-down`, `no-carrier`,
+    /// `no-interface`, `no-address`, `short-mtu`, `not-bound`.
     pub state: String,
-    /// The state of the link control block: `active`, `training`, `refused`, `disabled`, `dead`. It
-    /// keeps an active link over a dead wire until it gives it up.
+    /// The state of the link control block: `active`, `training`, `refused`, `disabled`, `dead`.
+    /// Over a dead wire the link stays active until it gives up.
     #[serde(default)]
     pub lcb: String,
     /// Whether packets flow, as far as is known.
     pub up: bool,
-    /// Why not, if not.
+    /// Why they do not.
     pub why: Option<String>,
-    /// Lanes received on.
+    /// Lanes in use for receiving.
     pub rx_lanes: u32,
-    /// Lanes sent on.
+    /// Lanes in use for sending.
     pub tx_lanes: u32,
-    /// Milliseconds since a data frame of the peer was last accepted. An idle link has nothing to
-    /// send: then it grows, and nothing is wrong.
+    /// Milliseconds since the last accepted data frame. On an idle link, which sends nothing, this
+    /// grows and means nothing.
     #[serde(default)]
     pub heard_ms: Option<u64>,
-    /// Packets, or sets of flits, sent again.
+    /// Packets, or sets of flits, resent.
     #[serde(default)]
     pub resent: u64,
     /// Frames sent, of any kind.
     #[serde(default)]
     pub frames_sent: u64,
-    /// Frames received, of any kind and however bad.
+    /// Frames received, of any kind, damaged ones included.
     #[serde(default)]
     pub frames_received: u64,
-    /// Packets, or sets of flits, that came with a wrong check.
+    /// Packets, or sets of flits, received with a wrong CRC.
     #[serde(default)]
     pub bad_checks: u64,
-    /// Whether a queueing discipline that delays or loses frames, such as netem, stands behind this
+    /// Whether a queueing discipline that delays or drops frames, such as netem, is behind this
     /// port.
     #[serde(default)]
     pub impaired: bool,
-    /// Packets or sets of which bad copies came, charged to each lane received on that had wrong
-    /// bits in them.
+    /// Packets or sets received damaged, charged to each receive lane that had wrong bits in them.
     pub lane_retries: [u64; 3],
-    /// Smoothed round-trip time, in nanoseconds, once measured.
+    /// Smoothed round-trip time in nanoseconds, once measured.
     pub rtt_ns: Option<u64>,
     /// Credits left towards the peer on each virtual channel, in phits.
     pub credits: Vec<u32>,
-    /// Packets sent or waiting that the peer has not acknowledged.
+    /// Packets sent or queued that the peer has not acknowledged.
     pub unacknowledged_packets: u64,
-    /// What `resent` and the two below count: packets, sets of flits.
+    /// The unit of `resent`, `sent` and `window`: packets, or sets of flits.
     #[serde(default)]
     pub unit: String,
-    /// Those sent for the first time.
+    /// Units sent for the first time.
     #[serde(default)]
     pub sent: u64,
-    /// Those sent that the peer has not acknowledged.
+    /// Units sent that the peer has not acknowledged.
     #[serde(default)]
     pub window: u64,
-    /// Credits towards this end when it has nothing, on each virtual channel, as `credits`.
+    /// Credits that this end offers when empty, per virtual channel; compare `credits`.
     #[serde(default)]
     pub offers: Vec<u32>,
 }
 
 impl LinkReport {
-    /// What the link of a port says of itself.
+    /// The report of a link about itself.
     pub fn of(port: PortId, link: &dyn LinkView) -> Self {
         let (config, state) = (link.config(), link.state().name());
         let (account, counters) = (link.account(), link.counters());

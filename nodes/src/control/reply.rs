@@ -1,4 +1,4 @@
-//! Replies: the data asked for, or why it is refused.
+//! Replies: the requested data, or why the request was refused.
 
 use std::fmt;
 
@@ -7,18 +7,17 @@ use serde_json::Value;
 
 use super::protocol::Holder;
 
-/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
-    /// Whether it was done.
+    /// Whether the request was carried out.
     pub ok: bool,
-    /// What was asked for.
+    /// The requested data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// Why it was not done.
+    /// Why the request was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The same for programs, if it has a code.
+    /// The refusal for programs, if it has a code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Refusal>,
 }
@@ -43,10 +42,10 @@ impl From<Result<Value, Refusal>> for Reply {
 }
 
 impl Reply {
-    /// What was asked for, or why it was refused.
+    /// The requested data, or the refusal.
     ///
     /// # Errors
-    /// The refusal, in words at least: not every reason has a code.
+    /// The refusal, at least as text: not every reason has a code.
     pub fn into_result(self) -> Result<Value, Refusal> {
         match self {
             Self { ok: true, data, .. } => Ok(data.unwrap_or(Value::Null)),
@@ -62,19 +61,19 @@ impl Reply {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Code {
-    /// Somebody else keeps the network interface: [`Refusal::holder`].
+    /// Another client holds the NIC: [`Refusal::holder`].
     Taken,
-    /// A run that nobody keeps is going on: [`Refusal::run`].
+    /// A run without a holder is in progress: [`Refusal::run`].
     Busy,
-    /// As [`Busy`](Self::Busy), but the run is only waiting for its last answers.
+    /// As [`Busy`](Self::Busy), but the run only waits for its last answers.
     Ending,
-    /// Nothing is known of the run: this process was not there when it began.
+    /// The run is unknown: this process started after it.
     UnknownRun,
-    /// The line is no request, or none that this process knows.
+    /// The line is not a request that this process knows.
     NotUnderstood,
-    /// The request's line is too long, or the answer's would be.
+    /// The request, or its answer, is too long for a line.
     TooLong,
-    /// Another reason, of a process that knows more of them than the client.
+    /// A reason that this client does not know.
     #[serde(other)]
     Other,
 }
@@ -83,26 +82,24 @@ pub enum Code {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{text}")]
 pub struct Refusal {
-    /// In words.
+    /// For people.
     pub text: String,
-    /// Why, where programs act upon it.
+    /// The reason, where programs act upon it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<Code>,
-    /// Who is, or was, in the way.
+    /// The client that holds, or held, the NIC or unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<Holder>,
-    /// Which run is in the way, and of which kind.
+    /// The run in progress, and its kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<(RunKind, u64)>,
 }
 
-/// Kinds of runs; the names are those of the commands that end them.
+/// Kinds of runs, named like the commands that end them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunKind {
-    /// Messages.
     Traffic,
-    /// Collective operations.
     Collective,
 }
 

@@ -1,4 +1,4 @@
-//! Serves the control socket without ever waiting.
+//! Serves the control socket without blocking.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -13,15 +13,14 @@ use nix::sys::socket::{MsgFlags, recv};
 use super::protocol::{MAX_LINE_BYTES, Request};
 use super::reply::{Code, Refusal, Reply};
 
-/// Clients served at once. Further ones wait to be accepted until one has gone, or was idle for
-/// long enough to be left.
+/// Clients served at once. Others wait until one disconnects, or has been idle long enough to be
+/// closed.
 const MAX_CLIENTS: usize = 32;
-/// A client may be left for another one when nothing has come from it for so long.
+/// How long a client must have been idle before it may be closed for another one.
 const IDLE: Duration = Duration::from_millis(200);
-/// And when it has read nothing of what it asked for, for so long: nobody waits longer for an
-/// answer.
+/// The same for a client that reads none of its replies: nobody waits longer for an answer.
 const DEAF: Duration = Duration::from_secs(10);
-/// Requests are shorter than replies: a traffic run with a few thousand participants.
+/// Longest request; replies are longer. Enough for a traffic run with a few thousand participants.
 const MAX_REQUEST_BYTES: usize = 256 << 10;
 /// Bytes read from a client at once.
 const READ_BYTES: usize = 16 << 10;
@@ -29,29 +28,28 @@ const READ_BYTES: usize = 16 << 10;
 const EVENTS: usize = 16;
 /// Requests of one client answered in one turn.
 const REQUESTS: usize = 16;
-/// `epoll` data of the listening socket; clients are their slots.
+/// `epoll` data of the listening socket; clients use their slot numbers.
 const LISTENER: u64 = u64::MAX;
 /// `epoll` data of the first other descriptor; the others follow.
 const WATCHED: u64 = 1 << 32;
-/// Nobody is accepted for so long after descriptors were found to be short, or all clients to be
-/// busy.
+/// Pause in accepting clients after descriptors ran short, or all clients were busy.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The listening socket, its clients, and a descriptor that becomes readable when one of them, or
-/// another descriptor that the process watches, has something.
+/// The listening socket, its clients, and a descriptor that becomes readable when any of them, or
+/// another descriptor watched for the process, is ready.
 #[derive(Debug)]
 pub struct Server {
     epoll: Epoll,
     listener: UnixListener,
     listening: bool,
-    /// Until when nobody is accepted for want of descriptors or room.
+    /// End of the pause in accepting, for lack of descriptors or slots.
     paused: Option<Instant>,
     clients: [Option<Client>; MAX_CLIENTS],
     /// Clients accepted so far.
     accepted: u64,
 }
 
-/// Names a client: no other has had or will have the number.
+/// A client's unique number, never reused.
 pub type ClientId = u64;
 
 #[derive(Debug)]
@@ -60,33 +58,33 @@ struct Client {
     stream: UnixStream,
     input: BytesMut,
     output: BytesMut,
-    /// No more requests are read: the client is to be told something, and left.
+    /// Read no more requests: send the last reply, then close.
     closing: bool,
-    /// A reply is not written yet, or requests are read but not answered: wake up when the client
-    /// can be written to. While that lasts no further request is read, so that the client's own
-    /// socket buffer bounds what it can have waiting.
+    /// Replies are unwritten, or requests read but unanswered: wait until the client is writable.
+    /// Until then no further request is read, so that the client's own socket buffer bounds its
+    /// backlog.
     unfinished: bool,
-    /// What `epoll` is told of that.
+    /// `unfinished` as `epoll` last knew it.
     waits_to_write: bool,
-    /// When something last came from it, or went to it.
+    /// Time of the last byte read or written.
     active: Instant,
-    /// It keeps the node as long as it stays connected.
+    /// The client holds the node while connected.
     keeps: bool,
 }
 
-/// What [`Server::serve`] found besides requests.
+/// The results of [`Server::serve`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Served {
     /// Requests answered.
     pub requests: usize,
-    /// Which of the watched descriptors are readable, as a bit mask in their order.
+    /// Bit mask of the watched descriptors that are readable, in their order.
     pub readable: u32,
-    /// Clients that have gone, died, or were left.
+    /// Clients that disconnected, failed, or were closed.
     pub gone: Vec<ClientId>,
 }
 
 impl Server {
-    /// Listens at `path`, where nothing may be; `watched` descriptors (at most 32, open as long as
+    /// Listens at `path`, which must not exist; `watched` descriptors (at most 32, open as long as
     /// the server) are watched as well.
     ///
     /// # Errors
@@ -114,11 +112,11 @@ impl Server {
         self.epoll.0.as_raw_fd()
     }
 
-    /// Takes in new clients, reads requests, has them answered, and writes replies, as far as that
-    /// goes without waiting.
+    /// Accepts clients, reads requests, has them answered, and writes replies, as far as possible
+    /// without blocking.
     ///
     /// # Errors
-    /// Only what is wrong with the server itself; a client's trouble ends that client.
+    /// Only the server's own; a client's error closes that client.
     pub fn serve<E: Into<Refusal>>(
         &mut self,
         mut answer: impl FnMut(ClientId, Request) -> Result<serde_json::Value, E>,
@@ -144,8 +142,8 @@ impl Server {
         Ok(served)
     }
 
-    /// While new clients are not taken in for want of descriptors or room: how long until [`serve`]
-    /// should be called although nothing is readable.
+    /// During a pause in accepting: how long until [`serve`] should be called although nothing is
+    /// readable.
     ///
     /// [`serve`]: Self::serve
     pub fn pause(&self) -> Option<Duration> {
@@ -153,7 +151,7 @@ impl Server {
         Some(until.saturating_duration_since(Instant::now()))
     }
 
-    /// Somebody waits to be taken in.
+    /// Accepts the waiting clients.
     fn accept_all(&mut self, served: &mut Served) -> io::Result<()> {
         if self.clients.iter().all(Option::is_some) && !self.make_room(served) {
             return self.rest();
@@ -163,10 +161,10 @@ impl Server {
                 Ok(client) => self.clients[slot] = Some(client),
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock => return Ok(()),
-                    // It is gone already.
+                    // The client is already gone.
                     ErrorKind::ConnectionAborted | ErrorKind::Interrupted => {}
-                    // Descriptors or memory are short. It stays readable, and would be tried again
-                    // and again if it were watched.
+                    // Descriptors or memory are short. The listening socket stays readable:
+                    // watching it would retry in a loop.
                     _ => {
                         tracing::debug!(%error, "accepting a control client");
                         return self.rest();
@@ -174,18 +172,18 @@ impl Server {
                 },
             }
         }
-        // Who else waits makes it readable again.
+        // Further waiting clients make the socket readable again.
         Ok(())
     }
 
-    /// Looks again a little later who waits.
+    /// Pauses accepting.
     fn rest(&mut self) -> io::Result<()> {
         self.paused = Some(Instant::now() + PAUSE);
         self.listen(false)
     }
 
-    /// Leaves the client that has been idle for longest, if one may be left: connections that were
-    /// forgotten shall not make a process look as if it stood still.
+    /// Closes the client that has been idle longest, if one may be closed: forgotten connections
+    /// must not make a process look stopped.
     fn make_room(&mut self, served: &mut Served) -> bool {
         let now = Instant::now();
         let clients = self.clients.iter().enumerate();
@@ -203,7 +201,7 @@ impl Server {
         true
     }
 
-    /// The next client; dropped if it cannot be served without waiting for it.
+    /// Accepts the next client.
     fn accept(&mut self, slot: usize) -> io::Result<Client> {
         let (stream, _) = self.listener.accept()?;
         stream.set_nonblocking(true)?;
@@ -277,22 +275,22 @@ impl Client {
         }
     }
 
-    /// For how long it has been idle, if it may be left for that.
+    /// How long the client has been idle, if it may be closed for that.
     fn idle(&self, now: Instant) -> Option<Duration> {
         let idle = now.saturating_duration_since(self.active);
         let patience = if self.unfinished { DEAF } else { IDLE };
         (!self.keeps && idle >= patience && !self.has_sent()).then_some(idle)
     }
 
-    /// Whether something has come that was not read yet: this process may have stood still, not the
-    /// client.
+    /// Whether unread bytes have arrived: then this process may have stood still, not the client.
     fn has_sent(&self) -> bool {
         let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
         let peeked = recv(self.stream.as_raw_fd(), &mut [0], flags);
         !self.unfinished && peeked.is_ok_and(|bytes| bytes > 0)
     }
 
-    /// Reads, answers and writes; how many requests were answered, and whether the client stays.
+    /// Reads, answers and writes. Returns the number of requests answered, and whether to keep the
+    /// client.
     fn serve(
         &mut self,
         answer: &mut impl FnMut(ClientId, Request) -> Result<serde_json::Value, Refusal>,
@@ -337,7 +335,7 @@ impl Client {
         }
     }
 
-    /// Reads once; whether the client is still there.
+    /// Reads once. Returns whether the client is still connected.
     fn read(&mut self) -> bool {
         let old = self.input.len();
         self.input.resize(old + READ_BYTES, 0);
@@ -352,7 +350,7 @@ impl Client {
         }
     }
 
-    /// The next whole line, without its end. Empty lines are skipped.
+    /// The next whole line, without its end. Skips empty lines.
     fn next_line(&mut self) -> Option<Result<BytesMut, Refusal>> {
         loop {
             let Some(end) = self.input.iter().position(|&byte| byte == b'\n') else {
@@ -386,7 +384,7 @@ impl Client {
         self.output.extend_from_slice(b"\n");
     }
 
-    /// Writes what it can; whether the client is still there.
+    /// Writes what it can. Returns whether the client is still connected.
     fn write(&mut self) -> bool {
         while !self.output.is_empty() {
             match self.stream.write(&self.output) {

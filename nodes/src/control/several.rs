@@ -1,4 +1,4 @@
-//! One question to many processes at once: those that stand still are waited for together.
+//! Sends one request to many processes at once, and waits for the stopped ones together.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use serde_json::Value;
 
 use super::{Client, ClientError, Request};
 
-/// Most connections that are open at a time.
+/// Most connections open at once.
 const MOST: usize = 256;
-/// How long a process may take to take somebody in, at most.
+/// Longest time to connect to one process.
 const CONNECT: Duration = Duration::from_secs(1);
-/// The shortest wait. A process answers between two turns of its event loop, but hundreds of them,
-/// on a machine that is busy, have to be scheduled first: who waited less would call them stopped.
+/// Shortest wait. A process answers between two turns of its event loop, but hundreds of them on a
+/// busy machine must be scheduled first: with a shorter wait they would seem stopped.
 const SHORTEST: Duration = Duration::from_millis(1500);
 
-/// Asks the processes of `nodes` for the same, and waits at most `patience` for the answers of some
-/// hundreds of them together. The answers are in the order of the nodes.
+/// Sends the same request to all processes of `nodes`, some hundreds at a time, and waits at most
+/// `patience` for the answers of each batch. The answers are in the order of the nodes.
 pub fn ask_all(
     lab: &str,
     nodes: &[String],

@@ -1,4 +1,4 @@
-//! A program that was let in.
+//! An attached program.
 
 use std::io::{self, ErrorKind, IoSlice, Read};
 use std::net::Shutdown;
@@ -21,10 +21,10 @@ use phitwire_framing::door::{COMMAND_BYTES, Command, Completion, Request, Status
 use super::DoorCounters;
 use super::own::AddressSpace;
 
-/// Commands of one program taken in one turn.
+/// Commands taken from one program per turn.
 const COMMANDS_PER_TURN: usize = 64;
 
-/// The data of a program as its network interface sees them, and its address space.
+/// A program's data, as its NIC accesses them, and its address space.
 #[derive(Debug)]
 struct Shared(Arc<Mapping>, Option<AddressSpace>);
 
@@ -65,7 +65,7 @@ impl Window for Shared {
 }
 
 impl Shared {
-    /// The program sees what was written first before what is written now.
+    /// Makes earlier writes visible to the program before later ones.
     fn settle_own(&self) {
         if let Some(own) = &self.1 {
             own.write_out();
@@ -73,7 +73,6 @@ impl Shared {
     }
 }
 
-/// A program that was let in.
 #[derive(Debug)]
 pub(super) struct Attached {
     client: Client,
@@ -81,17 +80,17 @@ pub(super) struct Attached {
     stream: Option<UnixStream>,
     wakes_nic: EventFd,
     wakes_client: UnixStream,
-    /// Completions that are due: each has its room.
+    /// Completions to come: a ring slot is reserved for each.
     owed: u64,
-    /// A command waits for something else than this process's next turn.
+    /// A command waits for something other than this process's next turn.
     is_held_up: bool,
-    /// The rest of them wait for room for completions.
+    /// The remaining commands wait for room for completions.
     lacks_room: bool,
 }
 
 impl Attached {
-    /// Memory for a program, what the network interface sees of it, and what the program is to be
-    /// given.
+    /// Allocates memory for a program. Returns the program, the NIC's view of the memory, and the
+    /// descriptors for the program.
     pub(super) fn new(
         stream: &UnixStream,
         data_bytes: u64,
@@ -100,8 +99,8 @@ impl Attached {
         let mapping = Arc::new(mapping);
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wakes_nic = EventFd::from_flags(flags)?;
-        // An event would be the program's as well, which could make it one that keeps writers
-        // waiting. This end of a socket is this process's alone.
+        // The program would share an event, and could make it block its writers. This end of a
+        // socket is only ours.
         let (wakes_client, woken) = UnixStream::pair()?;
         let descriptors = [
             memory,
@@ -122,7 +121,7 @@ impl Attached {
         Ok((attached, window, descriptors))
     }
 
-    /// It was let in as `client`.
+    /// Records that the program was let in as `client`.
     pub(super) fn is(&mut self, client: Client) {
         self.client = client;
     }
@@ -135,7 +134,7 @@ impl Attached {
         self.end.mapping().data_bytes()
     }
 
-    /// Tells the program, and gives it the descriptors.
+    /// Sends the program its welcome and the descriptors.
     pub(super) fn welcome(
         &self,
         stream: &UnixStream,
@@ -155,7 +154,7 @@ impl Attached {
         }
     }
 
-    /// Has `epoll` watch the socket and the event.
+    /// Makes `epoll` watch the socket and the event.
     pub(super) fn watch(
         &mut self,
         epoll: &Epoll,
@@ -164,24 +163,26 @@ impl Attached {
         event: u64,
     ) -> io::Result<()> {
         epoll.add(&stream, EpollEvent::new(EpollFlags::EPOLLIN, socket))?;
-        // It is never read, which the program could make wait: each wake-up is an edge.
+        // Never read, since the program could make a read block: each wake-up is an edge.
         let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
         epoll.add(&self.wakes_nic, EpollEvent::new(flags, event))?;
         self.stream = Some(stream);
         Ok(())
     }
 
-    /// Has `epoll` forget it. The event would stay there as long as the program keeps it.
+    /// Removes both from `epoll`, where the event would otherwise stay as long as the program keeps
+    /// it.
     pub(super) fn unwatch(&self, epoll: &Epoll) {
         let _ = epoll.delete(&self.wakes_nic);
         if let Some(stream) = &self.stream {
             let _ = epoll.delete(stream);
-            // What is under way of it may keep another descriptor: it hears of its end now.
+            // A message in flight may hold another descriptor of the socket: end the connection
+            // now.
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
 
-    /// What the program says by its socket: how many bytes, 0 when it has gone.
+    /// Reads the program's socket: the number of bytes, 0 when the program has gone.
     pub(super) fn says(&self) -> io::Result<Option<usize>> {
         let Some(mut stream) = self.stream.as_ref() else {
             return Ok(Some(0));
@@ -195,14 +196,14 @@ impl Attached {
         }
     }
 
-    /// Wakes the program. It fails only where the program has not read the wake-ups before, or has
-    /// closed its end.
+    /// Wakes the program. Fails only if the program has not read earlier wake-ups, or has closed
+    /// its end.
     fn wake(&self) {
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
         let _ = send(self.wakes_client.as_raw_fd(), &[1], flags);
     }
 
-    /// Gives the program a completion; false if it is an event for which there is no room.
+    /// Posts a completion; false if it is an event for which there is no room.
     pub(super) fn complete(&mut self, completion: &Completion) -> bool {
         let is_due = matches!(
             completion,
@@ -218,8 +219,7 @@ impl Attached {
         true
     }
 
-    /// Takes commands, and shows the program what has ended. Whether the network interface was
-    /// given anything.
+    /// Takes commands and publishes completions. Returns whether the NIC got work.
     pub(super) fn pass(
         &mut self,
         now: Time,
@@ -228,7 +228,7 @@ impl Attached {
         is_draining: bool,
     ) -> Result<bool, Broken> {
         let mut any = false;
-        // Nothing that is asked for any more begins in a process that is about to end.
+        // A draining process begins nothing new.
         (self.is_held_up, self.lacks_room) = (is_draining, false);
         let mut entry = [0; COMMAND_BYTES];
         for _ in 0..COMMANDS_PER_TURN {
@@ -282,14 +282,14 @@ impl Attached {
         taken
     }
 
-    /// Has the program wake this process; whether there is something to do already.
+    /// Requests a wake from the program. Returns whether there is something to do already.
     pub(super) fn before_sleep(&self) -> bool {
         if self.lacks_room {
             self.end.sleeps_until_room();
             return self.end.has_more_room();
         }
         self.end.sleeps(true);
-        // What is held up goes on when something else has ended.
+        // Commands that are held up continue when something else has ended.
         self.end.has_commands() && !self.is_held_up
     }
 
@@ -298,7 +298,7 @@ impl Attached {
     }
 }
 
-/// The end of an entry that is no command.
+/// Completion of an entry that is not a valid command.
 fn malformed(entry: &[u8; COMMAND_BYTES]) -> Completion {
     let mut name = [0; 8];
     name.copy_from_slice(&entry[8..16]);

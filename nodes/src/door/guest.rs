@@ -1,11 +1,11 @@
-//! Who has come to the door, and has not said hello yet.
+//! Connections that have not sent their hello yet.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 
 use phitwire_framing::door::hello::{HELLO_BYTES, Hello, Welcome};
 
-/// A connection that has not said all of its hello.
+/// A connection whose hello is incomplete.
 #[derive(Debug)]
 pub(super) struct Guest {
     stream: UnixStream,
@@ -13,16 +13,16 @@ pub(super) struct Guest {
     heard: usize,
 }
 
-/// What a guest has said.
+/// The state of a guest's hello.
 pub(super) enum Said {
     NotAll,
-    /// `None`: something that is no hello.
+    /// `None`: not a valid hello.
     Hello(Option<Hello>),
     Gone,
 }
 
 impl Guest {
-    /// A connection that does not block.
+    /// `stream` must not block.
     pub(super) fn new(stream: UnixStream) -> Self {
         Self {
             stream,
@@ -31,7 +31,7 @@ impl Guest {
         }
     }
 
-    /// Reads what has come.
+    /// Reads what has arrived.
     pub(super) fn hear(&mut self) -> Said {
         match self.stream.read(&mut self.said[self.heard..]) {
             Ok(0) => Said::Gone,
@@ -54,7 +54,7 @@ impl Guest {
     }
 }
 
-/// Answers somebody who is not let in. Nothing is lost if that fails: the connection ends anyway.
+/// Refuses a program. A failure loses nothing: the connection ends anyway.
 pub(super) fn answer(mut stream: &UnixStream, welcome: &Welcome) {
     let mut message = [0; HELLO_BYTES];
     welcome.emit(&mut message);

@@ -1,10 +1,10 @@
-//! The door of a network interface: local programs attach here, and their commands and completions
-//! pass.
+//! The door of a NIC: local programs attach here, and their commands and completions pass through
+//! it.
 //!
-//! A program says hello by the socket and gets a segment of memory with two rings
-//! ([`phitwire_client`]); from then on nothing passes by the socket, whose end is the program's.
-//! What a program may do is the network interface's business ([`LocalPort`]). Here it is made sure
-//! that no program keeps this process waiting, takes more than its turn, or leaves anything behind.
+//! A program sends its hello on the socket and gets a memory segment with two rings
+//! ([`phitwire_client`]); from then on nothing passes through the socket, whose end means the
+//! program's end. The NIC decides what a program may do ([`LocalPort`]). The door makes sure that
+//! no program blocks this process, takes more than its turn, or leaves anything behind.
 
 mod client;
 mod guest;
@@ -26,16 +26,16 @@ use phitwire_framing::door::hello::{Entry, Hello, Welcome};
 use client::Attached;
 use guest::{Guest, Said};
 
-/// Programs that have not said hello yet; the first of them is left for another one.
+/// Most programs without a hello; beyond that, the oldest one is closed.
 const MAX_GUESTS: usize = 16;
-/// Nobody is accepted for so long after descriptors were found to be short.
+/// Pause in accepting after descriptors ran short.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Descriptors looked at in one turn.
+/// Descriptors handled in one turn.
 const EVENTS: usize = 32;
 /// Connections accepted in one turn.
 const ACCEPTED: usize = 16;
 
-/// `epoll` data: the listening socket, else a slot and what of it.
+/// `epoll` data: the listening socket, else a kind of descriptor and a slot.
 const LISTENER: u64 = u64::MAX;
 const GUEST: u64 = 1 << 32;
 const SOCKET: u64 = 2 << 32;
@@ -43,49 +43,49 @@ const EVENT: u64 = 3 << 32;
 const KIND: u64 = !0 << 32;
 
 counters! {
-    /// Local programs of one network interface.
+    /// Local programs of one NIC.
     #[derive(Copy)]
     pub struct DoorCounters {
-        /// Programs that were let in.
+        /// Programs let in.
         attached,
-        /// Programs that were not.
+        /// Programs refused.
         refused,
-        /// Connections that ended, or were left, before they had said hello.
+        /// Connections that ended, or were closed, before their hello.
         said_nothing,
-        /// Programs that have gone.
+        /// Programs that disconnected.
         gone,
-        /// Programs sent away: their ring indices were impossible, or they spoke out of turn.
+        /// Programs disconnected by us: invalid ring indices, or unexpected bytes on the socket.
         dismissed,
         /// Commands taken.
         commands,
-        /// Of these, entries that were no valid commands.
+        /// Of these, entries that were not valid commands.
         malformed,
-        /// Completions given.
+        /// Completions posted.
         completions,
-        /// Events that a program had no room for, and never hears of.
+        /// Events dropped because the program had no room for them.
         events_dropped,
     }
 }
 
-/// The door of one network interface.
+/// The door of one NIC.
 #[derive(Debug)]
 pub struct Door {
     epoll: Epoll,
     listener: UnixListener,
-    /// Until when nobody is accepted.
+    /// End of the pause in accepting.
     paused: Option<Instant>,
     guests: [Option<Guest>; MAX_GUESTS],
-    /// The guest that is left next, if all places are taken.
+    /// The guest closed last to make room; the next slot follows.
     oldest: usize,
-    /// By number of the client less one.
+    /// By client number less one.
     clients: Vec<Option<Attached>>,
-    /// Whose commands are taken first.
+    /// The client whose commands are taken first.
     turn: usize,
     counters: DoorCounters,
 }
 
 impl Door {
-    /// Listens at `path`, where nothing may be.
+    /// Listens at `path`, which must not exist.
     ///
     /// # Errors
     /// When the socket cannot be made.
@@ -117,18 +117,18 @@ impl Door {
         visit("clients", self.clients.iter().flatten().count() as u64);
     }
 
-    /// While nobody is accepted: how long until [`serve`](Self::serve) should be called although
+    /// During a pause in accepting: how long until [`serve`](Self::serve) should be called although
     /// nothing is readable.
     pub fn pause(&self) -> Option<Duration> {
         let until = self.paused?;
         Some(until.saturating_duration_since(Instant::now()))
     }
 
-    /// Takes in programs, and notices those that have gone, without waiting. Whether there were
-    /// such: the network interface ends what they have begun.
+    /// Accepts programs and removes those that have gone, without blocking. Returns whether any
+    /// have gone: the NIC then ends their operations.
     ///
     /// # Errors
-    /// Only what is wrong with the door itself; a program's trouble ends that program.
+    /// Only the door's own; a program's error ends that program.
     pub fn serve(&mut self, now: Time, port: &mut dyn LocalPort) -> io::Result<bool> {
         let before = self.counters.gone + self.counters.dismissed;
         if self.paused.is_some_and(|until| Instant::now() >= until) {
@@ -146,7 +146,7 @@ impl Door {
                 (LISTENER, _) => self.accept()?,
                 (_, GUEST) => self.serve_guest(slot, now, port),
                 (_, SOCKET) => self.hear(slot, now, port),
-                // Its commands are looked at in each turn.
+                // Its commands are taken in each turn.
                 _ => {}
             }
         }
@@ -169,8 +169,8 @@ impl Door {
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock => return Ok(()),
                     ErrorKind::ConnectionAborted | ErrorKind::Interrupted => continue,
-                    // Descriptors or memory are short: it stays readable, and is looked at again
-                    // a little later.
+                    // Descriptors or memory are short: the listening socket stays readable, so
+                    // pause watching it.
                     _ => {
                         tracing::debug!(%error, "accepting a local program");
                         self.paused = Some(Instant::now() + PAUSE);
@@ -210,7 +210,7 @@ impl Door {
             return;
         };
         let stream = guest.into_stream();
-        // Its place in `epoll` is another one now.
+        // It is registered again under another kind below.
         let _ = self.epoll.delete(&stream);
         let entry = match hello {
             Some(hello) => self.admit(hello, &stream, now, port),
@@ -241,7 +241,7 @@ impl Door {
         }
     }
 
-    /// Lets a program in, if there is room for it, and tells it.
+    /// Lets a program in, if there is room for it, and sends the welcome.
     fn admit(
         &self,
         hello: Hello,
@@ -273,7 +273,7 @@ impl Door {
         Ok(attached)
     }
 
-    /// The socket of a client is readable: it has gone, or speaks out of turn.
+    /// Handles a readable client socket: the program has gone, or sent something unexpected.
     fn hear(&mut self, slot: usize, now: Time, port: &mut dyn LocalPort) {
         let Some(client) = &self.clients[slot] else {
             return;
@@ -298,7 +298,8 @@ impl Door {
         }
     }
 
-    /// Passes completions, and commands unless the process `is_draining`; whether the network interface was given anything.
+    /// Delivers completions and, unless draining, accepts commands. Returns whether the NIC got
+    /// work.
     pub fn pass(&mut self, now: Time, port: &mut dyn LocalPort, is_draining: bool) -> bool {
         port.settle();
         while let Some((Client(number), completion)) = port.next_completion() {
@@ -329,12 +330,12 @@ impl Door {
                 }
             }
         }
-        // What was read for a command must not be read again after a sleep.
+        // Data read for a command must not be used again after a sleep.
         port.settle();
         any
     }
 
-    /// Has programs wake this process when they have something; whether one has already.
+    /// Requests wakes from the programs. Returns whether one has something already.
     pub fn before_sleep(&self) -> bool {
         let mut any = false;
         for client in self.clients.iter().flatten() {
@@ -343,7 +344,7 @@ impl Door {
         any
     }
 
-    /// Programs need not wake this process any more.
+    /// Tells the programs that no wakes are needed.
     pub fn after_sleep(&self) {
         for client in self.clients.iter().flatten() {
             client.after_sleep();

@@ -1,14 +1,14 @@
-//! The address space of a program, as its network interface reaches it.
+//! The address space of a program, as its NIC accesses it.
 //!
-//! Everything goes by `process_vm_readv` and `process_vm_writev`, which need what a debugger needs:
-//! the same user, or the capability. A call costs as much as some kilobytes, so that what belongs
-//! together goes in one: pieces of a transfer that come in one turn of the process's loop are
-//! written together when the turn ends ([`OwnMemory::settle`]), before anybody is told of them, and
-//! pieces that are read next to each other are read together, and forgotten with the turn.
+//! All accesses use `process_vm_readv` and `process_vm_writev`, which need what a debugger needs:
+//! the same user, or the capability. A call costs as much as copying some kilobytes, so accesses
+//! are combined: pieces of a transfer that arrive in one turn of the process's loop are written
+//! together when the turn ends ([`OwnMemory::settle`]), before they are reported; adjacent pieces
+//! are read together and forgotten when the turn ends.
 //!
-//! Whoever writes has to know whether that succeeded. So the first bytes to a page are written at
-//! once, in each turn, and only what follows to the same page waits: where the program takes the
-//! page away meanwhile, it might as well have done so a moment later.
+//! A writer must know whether its write succeeded. So in each turn the first bytes to a page are
+//! written at once, and only later ones to the same page wait: if the program unmaps the page in
+//! between, it might as well have done so a moment later.
 
 use std::cell::RefCell;
 use std::io::{IoSlice, IoSliceMut};
@@ -22,46 +22,46 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
 use phitwire::nic::{OwnMemory, Unreachable};
 
-/// Bytes that are looked at as one; no smaller pages are mapped anywhere.
+/// Granularity of accesses; no smaller pages are mapped anywhere.
 const PAGE: u64 = 4096;
-/// Reads of so many bytes are taken for pieces of a transfer: the rest of their page is read too.
+/// Length of a transfer's pieces: reading one reads the rest of its page too.
 const PIECE: usize = 64;
-/// Pages that have been read, so that transfers beside each other do not take turns.
+/// Pages of read data kept, so that concurrent transfers do not evict each other's.
 const PAGES_READ: usize = 4;
-/// Bytes that wait at most.
+/// Most bytes that wait to be written.
 const MOST_WAITING: usize = 1 << 16;
-/// Parts that wait at most: transfers take turns, each has one.
+/// Most parts that wait to be written: interleaved transfers have one each.
 const MOST_PARTS: usize = 16;
-/// Pages of one turn that are remembered.
+/// Most pages of one turn that are remembered as written.
 const PAGES_WRITTEN: usize = 32;
 
-/// A program's address space. The process is known by a descriptor, so that another one that has
-/// its number later is not taken for it.
+/// A program's address space. A pidfd identifies the process, so that a later one with its number
+/// is not taken for it.
 #[derive(Debug)]
 pub(super) struct AddressSpace {
     pid: Pid,
     process: OwnedFd,
-    /// Its connection, which ends when the program ends or becomes another one.
+    /// The connection, which ends when the program exits or executes another one.
     socket: UnixStream,
     turn: RefCell<Turn>,
 }
 
-/// What is known until the turn ends.
+/// State until the turn ends.
 #[derive(Debug, Default)]
 struct Turn {
-    /// Whether the process was there when it was looked for.
+    /// Whether the process was alive when last checked.
     lives: Option<bool>,
-    /// Bytes that wait to be written, and where each of these parts goes.
+    /// Parts to be written: address and bytes.
     parts: Vec<(u64, Vec<u8>)>,
-    /// Bytes of all of them.
+    /// Total bytes of `parts`.
     waiting: usize,
-    /// Pages that have been written to.
+    /// Pages written to in this turn.
     written: Vec<u64>,
     read: [Page; PAGES_READ],
     oldest: usize,
 }
 
-/// Bytes from an address on, up to the end of its page.
+/// Bytes from an address to the end of its page.
 #[derive(Debug, Default)]
 struct Page {
     at: u64,
@@ -76,8 +76,8 @@ impl Page {
 }
 
 impl AddressSpace {
-    /// That of who has connected; `None` where the system does not tell who that is: the process is
-    /// in another namespace of processes, or the kernel is older than 6.5.
+    /// The address space of the connected process; `None` where the kernel does not identify it:
+    /// the process is in another PID namespace, or the kernel is older than 6.5.
     pub(super) fn of_peer(stream: &UnixStream) -> Option<Self> {
         let pid = getsockopt(stream, sockopt::PeerCredentials).ok()?.pid();
         let process = getsockopt(stream, sockopt::PeerPidfd).ok()?;
@@ -90,12 +90,12 @@ impl AddressSpace {
         })
     }
 
-    /// Whether the process is there still, and the same program.
+    /// Whether the process still exists and runs the same program.
     fn is_there(&self, turn: &mut Turn) -> Result<(), Unreachable> {
         let lives = *turn.lives.get_or_insert_with(|| {
             let mut looked = [
                 PollFd::new(self.process.as_fd(), PollFlags::POLLIN),
-                // A connection that has ended is told whether one asks or not.
+                // The end of a connection is reported without asking for it.
                 PollFd::new(self.socket.as_fd(), PollFlags::empty()),
             ];
             poll(&mut looked, PollTimeout::ZERO) == Ok(0)
@@ -103,7 +103,7 @@ impl AddressSpace {
         if lives { Ok(()) } else { Err(Unreachable) }
     }
 
-    /// Writes all of it, or says that some could not be.
+    /// Writes all of `data` or fails.
     fn store(&self, address: u64, data: &[u8]) -> Result<(), Unreachable> {
         let there = [remote(address, data.len())];
         match process_vm_writev(self.pid, &[IoSlice::new(data)], &there) {
@@ -112,7 +112,7 @@ impl AddressSpace {
         }
     }
 
-    /// Writes what waits, before something else is written.
+    /// Writes the waiting parts, before something else is written.
     pub(super) fn write_out(&self) {
         self.flush(&mut self.turn.borrow_mut());
     }
@@ -122,7 +122,7 @@ impl AddressSpace {
         process_vm_readv(self.pid, &mut [IoSliceMut::new(out)], &part)
     }
 
-    /// Writes what waits. That it fails is not told any more: the page was there in this turn.
+    /// Writes the waiting parts. Failures are no longer reported: the page was there in this turn.
     fn flush(&self, turn: &mut Turn) {
         if turn.parts.is_empty() {
             return;
@@ -181,11 +181,11 @@ impl OwnMemory for AddressSpace {
     fn write(&self, address: u64, data: &[u8]) -> Result<(), Unreachable> {
         let turn = &mut *self.turn.borrow_mut();
         self.is_there(turn)?;
-        // What was read before may be this.
+        // Data read earlier may be stale now.
         turn.read.iter_mut().for_each(|page| page.bytes.clear());
         let last = address.saturating_add(data.len() as u64).saturating_sub(1);
         let (first, last) = (address / PAGE, last / PAGE);
-        // What is shorter is no piece in the midst of a transfer, and may be what somebody waits for.
+        // Shorter data is not a piece within a transfer, and somebody may wait for it.
         if first != last || data.len() != PIECE || !turn.written.contains(&first) {
             self.flush(turn);
             self.store(address, data)?;
@@ -199,7 +199,7 @@ impl OwnMemory for AddressSpace {
         let overlaps =
             |(at, before): &(u64, Vec<u8>)| *at < end && address < *at + before.len() as u64;
         if turn.parts.iter().any(overlaps) {
-            // Behind a part that is older it would be written before what it is to replace.
+            // In an older part it could be written before the bytes that it must overwrite.
             self.flush(turn);
         }
         let follows = |(at, before): &&mut (u64, Vec<u8>)| *at + before.len() as u64 == address;
@@ -227,7 +227,7 @@ impl OwnMemory for AddressSpace {
 mod tests {
     use super::*;
 
-    /// This process's own, as it is its own peer.
+    /// This process's own address space: it is its own peer.
     fn own() -> (AddressSpace, UnixStream) {
         let (here, there) = UnixStream::pair().expect("there are descriptors");
         let own = AddressSpace::of_peer(&here).expect("the kernel tells who that is");
@@ -243,7 +243,7 @@ mod tests {
             let written = own.write(base + line * PIECE as u64, &[value; PIECE]);
             written.expect("it is there");
         };
-        // Lines in any order; the first one of a turn does not wait.
+        // Pieces in any order; the first one of a turn does not wait.
         for lines in [
             &[0, 1, 3, 2, 3][..],
             &[0, 5, 7, 6, 7, 6, 5],

@@ -1,4 +1,4 @@
-//! What the backends count.
+//! Counters of the backends.
 
 use nix::errno::Errno;
 use phitwire::counters;
@@ -13,20 +13,19 @@ counters! {
         frames_sent,
         /// Bytes of those frames, without Ethernet, IP and UDP headers.
         bytes_sent,
-        /// Messages those frames went in: one message holds several frames with segmentation
-        /// offload.
+        /// Messages that carried those frames: with segmentation offload, one holds several frames.
         messages_sent,
         /// Link frames received.
         frames_received,
         /// Bytes of those frames, without headers.
         bytes_received,
-        /// Messages those frames came in.
+        /// Messages that carried those frames.
         messages_received,
         /// Frames not sent: the socket's or the device's queue was full (`EAGAIN`, `ENOBUFS`).
         tx_dropped_queue_full,
         /// Frames not sent: the interface was down, unreachable or gone.
         tx_dropped_link_down,
-        /// Frames not sent: nobody listens at the other end of a UDP link yet, or any more.
+        /// Frames not sent: nobody listens at the other end of a UDP link yet, or any longer.
         tx_dropped_refused,
         /// Frames not sent: longer than the interface takes (its MTU was lowered).
         tx_dropped_too_long,
@@ -34,18 +33,18 @@ counters! {
         tx_dropped_forbidden,
         /// Frames not sent for another reason.
         tx_dropped_other,
-        /// Messages that came while a socket's receive buffer was full, as the kernel counts them:
+        /// Messages dropped because a socket's receive buffer was full, as the kernel counts them:
         /// a train of frames that came in one piece is one message.
         rx_dropped_socket_full,
         /// Frames that interfaces dropped before a socket saw them.
         rx_dropped_interface,
-        /// Messages received that were longer than any frame of ours can be.
+        /// Received messages that were longer than any of our frames.
         rx_dropped_truncated,
-        /// Ethernet frames received that are shorter than a header or of another EtherType.
+        /// Received Ethernet frames that are shorter than a header or of another EtherType.
         rx_dropped_foreign,
         /// Receive calls that failed (`ENETDOWN`, `ECONNREFUSED`, ...).
         rx_errors,
-        /// Receives that had to be armed again because all shared buffers were in use (io_uring).
+        /// Receives that were armed again because all shared buffers were in use (io_uring).
         rx_buffers_exhausted,
         /// System calls made to wait, receive and send.
         system_calls,
@@ -53,7 +52,7 @@ counters! {
 }
 
 impl IoCounters {
-    /// Frames that the kernel did not take or did not hand up, for whatever reason. What came in
+    /// Frames that the kernel did not take or did not hand up, for any reason. A train that came in
     /// one piece and was not handed up counts as one.
     pub fn frames_dropped(&self) -> u64 {
         self.tx_dropped_queue_full
@@ -66,14 +65,14 @@ impl IoCounters {
             + self.rx_dropped_interface
     }
 
-    /// Counts a message of `frames` frames and `bytes` bytes that was sent.
+    /// Counts a sent message of `frames` frames and `bytes` bytes.
     pub(crate) fn sent(&mut self, frames: u64, bytes: u64) {
         self.messages_sent += 1;
         self.frames_sent += frames;
         self.bytes_sent += bytes;
     }
 
-    /// Counts `frames` frames that were not sent because of `errno`.
+    /// Counts `frames` frames not sent because of `errno`.
     pub(crate) fn not_sent(&mut self, frames: u64, errno: Errno) {
         let counter = match SendFailure::from(errno) {
             SendFailure::QueueFull => &mut self.tx_dropped_queue_full,

@@ -6,23 +6,21 @@ use pnet::datalink;
 use pnet::util::MacAddr;
 use socket2::{Domain, Socket, Type};
 
-/// What the backends need to know of an interface.
+/// The properties of an interface that the backends need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name.
     pub name: String,
-    /// The kernel's index of it.
     pub index: u32,
-    /// Its hardware address; zero on loopback.
+    /// Hardware address; zero on loopback.
     pub mac: MacAddr,
-    /// The longest payload of a frame on it, in bytes.
+    /// Longest payload of a frame, in bytes.
     pub mtu: usize,
 }
 
 /// Looks up an interface by name in the current network namespace.
 ///
 /// # Errors
-/// The names of the interfaces that do exist, when this one does not.
+/// The names of the existing interfaces, when this one does not exist.
 pub fn find_interface(name: &str) -> Result<Interface, Vec<String>> {
     let interfaces = datalink::interfaces();
     let Some(found) = interfaces.iter().find(|i| i.name == name) else {
@@ -36,8 +34,8 @@ pub fn find_interface(name: &str) -> Result<Interface, Vec<String>> {
     })
 }
 
-/// The MTU of an interface by `SIOCGIFMTU`, which sees the caller's own namespace where a `/sys`
-/// mounted before the namespace was entered would not.
+/// The MTU of an interface by `SIOCGIFMTU`, which uses the caller's namespace; a `/sys` mounted
+/// before the namespace was entered would not.
 fn mtu_of(name: &str) -> Option<usize> {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).ok()?;
     // SAFETY: `ifreq` is plain data (a name and a union of integers), for which zero is valid.
@@ -55,7 +53,7 @@ fn mtu_of(name: &str) -> Option<usize> {
     if result < 0 {
         return None;
     }
-    // SAFETY: SIOCGIFMTU succeeded, so it is `ifru_mtu` that the kernel wrote.
+    // SAFETY: SIOCGIFMTU succeeded, so the kernel wrote `ifru_mtu`.
     usize::try_from(unsafe { request.ifr_ifru.ifru_mtu }).ok()
 }
 

@@ -1,20 +1,20 @@
-//! Watches the interfaces of a node: whether they are there, up and long enough, and what queues on
-//! them.
+//! Watches the interfaces of a node: whether they exist, are up and have a sufficient MTU, and
+//! which queueing disciplines they have.
 //!
-//! A cable that is cut says nothing on the link, and neither does an interface that was deleted.
-//! The kernel does, over a netlink socket; one serves all ports of a process. Every change of an
-//! interface of ours has the whole state of these asked for anew: messages may be lost when many
-//! come at once, the answer to a question is not.
+//! Neither a cut cable nor a deleted interface is announced on the link. The kernel reports both
+//! over a netlink socket; one serves all ports of a process. Every change of a watched interface
+//! triggers a query for the whole state: notifications may be lost when many come at once, the
+//! answer to a query is not.
 //!
-//! Queueing disciplines are watched for another reason. A train of frames sent by one
-//! segmentation-offload call passes a discipline in one piece: `netem` would lose, delay or reorder
-//! the whole train, which no wire does. So while anything but the kernel's own default disciplines
-//! is on an interface, its port sends frames one by one.
+//! Queueing disciplines matter for another reason. A train of frames sent by one
+//! segmentation-offload call passes a discipline in one piece: `netem` would drop, delay or reorder
+//! the whole train, which no wire does. So while an interface has any but the kernel's own default
+//! disciplines, its port sends frames one by one.
 //!
-//! The six attributes that matter here are read by hand. A crate of netlink messages
-//! (`netlink-packet-route`) reads all attributes of all interfaces, and where it does not
-//! understand one, as on a kernel newer than itself, the whole message is lost: an interface that
-//! is there would be taken for a missing one.
+//! We parse the six attributes that matter here by hand. The crate of netlink messages
+//! (`netlink-packet-route`) parses all attributes of all interfaces, and where it does not
+//! understand one, as on a kernel newer than itself, the whole message is lost: an existing
+//! interface would be reported missing.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,7 +28,7 @@ use nix::sys::socket::{
 };
 use pnet::util::MacAddr;
 
-/// Disciplines that only queue: what the kernel puts on interfaces by itself.
+/// Disciplines that only queue: those that the kernel installs on its own.
 const HARMLESS: [&[u8]; 8] = [
     b"noqueue",
     b"pfifo_fast",
@@ -49,19 +49,19 @@ const RTM_NEWQDISC: u16 = 36;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const NLM_F_REQUEST_DUMP: u16 = 0x1 | 0x300;
-/// Bytes of a `nlmsghdr`. The body begins with a structure of the message's own, which has the
-/// index of the interface in bytes 4 to 7 in all messages read here; attributes follow.
+/// Bytes of a `nlmsghdr`. The body starts with a message-specific structure, which has the
+/// interface index in bytes 4 to 7 in all messages read here; attributes follow.
 const HEADER: usize = 16;
 
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
-/// In the last words about an interface here: it goes on in another namespace.
+/// In the last message about an interface here: it continues in another namespace.
 const IFLA_NEW_NETNSID: u16 = 45;
 const IFA_LOCAL: u16 = 2;
 const TCA_KIND: u16 = 1;
 
-/// The questions that make a survey, in their order.
+/// The queries of a survey, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Question {
     Links,
@@ -70,7 +70,7 @@ enum Question {
 }
 
 impl Question {
-    /// The request's type, and the length of the structure behind its header.
+    /// The request's type, and the length of the structure after its header.
     const fn request(self) -> (u16, usize) {
         match self {
             Self::Links => (18, IFINFOMSG),
@@ -93,61 +93,56 @@ const IFINFOMSG: usize = 16;
 const IFADDRMSG: usize = 8;
 const TCMSG: usize = 20;
 
-/// An interface as the kernel describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// The kernel's index of it.
     pub index: u32,
-    /// How often one of its name has gone. One that comes back may have its old index, and sockets
-    /// were unbound from it all the same.
+    /// How often an interface of this name has disappeared. One that returns may have its old
+    /// index, yet sockets were unbound from it.
     pub life: u32,
-    /// Its hardware address.
     pub mac: MacAddr,
-    /// The longest payload of a frame on it, in bytes.
+    /// Longest payload of a frame, in bytes.
     pub mtu: usize,
-    /// It is set up.
+    /// Administratively up.
     pub is_up: bool,
-    /// Its cable is connected to something that is up.
+    /// The cable leads to an interface that is up.
     pub has_carrier: bool,
-    /// Its IPv4 addresses.
     pub addresses: Vec<Ipv4Addr>,
-    /// A queueing discipline on it should see single frames.
+    /// A queueing discipline on it must see single frames.
     pub impaired: bool,
 }
 
-/// What became of an interface that was here.
+/// Why an interface disappeared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Departure {
-    /// It was deleted, or its pair was.
+    /// The interface or its pair was deleted.
     Deleted,
-    /// It is in another network namespace.
+    /// Moved to another network namespace.
     Moved,
-    /// It has another name.
     Renamed,
 }
 
-/// Watches interfaces of certain names in the network namespace in which it was made.
+/// Watches interfaces by name in the network namespace in which the watch was made.
 #[derive(Debug)]
 pub struct InterfaceWatch {
     socket: OwnedFd,
     known: BTreeMap<String, Option<Found>>,
     departed: BTreeMap<String, Departure>,
-    /// How often each has gone, or may have.
+    /// How often each has disappeared, or may have.
     lives: BTreeMap<String, u32>,
-    /// What the survey that is under way has found.
+    /// Results of the survey in progress.
     found: BTreeMap<String, Found>,
-    /// Number of the question that is being answered, if one is, and which it is.
+    /// Sequence number and query that is being answered, if any.
     asked: Option<(u32, Question)>,
-    /// Something changed since the survey began.
+    /// Something has changed since the survey began.
     stale: bool,
     sequence: u32,
 }
 
 impl InterfaceWatch {
-    /// Watches interfaces of these names, and asks how they stand.
+    /// Watches interfaces of these names, and queries their state.
     ///
     /// # Errors
-    /// When the kernel gives no netlink socket.
+    /// When the kernel refuses a netlink socket.
     pub fn new(names: impl IntoIterator<Item = String>) -> io::Result<Self> {
         let socket = socket(
             AddressFamily::Netlink,
@@ -180,12 +175,12 @@ impl InterfaceWatch {
         self.known.get(name)?.as_ref()
     }
 
-    /// What became of the interface of this name that was there, if that was seen.
+    /// Why the interface of this name disappeared, if we saw that.
     pub fn departure(&self, name: &str) -> Option<Departure> {
         self.departed.get(name).copied()
     }
 
-    /// Takes in what the kernel tells, and asks for what changed.
+    /// Handles the kernel's messages, and queries what changed.
     ///
     /// # Errors
     /// When the socket fails.
@@ -201,8 +196,8 @@ impl InterfaceWatch {
                 Ok(bytes) => self.take(&buffer[..bytes])?,
                 Err(Errno::EAGAIN) => return Ok(()),
                 Err(Errno::EINTR) => {}
-                // The kernel had more to tell than the socket holds: ask for the whole state. An
-                // answer that was under way may be lost too.
+                // The socket's buffer overflowed: query the whole state. An answer in progress may
+                // be lost too.
                 Err(Errno::ENOBUFS) => {
                     (self.stale, self.asked) = (true, None);
                     for name in self.known.keys() {
@@ -229,7 +224,7 @@ impl InterfaceWatch {
             MsgFlags::MSG_DONTWAIT,
         ) {
             Ok(_) => self.asked = Some((self.sequence, question)),
-            // An answer that nobody waits for any more has not been read to its end.
+            // An earlier, abandoned answer has not been read to its end.
             Err(Errno::EBUSY | Errno::EAGAIN) => self.stale = true,
             Err(errno) => return Err(errno.into()),
         }
@@ -259,7 +254,7 @@ impl InterfaceWatch {
     fn answered(&mut self, question: Question) -> io::Result<()> {
         self.asked = None;
         match question.next() {
-            // What changed meanwhile may not fit what was found: from the beginning.
+            // Changes since the start may not match the results: start over.
             _ if self.stale => {}
             Some(next) => self.ask(next)?,
             None => {
@@ -275,7 +270,7 @@ impl InterfaceWatch {
         Ok(())
     }
 
-    /// A part of an answer.
+    /// Handles a part of an answer.
     fn note(&mut self, kind: u16, body: &[u8]) {
         let Some(index) = index_of(body) else {
             return;
@@ -306,8 +301,8 @@ impl InterfaceWatch {
         }
     }
 
-    /// Somebody changed something. How it stands then, the next survey tells; only what became of
-    /// an interface has to be taken from here.
+    /// Handles a notification. The next survey reads the new state; only the reason why an
+    /// interface disappeared comes from here.
     fn hear(&mut self, kind: u16, body: &[u8]) {
         let Some(index) = index_of(body) else {
             return;
@@ -323,12 +318,12 @@ impl InterfaceWatch {
             _ => None,
         };
         self.stale |= known.is_some() || new_name.is_some_and(|name| self.known.contains_key(name));
-        // Before the first survey is done nothing is known, and everything may be ours.
+        // Before the first survey nothing is known, and everything may be ours.
         self.stale |= self.asked.is_some();
         let Some(name) = known else {
             return;
         };
-        // A bridge says `DELLINK` of what leaves it, in its own family.
+        // A bridge sends `DELLINK` for a port that leaves it, with its own family.
         let departure = match kind {
             RTM_DELLINK if body[0] != 0 => None,
             RTM_DELLINK if attribute(body, IFINFOMSG, IFLA_NEW_NETNSID).is_some() => {
@@ -345,7 +340,7 @@ impl InterfaceWatch {
     }
 }
 
-/// What an `ifinfomsg` and its attributes say of an interface, and its name.
+/// The interface that an `ifinfomsg` and its attributes describe, and its name.
 fn described(index: u32, body: &[u8]) -> Option<(&str, Found)> {
     let name = std::str::from_utf8(text(attribute(body, IFINFOMSG, IFLA_IFNAME)?)).ok()?;
     let flags = u32_at(body.get(8..12)?, 0);
@@ -368,7 +363,7 @@ fn index_of(body: &[u8]) -> Option<u32> {
     body.get(4..8).map(|index| u32_at(index, 0))
 }
 
-/// The value of the first attribute of this type behind a structure of `skip` bytes.
+/// The value of the first attribute of this type after a structure of `skip` bytes.
 fn attribute(body: &[u8], skip: usize, wanted: u16) -> Option<&[u8]> {
     let mut attributes = body.get(skip..)?;
     while attributes.len() >= 4 {
@@ -385,7 +380,7 @@ fn attribute(body: &[u8], skip: usize, wanted: u16) -> Option<&[u8]> {
     None
 }
 
-/// A text up to its zero.
+/// The text before the first zero byte.
 fn text(value: &[u8]) -> &[u8] {
     value.split(|&byte| byte == 0).next().unwrap_or_default()
 }
@@ -413,7 +408,7 @@ mod tests {
         watch
     }
 
-    /// A body: an index, `skip` bytes in all, and attributes.
+    /// A message body: an index, `skip` bytes in all, then attributes.
     fn body(index: u32, skip: usize, attributes: &[(u16, &[u8])]) -> Vec<u8> {
         let mut body = vec![0; skip];
         body[4..8].copy_from_slice(&index.to_ne_bytes());

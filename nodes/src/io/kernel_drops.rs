@@ -1,22 +1,20 @@
-//! Frames that reached this end and that the kernel did not hand up.
+//! Frames that reached this machine and that the kernel did not hand up.
 //!
-//! A socket whose receive buffer is full drops what comes: the process had no time to read, or
-//! stood still. The kernel counts that per socket, in *messages*: a train of frames that came in
-//! one piece, as segmentation offload sends them over UDP, is one, however many frames it has;
-//! nobody knows how many that were. Its counts have 32 bits and those of an interface begin anew
-//! with a new interface, so both are read now and then and added up here.
+//! A socket whose receive buffer is full drops incoming messages: the process had no time to read,
+//! or stood still. The kernel counts these per socket, in *messages*: a train of frames that came
+//! in one piece, as segmentation offload sends them over UDP, is one message of an unknown number
+//! of frames. The kernel's counts have 32 bits, and those of an interface restart with a new
+//! interface, so both are read now and then and summed here.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::mem::size_of;
 use std::os::fd::RawFd;
 
-/// Where `SO_MEMINFO` has the drops among its numbers (`SK_MEMINFO_DROPS`), and how many there are
-/// at least.
+/// Index of the drops in `SO_MEMINFO` (`SK_MEMINFO_DROPS`), and the length of the array.
 const MEMINFO_DROPS: usize = 8;
 const MEMINFO_WORDS: usize = 16;
 
-/// Counts dropped messages of a socket.
 #[derive(Debug, Default)]
 pub(super) struct SocketDrops {
     last: Cell<u32>,
@@ -24,7 +22,7 @@ pub(super) struct SocketDrops {
 }
 
 impl SocketDrops {
-    /// Messages dropped since the socket was opened, up to now.
+    /// Messages dropped since the socket was opened.
     pub fn read(&self, fd: RawFd) -> u64 {
         if let Some(now) = socket_drops(fd) {
             self.add(now);
@@ -38,12 +36,12 @@ impl SocketDrops {
     }
 }
 
-/// What the kernel has counted for a socket, modulo 2^32.
+/// The kernel's count for a socket, modulo 2^32.
 fn socket_drops(fd: RawFd) -> Option<u32> {
     let mut words = [0_u32; MEMINFO_WORDS];
     let mut length = size_of::<[u32; MEMINFO_WORDS]>() as libc::socklen_t;
     // SAFETY: pointer and length are those of an array that lives through the call; the kernel
-    // writes at most `length` bytes and says how many these were.
+    // writes at most `length` bytes and returns how many.
     let result = unsafe {
         libc::getsockopt(
             fd,
@@ -57,16 +55,16 @@ fn socket_drops(fd: RawFd) -> Option<u32> {
     (result == 0 && written > MEMINFO_DROPS).then(|| words[MEMINFO_DROPS])
 }
 
-/// Counts what interfaces drop of what they receive, before any socket sees it: the queues of a
-/// busy processor were full, or nobody had opened a socket for it.
+/// Counts received frames that interfaces drop before any socket sees them: the queues of a busy
+/// processor were full, or no socket was open for them.
 #[derive(Debug)]
 pub(super) struct InterfaceDrops {
-    /// By name, the count last seen and the sum.
+    /// By name, the last count and the sum.
     interfaces: RefCell<BTreeMap<String, (u64, u64)>>,
 }
 
 impl InterfaceDrops {
-    /// Counts from now on.
+    /// Starts counting.
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
         let mut interfaces: BTreeMap<_, _> = names.into_iter().map(|name| (name, (0, 0))).collect();
         for_each_drop(|name, now| {
@@ -79,7 +77,7 @@ impl InterfaceDrops {
         }
     }
 
-    /// Frames dropped by all of them up to now.
+    /// Frames dropped so far by all of them.
     pub fn read(&self) -> u64 {
         let mut interfaces = self.interfaces.borrow_mut();
         if interfaces.is_empty() {
@@ -87,7 +85,7 @@ impl InterfaceDrops {
         }
         for_each_drop(|name, now| {
             if let Some((last, sum)) = interfaces.get_mut(name) {
-                // A new interface of the name counts from zero.
+                // A new interface of that name counts from zero.
                 *sum += now.checked_sub(*last).unwrap_or(now);
                 *last = now;
             }
@@ -96,8 +94,7 @@ impl InterfaceDrops {
     }
 }
 
-/// Calls `each` with the name of every interface of this thread's namespace and what it dropped of
-/// what it received.
+/// Calls `each` with the name of every interface of this thread's namespace and its receive drops.
 fn for_each_drop(mut each: impl FnMut(&str, u64)) {
     let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
     for (name, drops) in text.lines().filter_map(drops_of_line) {
@@ -105,7 +102,8 @@ fn for_each_drop(mut each: impl FnMut(&str, u64)) {
     }
 }
 
-/// A line of that file: a name, a colon, and bytes, packets, errors and drops received come first.
+/// Parses a line of that file: a name, a colon, and first bytes, packets, errors and drops
+/// received.
 fn drops_of_line(line: &str) -> Option<(&str, u64)> {
     let (name, numbers) = line.split_once(':')?;
     let drops = numbers.split_whitespace().nth(3)?.parse().ok()?;

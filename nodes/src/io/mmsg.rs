@@ -1,7 +1,7 @@
 //! `recvmmsg` and `sendmmsg` with the control messages of UDP segmentation offload.
 //!
 //! The safe wrappers of `nix` allocate per call and give all messages of a batch the same control
-//! messages; a batch here has another segment length in each.
+//! messages; here each message has its own segment length.
 
 use std::mem::size_of;
 use std::os::fd::RawFd;
@@ -13,8 +13,8 @@ use super::send_batch::{Message, SendBatch};
 /// Messages per system call.
 pub(super) const BATCH: usize = 16;
 
-/// Room for the one control message used, `UDP_SEGMENT` (u16) or `UDP_GRO` (int), aligned as the
-/// kernel and the `CMSG_*` macros want it.
+/// Buffer for the one control message used, `UDP_SEGMENT` (u16) or `UDP_GRO` (int), aligned as the
+/// kernel and the `CMSG_*` macros require.
 #[repr(C, align(8))]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Control([u8; 32]);
@@ -22,8 +22,8 @@ pub(super) struct Control([u8; 32]);
 impl Control {
     pub const EMPTY: Self = Self([0; 32]);
 
-    /// The control message that makes the kernel cut a send into frames of `segment` bytes, and
-    /// the length of it.
+    /// The control message that makes the kernel cut a send into frames of `segment` bytes, and its
+    /// length.
     pub fn segment(segment: u16) -> (Self, usize) {
         let mut control = Self::EMPTY;
         let header = libc::cmsghdr {
@@ -33,7 +33,7 @@ impl Control {
             cmsg_type: libc::UDP_SEGMENT,
         };
         // SAFETY: the array is aligned for a `cmsghdr` (8 bytes) and longer (32) than the header
-        // (16) and the u16 behind it.
+        // (16) plus the u16 after it.
         unsafe {
             let base = control.0.as_mut_ptr();
             base.cast::<libc::cmsghdr>().write(header);
@@ -49,12 +49,13 @@ impl Control {
     }
 }
 
-/// The segment length that the kernel tells in the control data of a received message; `None`
-/// when the message is a single frame.
+/// The segment length in the control data of a received message; `None` when the message is a
+/// single frame.
 pub(super) fn gro_segment(mut control: &[u8]) -> Option<usize> {
     const HEADER: usize = size_of::<libc::cmsghdr>();
     while control.len() >= HEADER {
-        // SAFETY: at least the bytes of a `cmsghdr`, plain data, are there; read unaligned.
+        // SAFETY: `control` has at least the bytes of a `cmsghdr`, which is plain data; read
+        // unaligned.
         let header = unsafe { control.as_ptr().cast::<libc::cmsghdr>().read_unaligned() };
         let length = header.cmsg_len;
         if length < HEADER || length > control.len() {
@@ -71,7 +72,7 @@ pub(super) fn gro_segment(mut control: &[u8]) -> Option<usize> {
     None
 }
 
-/// Sends up to [`BATCH`] messages on `fd`; how many the kernel took.
+/// Sends up to [`BATCH`] messages on `fd`. Returns how many the kernel took.
 ///
 /// # Errors
 /// Why the kernel did not take the first.
@@ -95,8 +96,8 @@ pub(super) fn send(fd: RawFd, batch: &SendBatch, messages: &[Message]) -> Result
             header.msg_controllen = length as _;
         }
     }
-    // SAFETY: the headers point to vectors, control messages and arena bytes that all live and
-    // stay in place until the call returns; the kernel only reads what `iov_base` points to.
+    // SAFETY: the headers point to vectors, control messages and arena bytes that all live,
+    // unmoved, until the call returns; the kernel only reads what `iov_base` points to.
     let sent =
         unsafe { libc::sendmmsg(fd, headers.as_mut_ptr(), count as u32, libc::MSG_DONTWAIT) };
     Errno::result(sent).map(|n| n as usize)
@@ -139,10 +140,10 @@ impl ReceiveBatch {
         }
     }
 
-    /// Receives what `fd` has, up to [`BATCH`] messages; their number.
+    /// Receives up to [`BATCH`] messages from `fd`. Returns their number.
     ///
     /// # Errors
-    /// What the kernel says; `EAGAIN` when there is nothing.
+    /// The kernel's; `EAGAIN` when there is nothing.
     pub fn receive(&mut self, fd: RawFd) -> Result<usize, Errno> {
         // SAFETY: as in `send`.
         let (mut headers, mut vectors): ([libc::mmsghdr; BATCH], [libc::iovec; BATCH]) =
@@ -158,8 +159,8 @@ impl ReceiveBatch {
             header.msg_controllen = size_of::<Control>() as _;
         }
         // SAFETY: each header points to a vector, a control buffer and a part of `buffers` of the
-        // stated lengths; no two overlap, all live until the call returns, and nothing else
-        // refers to them meanwhile because `self` is borrowed mutably.
+        // stated lengths; no two overlap, all live until the call returns, and nothing else refers
+        // to them because `self` is borrowed mutably.
         let count = unsafe {
             libc::recvmmsg(
                 fd,

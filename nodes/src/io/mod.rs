@@ -3,11 +3,11 @@
 //! Two engines move frames over the same two kinds of socket. [`plain`] uses `recvmmsg`, `sendmmsg`
 //! and `epoll`; [`uring`] uses one io_uring for all ports. The sockets are UDP (with segmentation
 //! offload in both directions) or raw Ethernet (`AF_PACKET`, EtherType
-//! [`ETHERTYPE`](phitwire_framing::carrier::frame::ETHERTYPE)). The event loop sees none of that:
-//! it sees [`Backend`].
+//! [`ETHERTYPE`](phitwire_framing::carrier::frame::ETHERTYPE)). The event loop only sees
+//! [`Backend`].
 //!
-//! A frame that cannot be sent is *dropped and counted*, never an error: links lose frames, and
-//! the link protocol recovers. So an interface may go down and come up under a running process.
+//! A frame that cannot be sent is *dropped and counted*, never an error: links lose frames, and the
+//! link protocol recovers. So an interface may go down and come up while a process runs.
 
 mod counters;
 mod interface;
@@ -50,21 +50,21 @@ pub const ETHERNET_HEADER_BYTES: usize = 14;
 /// Length of the IPv4 and UDP headers in front of a link frame, in bytes.
 pub const UDP_HEADERS_BYTES: usize = 28;
 
-/// The most payload that one IPv4 UDP datagram holds, in bytes.
+/// Largest payload of an IPv4 UDP datagram, in bytes.
 pub const UDP_MAX_PAYLOAD_BYTES: usize = 65_535 - UDP_HEADERS_BYTES;
 
-/// The smallest frame limit a port may have, in bytes: room for a training frame and for a data
-/// frame of 48 phits, below which no whole control word would fit.
+/// Smallest frame limit of a port, in bytes: fits a training frame and a data frame of 48 phits;
+/// below that, no whole control word would fit.
 pub const MIN_FRAME_LIMIT_BYTES: usize = 256;
 
-/// Bytes of frames after which no more are handed up in the same turn, times the ports, where nobody
-/// [says otherwise](Ports::set_bytes_per_turn).
+/// Default budget of received frames per port and turn, in bytes; see
+/// [`Ports::set_bytes_per_turn`].
 ///
-/// A node works on a turn's frames and sends what follows from them before it takes more, so that
-/// the node behind it works on the first of a burst while this one works on the rest. Where a whole
-/// window of requests moves as one burst, all nodes of its way but one are idle; where every frame
-/// is a turn, system calls outweigh what is gained. It grows with the ports because what a turn
-/// costs grows with them: it may send on all.
+/// A node processes a turn's frames and sends the results before it receives more, so that the next
+/// node works on the start of a burst while this one works on the rest. If a whole window of
+/// requests moved as one burst, all nodes on its path but one would be idle; if every frame were a
+/// turn, system calls would cost more than is gained. The budget grows with the ports because the
+/// cost of a turn does: it may send on all of them.
 const BYTES_PER_TURN: usize = 8_000;
 
 /// What a link's frames travel in.
@@ -91,13 +91,12 @@ pub enum IoEngine {
     Plain,
 }
 
-/// Who takes received frames, and knows which of them were its peer's.
+/// Takes received frames, and knows which of them came from the peer.
 pub trait FrameSink {
-    /// A frame came in on `port`.
     fn frame(&mut self, port: PortId, bytes: &[u8]);
 
-    /// How many frames of data the link of `port` has accepted so far. What tells that a frame was
-    /// accepted is that it has grown: where frames come from is believed of no others.
+    /// Data frames that the link of `port` has accepted so far. Growth shows that a frame was
+    /// accepted; only an accepted frame's source address is believed.
     fn accepted(&self, port: PortId) -> u64;
 }
 
@@ -106,37 +105,37 @@ pub trait FrameSink {
 /// Call order in each turn: [`wait`](Self::wait), [`receive`](Self::receive), any number of
 /// [`frame_buffer`](Self::frame_buffer) / [`queue`](Self::queue) pairs, [`flush`](Self::flush).
 pub trait Backend {
-    /// The ports that it works on: how they stand.
+    /// The state of the ports.
     fn ports(&self) -> &Ports;
 
-    /// The ports, to change them.
+    /// The ports, mutable.
     fn ports_mut(&mut self) -> &mut Ports;
 
     /// Name of the engine: `plain` or `uring`.
     fn engine(&self) -> &'static str;
 
-    /// The most bytes one link frame on `port` may have; zero for a port that is not attached.
+    /// Longest link frame on `port`, in bytes; zero for a port that is not attached.
     fn frame_limit(&self, port: PortId) -> usize {
         self.ports().frame_limit(port)
     }
 
     /// Waits until a frame can be received, the side descriptor is readable or `timeout` is over
-    /// (`None`: without end; zero: only looks). Whether the side descriptor is readable.
+    /// (`None`: without limit; zero: only polls). Returns whether the side descriptor is readable.
     ///
     /// # Errors
-    /// Only what makes further waiting senseless; an interrupting signal is not an error.
+    /// Only those after which waiting is pointless; an interrupting signal is not an error.
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool>;
 
-    /// Hands up to one bounded batch of received frames to `sink`; their number. There may be more:
-    /// as long as some are left here, [`wait`](Self::wait) returns at once.
+    /// Hands up to one bounded batch of received frames to `sink`. Returns their number. While some
+    /// are left here, [`wait`](Self::wait) returns at once.
     fn receive(&mut self, sink: &mut dyn FrameSink) -> usize;
 
-    /// Room for the next frame to send on `port`, exactly [`frame_limit`](Self::frame_limit)
-    /// bytes; sends what is queued when there is no room left.
+    /// The slot for the next frame on `port`, exactly [`frame_limit`](Self::frame_limit) bytes;
+    /// sends the queued frames when none is free.
     fn frame_buffer(&mut self, port: PortId) -> &mut [u8];
 
-    /// The first `bytes` bytes of the room that [`frame_buffer`](Self::frame_buffer) gave for
-    /// `port` are a frame: send it with the batch.
+    /// Queues the first `bytes` bytes of the slot that [`frame_buffer`](Self::frame_buffer)
+    /// returned for `port` as a frame of the batch.
     fn queue(&mut self, port: PortId, bytes: usize) {
         self.ports_mut().queue(port, bytes);
     }
@@ -144,21 +143,20 @@ pub trait Backend {
     /// Sends the batch. Frames that the kernel does not take are counted as dropped.
     fn flush(&mut self);
 
-    /// Allows several frames in one segmentation-offload send on these ports, a bit mask, and
-    /// forbids it on all others. Forbid it where a queueing discipline must lose single frames.
+    /// Allows several frames per segmentation-offload send on the ports in this bit mask, and
+    /// forbids it on all others. Forbid it where a queueing discipline must drop single frames.
     fn set_segmentation(&mut self, ports: u64) {
         self.ports_mut().segmentation = ports;
     }
 
-    /// What was moved and what was dropped. Asks the kernel what it has dropped of what came in: a
-    /// system call per port.
+    /// Frames moved and dropped. Queries the kernel's receive drops: a system call per port.
     fn counters(&self) -> IoCounters {
         self.ports().counters()
     }
 }
 
 /// Opens all ports. A port whose interface is missing or unusable waits for it, as after losing it
-/// at run time. If all would wait, the process is in the wrong namespace: that is an error.
+/// at run time. If all would wait, the process is in the wrong namespace, which is an error.
 fn open_all(ports: &[PortConfig]) -> Result<Vec<PortSocket>, OpenError> {
     let mut sockets = Vec::with_capacity(ports.len());
     let mut waiting = Vec::new();
@@ -169,7 +167,7 @@ fn open_all(ports: &[PortConfig]) -> Result<Vec<PortSocket>, OpenError> {
             Err(error) => return Err(error),
         }
     }
-    // A missing interface is assumed to carry frames as long as the longest of the others.
+    // Assume that a missing interface carries frames as long as the longest of the others.
     let limit = sockets.iter().map(PortSocket::frame_limit).max();
     for (config, error) in waiting {
         let limit = limit.ok_or(error)?;
@@ -178,8 +176,8 @@ fn open_all(ports: &[PortConfig]) -> Result<Vec<PortSocket>, OpenError> {
     Ok(sockets)
 }
 
-/// Opens all `ports` and puts the chosen engine over them. `side` is a descriptor that
-/// [`Backend::wait`] watches as well (the control socket's epoll).
+/// Opens all `ports` and starts the chosen engine on them. [`Backend::wait`] watches `side` as well
+/// (the control socket's epoll).
 ///
 /// # Errors
 /// When a port cannot be opened; the message names the remedy.

@@ -1,5 +1,3 @@
-//! Why a port cannot be opened.
-
 use std::io;
 use std::net::SocketAddrV4;
 
@@ -10,16 +8,13 @@ use super::MIN_FRAME_LIMIT_BYTES;
 /// Why a port cannot be opened. The messages name the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// There is no interface of that name.
     #[error(
         "port {port}: there is no interface `{interface}` in this network namespace (there are: \
          {known}); create it (`netns-scripts/up.sh` does) or start the process in the node's \
          namespace with `ip netns exec`"
     )]
     InterfaceMissing {
-        /// The port.
         port: PortId,
-        /// The interface in the configuration.
         interface: String,
         /// The existing interfaces.
         known: String,
@@ -31,7 +26,7 @@ pub enum OpenError {
          `--link udp`"
     )]
     NotPermitted {
-        /// The port.
+        /// The node's port.
         port: PortId,
     },
     /// The MTU leaves no room for the shortest link frame.
@@ -41,11 +36,9 @@ pub enum OpenError {
         MIN_FRAME_LIMIT_BYTES
     )]
     MtuTooSmall {
-        /// The port.
         port: PortId,
-        /// The MTU.
         mtu: usize,
-        /// Bytes that it leaves for a link frame.
+        /// Bytes that are left for a link frame.
         limit: usize,
     },
     /// `--mtu` exceeds the interface's MTU.
@@ -54,35 +47,26 @@ pub enum OpenError {
          that first with `ip link set dev {interface} mtu {asked}`"
     )]
     MtuTooLarge {
-        /// The port.
         port: PortId,
         /// The value of `--mtu`.
         asked: usize,
-        /// The MTU of the interface.
+        /// MTU of the interface.
         mtu: usize,
-        /// The interface.
         interface: String,
     },
     /// The local address does not exist or is in use.
     #[error("port {port}: cannot bind to UDP address {local}: {source}; {remedy}")]
     Bind {
-        /// The port.
         port: PortId,
-        /// The address.
         local: SocketAddrV4,
-        /// The error of the system call.
         source: io::Error,
-        /// What to do.
         remedy: &'static str,
     },
     /// Another failed system call.
     #[error("port {port}: {call}: {source}")]
     System {
-        /// The port.
         port: PortId,
-        /// The failed call.
         call: &'static str,
-        /// The error of the system call.
         source: io::Error,
     },
     /// The engine could not be set up.

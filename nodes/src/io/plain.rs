@@ -1,4 +1,4 @@
-//! The engine of plain system calls: `recvmmsg`, `sendmmsg`, `epoll`.
+//! The plain engine: `recvmmsg`, `sendmmsg`, `epoll`.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -13,44 +13,43 @@ use super::ports::{Ports, Turn, deliver};
 use super::socket::PortSocket;
 use super::{Backend, FrameSink};
 
-/// Nodes of up to this many ports are asked port by port while they are busy: one `recvmmsg` then
-/// costs no more than the `epoll_wait` that would say whether to make it.
+/// Busy nodes with up to this many ports poll each port: one `recvmmsg` costs no more than the
+/// `epoll_wait` that would say whether to call it.
 const ASK_DIRECTLY: usize = 2;
 
 /// `epoll` data of the side descriptor.
 const SIDE: u64 = u64::MAX;
 
-/// Received messages of one socket, from the first that was not handed up on.
+/// Received messages of one socket that are not yet handed up.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
     socket: usize,
-    /// The first of the messages.
     next: usize,
     /// One past the last.
     end: usize,
-    /// Frames of the first that were handed up.
+    /// Frames of the first one already handed up.
     done: usize,
 }
 
-/// See the module's text.
+/// See the module docs.
 pub struct PlainBackend {
     ports: Ports,
     epoll: Epoll,
     receive: ReceiveBatch,
-    /// The messages of `receive` that were not handed up yet.
+    /// Received messages not yet handed up.
     pending: Pending,
-    /// Sockets (by index) that are known to have, or may have, something to receive.
+    /// Bit mask of the sockets, by index, that have or may have something to receive.
     ready: u64,
-    /// The socket received from last: the next batch is taken from the next one behind it.
+    /// The last socket received from: the next batch comes from the next one after it.
     last: u32,
     precise_wait: bool,
 }
 
 impl PlainBackend {
-    /// Puts the engine over open sockets; `side` is watched by [`Backend::wait`] as well.
+    /// Starts the engine on open sockets; [`Backend::wait`] watches `side` as well.
     ///
     /// # Errors
-    /// When the kernel gives no `epoll`.
+    /// When the kernel refuses an `epoll` descriptor.
     pub fn new(sockets: Vec<PortSocket>, side: Option<RawFd>) -> io::Result<Self> {
         let ports = Ports::new(sockets);
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
@@ -78,8 +77,8 @@ impl PlainBackend {
         })
     }
 
-    /// `epoll_pwait2`, whose time-out is in nanoseconds; before Linux 5.11, `epoll_wait` with the
-    /// time-out rounded up to milliseconds.
+    /// `epoll_pwait2`, with its timeout in nanoseconds; before Linux 5.11, `epoll_wait` with the
+    /// timeout rounded up to milliseconds.
     fn wait_for_events(
         &mut self,
         events: &mut [EpollEvent],
@@ -100,8 +99,8 @@ impl PlainBackend {
         self.epoll.wait(events, timeout)
     }
 
-    /// Receives a batch of messages on the next socket that may have some; false when there is
-    /// none.
+    /// Receives a batch of messages on the next socket that may have some. Returns false when there
+    /// is none.
     fn refill(&mut self) -> bool {
         let Some(index) = next_ready(self.ready, self.last) else {
             return false;
@@ -131,8 +130,7 @@ impl PlainBackend {
         true
     }
 
-    /// Hands frames of the messages received already to `sink` until there are no more or the turn
-    /// is over.
+    /// Hands frames of received messages to `sink` until none are left or the turn is over.
     fn hand_up(&mut self, turn: &mut Turn, sink: &mut dyn FrameSink) {
         let Ports {
             sockets, counters, ..
@@ -236,7 +234,7 @@ impl Backend for PlainBackend {
     }
 }
 
-/// The first of the `ready` sockets behind the socket `last`, going round.
+/// The first `ready` socket after `last`, cyclically.
 const fn next_ready(ready: u64, last: u32) -> Option<u32> {
     if ready == 0 {
         return None;
@@ -259,8 +257,8 @@ fn epoll_pwait2(
         .as_ref()
         .map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: `EpollEvent` is a transparent wrapper of `epoll_event`; pointer and length are those
-    // of a slice borrowed mutably through the call; the time-out is null or points to a local
-    // that lives through the call. By number, because older C libraries lack the function.
+    // of a slice borrowed mutably through the call; the timeout is null or points to a local that
+    // lives through the call. By number, because older C libraries lack the function.
     let count = unsafe {
         libc::syscall(
             libc::SYS_epoll_pwait2,

@@ -1,4 +1,5 @@
-//! What both engines share: the sockets by port, the send batch, frames out of messages.
+//! Shared by both engines: the sockets by port, the send batch, and the frames of received
+//! messages.
 
 use std::io;
 use std::time::Instant;
@@ -19,13 +20,13 @@ use super::{
 
 use nix::errno::Errno;
 
-/// Ports a node can have: the event loop keeps them in 64-bit masks.
+/// Most ports of a node: the event loop keeps them in 64-bit masks.
 const MAX_PORTS: usize = 64;
 
 /// Marks a port without a socket in [`Ports::index_of`].
 const NONE: u8 = u8::MAX;
 
-/// The sockets of a node, and the batch that is being filled for them.
+/// The sockets of a node, and the batch being filled for them.
 #[derive(Debug)]
 pub struct Ports {
     pub sockets: Vec<PortSocket>,
@@ -34,9 +35,9 @@ pub struct Ports {
     /// Ports that may send several frames in one call.
     pub segmentation: u64,
     pub counters: IoCounters,
-    /// Bytes of frames after which no more are handed up in the same turn.
+    /// Bytes of frames that end a turn's receive.
     bytes_per_turn: usize,
-    /// Ports some of whose frames the kernel does not take at present.
+    /// Bit mask of the ports whose frames the kernel does not take at present.
     troubled: u64,
     interface_drops: InterfaceDrops,
 }
@@ -71,17 +72,17 @@ impl Ports {
         }
     }
 
-    /// Hands up no more than `bytes` bytes of frames in a turn, and the rest of the last one.
+    /// Hands up frames until `bytes` bytes are reached in a turn, the last frame whole.
     pub fn set_bytes_per_turn(&mut self, bytes: usize) {
         self.bytes_per_turn = bytes;
     }
 
-    /// A turn that begins.
+    /// Begins a turn.
     pub(super) fn turn(&self) -> Turn {
         Turn::new(self.bytes_per_turn)
     }
 
-    /// What was counted here and what the kernel has counted.
+    /// Our counters and the kernel's.
     pub fn counters(&self) -> IoCounters {
         IoCounters {
             rx_dropped_socket_full: self.sockets.iter().map(PortSocket::dropped_when_full).sum(),
@@ -90,11 +91,10 @@ impl Ports {
         }
     }
 
-    /// The interface of a port is well (again), and has this index and address: binds the port to
-    /// it if it is a new one.
+    /// Binds a port to its interface, now usable (again), with this index and address.
     ///
     /// # Errors
-    /// What the kernel says to that.
+    /// The kernel's.
     pub fn attach_again(&mut self, port: PortId, index: u32, mac: MacAddr) -> io::Result<()> {
         match self.index(port) {
             Some(at) => self.sockets[at].attach_again(index, mac),
@@ -102,14 +102,14 @@ impl Ports {
         }
     }
 
-    /// Whether a port was opened without its interface and waits for
+    /// Whether a port was opened without its interface and needs
     /// [`attach_again`](Self::attach_again).
     pub fn is_detached(&self, port: PortId) -> bool {
         self.socket(port).is_some_and(PortSocket::is_detached)
     }
 
-    /// Ports whose link has accepted nothing since the last call send to whoever is there again.
-    /// `accepted` is [`FrameSink::accepted`].
+    /// Makes ports whose link has accepted nothing since the last call broadcast again. `accepted`
+    /// is [`FrameSink::accepted`].
     pub fn forget_silent(&mut self, accepted: &dyn Fn(PortId) -> u64) {
         for socket in &mut self.sockets {
             if socket.kind() == LinkKind::Ethernet {
@@ -118,12 +118,12 @@ impl Ports {
         }
     }
 
-    /// Ports from which the kernel does not take frames at present, as a bit mask.
+    /// Bit mask of the ports whose frames the kernel does not take at present.
     pub const fn troubled(&self) -> u64 {
         self.troubled
     }
 
-    /// The next that there is to tell of frames that the kernel does not take.
+    /// The next notice about frames that the kernel does not take.
     pub fn poll_trouble(&mut self, now: Instant) -> Option<(PortId, SendNotice)> {
         let mut left = self.troubled;
         while left != 0 {
@@ -157,18 +157,17 @@ impl Ports {
         }
     }
 
-    /// The socket of a port, if the port has one.
     pub fn socket(&self, port: PortId) -> Option<&PortSocket> {
         self.sockets.get(self.index(port)?)
     }
 
-    /// Where in `sockets` a port is.
+    /// Index of a port in `sockets`.
     pub fn index(&self, port: PortId) -> Option<usize> {
         let index = *self.index_of.get(usize::from(port))?;
         (index != NONE).then_some(usize::from(index))
     }
 
-    /// Bytes a received message can have: with receive offload a whole train of frames.
+    /// Longest received message, in bytes: with receive offload a whole train of frames.
     pub fn message_limit(&self) -> usize {
         self.sockets
             .iter()
@@ -185,21 +184,20 @@ impl Ports {
         self.socket(port).map_or(0, PortSocket::frame_limit)
     }
 
-    /// Whether the batch has room for another frame on `port`.
     pub fn has_room(&self, port: PortId) -> bool {
         self.batch
             .has_room(self.frame_limit(port) + ETHERNET_HEADER_BYTES)
     }
 
-    /// Room for a frame on `port`; the batch must have it.
+    /// The slot for the next frame on `port`; requires [`has_room`](Self::has_room).
     pub fn room(&mut self, port: PortId) -> &mut [u8] {
         let limit = self.frame_limit(port);
         let header = self.socket(port).map_or(0, |socket| socket.header().len());
         self.batch.room(header, limit)
     }
 
-    /// Adds the frame in the room to the batch. A port without its interface sends nothing: the
-    /// kernel would give its socket an address of its own choice, and never the right one again.
+    /// Adds the frame in the slot to the batch. A port without its interface sends nothing: the
+    /// kernel would choose an address for its socket, and keep it.
     pub fn queue(&mut self, port: PortId, bytes: usize) {
         if let Some(index) = self.index(port) {
             let socket = &self.sockets[index];
@@ -223,12 +221,12 @@ impl Ports {
             .sent(message.frames as u64, (message.bytes - headers) as u64);
     }
 
-    /// Deals with a message that the kernel did not take: where segmentation may be the trouble,
-    /// its frames go out one by one; else they are counted as dropped.
+    /// Handles a message that the kernel did not take: resends its frames one by one where
+    /// segmentation may be the cause, else counts them as dropped.
     pub(super) fn not_sent(&mut self, message: Message, errno: Errno) {
         let segmented = message.frames > 1;
         if segmented && matches!(errno, Errno::EIO | Errno::EINVAL | Errno::EOPNOTSUPP) {
-            // The same errors come where an address is gone. Then single frames do not pass either.
+            // The same errors occur where an address is gone. Then single frames fail too.
             if self.send_singly(message)
                 && let Some(index) = self.index(message.port)
             {
@@ -236,15 +234,15 @@ impl Ports {
                 self.sockets[index].forbid_segmentation();
             }
         } else if errno == Errno::ECONNREFUSED {
-            // The error of an earlier datagram, told once in the place of this send, which did
-            // not happen. (Nobody listened at the other end then; perhaps now.)
+            // The error of an earlier datagram, reported once in place of this send. (Nobody
+            // listened at the other end then; perhaps now.)
             self.send_singly(message);
         } else {
             self.fail(message.port, message.frames as u64, errno);
         }
     }
 
-    /// Sends the frames of a message one by one; whether any was taken.
+    /// Sends the frames of a message one by one. Returns whether the kernel took any.
     fn send_singly(&mut self, message: Message) -> bool {
         let Some(index) = self.index(message.port) else {
             return false;
@@ -271,17 +269,16 @@ impl Ports {
     }
 }
 
-/// What was handed up in a turn, and what may still be.
+/// Frames handed up in a turn, and the budget that is left.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     /// Frames handed up.
     pub frames: usize,
-    /// Bytes that may still be handed up; the last frame may exceed them.
+    /// Budget in bytes; the last frame may exceed it.
     bytes_left: usize,
 }
 
 impl Turn {
-    /// A turn of `bytes` bytes.
     const fn new(bytes: usize) -> Self {
         Self {
             frames: 0,
@@ -289,7 +286,7 @@ impl Turn {
         }
     }
 
-    /// Counts a frame of `bytes` bytes, or an empty message: neither is work for nothing.
+    /// Charges a frame of `bytes` bytes, or an empty message: short ones have a minimum cost.
     pub const fn charge(&mut self, bytes: usize) {
         let cost = if bytes < MIN_FRAME_LIMIT_BYTES {
             MIN_FRAME_LIMIT_BYTES
@@ -299,15 +296,15 @@ impl Turn {
         self.bytes_left = self.bytes_left.saturating_sub(cost);
     }
 
-    /// Whether no more may be handed up.
+    /// Whether the budget is used up.
     pub const fn is_over(&self) -> bool {
         self.bytes_left == 0
     }
 }
 
-/// Hands frames of a received message to `sink` until the turn is over, from frame `done` on;
-/// whether all are handed up now. A message is its bytes and how many each frame but the
-/// last has; `None`: it was longer than its buffer.
+/// Hands frames of a received message to `sink`, from frame `done` on, until the turn is over.
+/// Returns whether all have been handed up. A message is its bytes and the length of each frame but
+/// the last; `None`: it was longer than its buffer.
 pub(super) fn deliver(
     socket: &mut PortSocket,
     counters: &mut IoCounters,
@@ -347,8 +344,8 @@ pub(super) fn deliver(
     left.len() == 0
 }
 
-/// Hands up a frame from elsewhere than this port sends to. If the link accepts it, the port hears
-/// of that address.
+/// Hands up a frame from an address other than the port's destination. If the link accepts the
+/// frame, the port learns the address.
 #[cold]
 fn introduce(
     socket: &mut PortSocket,

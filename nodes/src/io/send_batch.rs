@@ -1,22 +1,21 @@
-//! The frames of one turn, laid out so that consecutive frames of one port can go out in one
+//! The frames of one turn, laid out so that consecutive frames of one port fit one
 //! segmentation-offload send.
 
 use phitwire::node::PortId;
 
 use super::UDP_MAX_PAYLOAD_BYTES;
 
-/// The most segments that the kernel cuts one send into (`UDP_MAX_SEGMENTS` before Linux 6.10).
+/// Most segments of one send (`UDP_MAX_SEGMENTS` before Linux 6.10).
 const MAX_SEGMENTS: usize = 64;
 
-/// The most messages in one batch.
+/// Most messages in one batch.
 pub(super) const MAX_MESSAGES: usize = 128;
 
 /// One send: one frame, or several frames of equal length of which only the last may be shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message {
-    /// The port to send on.
     pub port: PortId,
-    /// Where the message begins in the arena.
+    /// Offset of the message in the arena.
     pub start: usize,
     /// Bytes of the message, with its Ethernet header if it has one.
     pub bytes: usize,
@@ -28,7 +27,7 @@ pub(super) struct Message {
     open: bool,
 }
 
-/// An arena of bytes and the messages in it.
+/// A byte arena and the messages in it.
 #[derive(Debug)]
 pub(super) struct SendBatch {
     arena: Box<[u8]>,
@@ -37,7 +36,7 @@ pub(super) struct SendBatch {
 }
 
 impl SendBatch {
-    /// A batch of at most `arena_bytes` bytes; at least one longest frame with its header.
+    /// A batch of at most `arena_bytes` bytes, which must fit the longest frame with its header.
     pub fn new(arena_bytes: usize) -> Self {
         Self {
             arena: vec![0; arena_bytes].into_boxed_slice(),
@@ -51,12 +50,12 @@ impl SendBatch {
         self.arena.len() - self.used >= bytes && self.messages.len() < MAX_MESSAGES
     }
 
-    /// Room for `header + limit` bytes, of which the frame may use those behind the header.
+    /// A slot of `header + limit` bytes, of which the frame may use those after the header.
     pub fn room(&mut self, header: usize, limit: usize) -> &mut [u8] {
         &mut self.arena[self.used + header..self.used + header + limit]
     }
 
-    /// Writes `header` in front of the room and adds the frame behind it, `bytes` long.
+    /// Writes `header` at the start of the slot and adds the `bytes` bytes after it as a frame.
     pub fn push(&mut self, port: PortId, header: &[u8], bytes: usize, may_segment: bool) {
         let start = self.used;
         let bytes = header.len() + bytes;
@@ -90,17 +89,15 @@ impl SendBatch {
         });
     }
 
-    /// The messages, in order.
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
-    /// The bytes of a message.
     pub fn bytes(&self, message: &Message) -> &[u8] {
         &self.arena[message.start..message.start + message.bytes]
     }
 
-    /// Forgets everything; the sender has sent it.
+    /// Empties the batch after the sender has sent it.
     pub fn clear(&mut self) {
         self.used = 0;
         self.messages.clear();

@@ -1,12 +1,12 @@
-//! Ports whose frames the kernel does not take: told once when that begins and once when it is
-//! over.
+//! Ports whose frames the kernel does not take: reported once when that begins and once when it
+//! ends.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 
-/// A trouble is over when messages went out and none failed for so long.
+/// A port has recovered after this long with messages sent and none failed.
 const CALM: Duration = Duration::from_secs(1);
 
 /// Why the kernel does not take a frame.
@@ -18,11 +18,10 @@ pub enum SendFailure {
     LinkDown,
     /// Nobody listens at the other end.
     Refused,
-    /// Longer than the interface takes.
+    /// Longer than the interface allows.
     TooLong,
     /// A filter, such as a rule of nftables, forbids it.
     Forbidden,
-    /// Anything else.
     Other,
 }
 
@@ -62,7 +61,7 @@ impl fmt::Display for SendFailure {
     }
 }
 
-/// A time in which frames of a port were not taken.
+/// A period in which the kernel does not take a port's frames.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trouble {
     failure: SendFailure,
@@ -71,35 +70,31 @@ pub(super) struct Trouble {
     last: Instant,
     /// Frames not sent.
     frames: u64,
-    /// Messages of the port that had gone out when the last one failed.
+    /// Messages of the port sent before the last failure.
     sent: u64,
     told: bool,
 }
 
-/// What there is to tell of a port's trouble.
+/// A notice about a port's trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendNotice {
-    /// It has begun.
+    /// Began.
     Failing {
-        /// Its kind.
         failure: SendFailure,
-        /// What the kernel said.
+        /// The kernel's error.
         errno: Errno,
     },
-    /// It is over.
+    /// Ended.
     Recovered {
-        /// What it was.
         failure: SendFailure,
-        /// How long it lasted.
         after: Duration,
-        /// Frames that were not sent.
         frames: u64,
     },
 }
 
 impl Trouble {
-    /// `frames` frames were not sent, after `sent` messages of the port that were. Goes on with
-    /// `before`, if it is the same.
+    /// `frames` frames failed after `sent` messages of the port. Continues `before`, if it is the
+    /// same failure.
     pub fn after(before: Option<Self>, now: Instant, errno: Errno, frames: u64, sent: u64) -> Self {
         let failure = errno.into();
         let new = Self {
@@ -122,8 +117,8 @@ impl Trouble {
         }
     }
 
-    /// What there is to tell, given how many messages the port has sent by now; when it is over,
-    /// there is no more after that.
+    /// The next notice, if any, given how many messages the port has sent so far; `Recovered` is
+    /// the last.
     pub fn poll(&mut self, now: Instant, sent: u64) -> Option<SendNotice> {
         let Self { failure, errno, .. } = *self;
         if !self.told {

@@ -22,33 +22,28 @@ use super::{
     UDP_MAX_PAYLOAD_BYTES,
 };
 
-/// Bytes of kernel buffer asked for each socket, in each direction: several round trips of a
-/// link at full speed, so that a process that is not scheduled for some milliseconds loses
-/// nothing.
+/// Kernel buffer requested per socket and direction, in bytes: several round trips of a link at
+/// full speed, so that a process that is not scheduled for some milliseconds loses nothing.
 const SOCKET_BUFFER_BYTES: usize = 8 << 20;
 
-/// Frame limit of ports on the loopback interface when none is asked for, as on Ethernet: its own
-/// MTU of 64 KiB would make links there behave unlike any other.
+/// Default frame limit of ports on the loopback interface, as on Ethernet: its own MTU of 64 KiB
+/// would make links there behave unlike any other.
 const LOOPBACK_MTU: usize = 1500;
 
-/// Where a port is attached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attachment {
     /// UDP between two addresses, bound to a device if one is named.
     Udp {
-        /// This end.
         local: SocketAddrV4,
-        /// The other end.
         peer: SocketAddrV4,
         /// The interface that the link must use; `None` on loopback.
         interface: Option<String>,
     },
     /// Raw Ethernet on an interface.
     Ethernet {
-        /// Its name.
         interface: String,
         /// Whether frames skip the interface's queueing discipline (`PACKET_QDISC_BYPASS`). Faster,
-        /// but what `tc` configures on the interface then has no effect.
+        /// but `tc` then has no effect on the interface.
         qdisc_bypass: bool,
     },
 }
@@ -56,23 +51,20 @@ pub enum Attachment {
 /// A port to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortConfig {
-    /// The node's port.
     pub port: PortId,
-    /// Where it is attached.
     pub attachment: Attachment,
-    /// The interface MTU to stay within, in bytes; `None` takes the interface's own.
+    /// Largest interface MTU to use, in bytes; `None` takes the interface's own.
     pub mtu: Option<usize>,
 }
 
-/// What a station on an Ethernet goes by.
+/// An Ethernet hardware address.
 pub(super) type HardwareAddress = [u8; 6];
 
-/// All stations.
 const BROADCAST: HardwareAddress = [0xff; 6];
 
-/// For this many looks for silence two addresses are at odds after both were heard. That is 2 s; an
-/// end that hears nothing asks its peer after 0.5 s, so that a stranger who plays frames does not
-/// easily outlast a peer that has little to send.
+/// Silence checks for which two addresses stay disputed after both were heard: 2 s. An end that
+/// hears nothing probes its peer after 0.5 s, so a stranger who replays frames does not easily
+/// outlast a peer that has little to send.
 const DISPUTE_LOOKS: u32 = 8;
 
 /// The open socket of a port.
@@ -83,25 +75,23 @@ pub struct PortSocket {
     kind: LinkKind,
     frame_limit: usize,
     header: [u8; ETHERNET_HEADER_BYTES],
-    /// Looks for silence until the address is no longer disputed; while it is, frames go to
-    /// everybody.
+    /// Silence checks until the address is no longer disputed; until then frames are broadcast.
     disputed: u32,
-    /// While the address is disputed, whence the link last accepted a frame.
+    /// While the address is disputed, the source of the last accepted frame.
     last_heard: HardwareAddress,
-    /// Frames that the link had accepted when that was last told.
+    /// Frames that the link had accepted at the last report.
     accepted: u64,
-    /// The interface that the socket is bound to, if it is: its index, and its name.
+    /// Index and name of the interface that the socket is bound to, if any.
     bound_to: Option<(u32, String)>,
-    /// Local and remote address of a UDP socket that is not yet connected, since its interface had
+    /// Local and remote address of a UDP socket that is not yet connected because its interface had
     /// no route.
     unconnected: Option<(SocketAddrV4, SocketAddrV4)>,
-    /// It was opened while its interface was missing or unusable.
+    /// Opened while its interface was missing or unusable.
     is_detached: bool,
-    /// Cleared when the kernel refuses to segment on this port, until it is bound anew.
+    /// Cleared when the kernel refuses to segment on this port, until the port is bound again.
     segmentation_works: bool,
-    /// Messages sent.
     pub(super) sent: u64,
-    /// Frames are not taken at present.
+    /// Why the kernel does not take frames at present.
     pub(super) trouble: Option<Trouble>,
     drops: SocketDrops,
 }
@@ -137,7 +127,6 @@ impl PortSocket {
         }
     }
 
-    /// The node's port.
     pub fn port(&self) -> PortId {
         self.port
     }
@@ -147,17 +136,16 @@ impl PortSocket {
         self.fd.as_raw_fd()
     }
 
-    /// The most bytes that one link frame may have.
+    /// Longest link frame, in bytes.
     pub fn frame_limit(&self) -> usize {
         self.frame_limit
     }
 
-    /// What the frames travel in.
     pub fn kind(&self) -> LinkKind {
         self.kind
     }
 
-    /// What stands in front of every frame sent: the Ethernet header, or nothing.
+    /// What precedes every frame sent: the Ethernet header, or nothing.
     pub(super) fn header(&self) -> &[u8] {
         match self.kind {
             LinkKind::Udp => &[],
@@ -170,7 +158,7 @@ impl PortSocket {
         self.kind == LinkKind::Udp && self.segmentation_works
     }
 
-    /// The name of the interface that the socket is bound to.
+    /// Name of the interface that the socket is bound to.
     pub(super) fn interface(&self) -> Option<&str> {
         self.bound_to.as_ref().map(|(_, name)| name.as_str())
     }
@@ -180,16 +168,16 @@ impl PortSocket {
         self.is_detached
     }
 
-    /// Messages that came while the receive buffer was full.
+    /// Messages dropped because the receive buffer was full.
     pub(super) fn dropped_when_full(&self) -> u64 {
         self.drops.read(self.raw_fd())
     }
 
-    /// The interface is well (again): a new one of its name, with index `index`, is bound to.
-    /// The socket stays the same one, so that a waiter goes on waiting.
+    /// Binds to the port's interface, now usable (again) and possibly a new one of the same name,
+    /// with index `index`. The socket stays the same, so that a waiter keeps waiting.
     ///
     /// # Errors
-    /// What the kernel says to that.
+    /// The kernel's.
     pub(super) fn attach_again(&mut self, index: u32, mac: MacAddr) -> io::Result<()> {
         self.segmentation_works = self.kind == LinkKind::Udp;
         let Some((bound, name)) = &mut self.bound_to else {
@@ -217,7 +205,7 @@ impl PortSocket {
         Ok(())
     }
 
-    /// The kernel or the device cannot segment here: not again on this port.
+    /// The kernel or the device cannot segment here: do not try again on this port.
     pub(super) fn forbid_segmentation(&mut self) {
         self.segmentation_works = false;
     }
@@ -234,9 +222,9 @@ impl PortSocket {
         Some(&message[ETHERNET_HEADER_BYTES..])
     }
 
-    /// Where a message that was [accepted](Self::accept) comes from, if that is elsewhere than
-    /// where this port sends to and a station's own address: the lowest bit of the first byte marks
-    /// groups, and corruption on the way may have set it.
+    /// The source of an [accepted](Self::accept) message, if it differs from this port's
+    /// destination and is a unicast address: the lowest bit of the first byte marks groups, and
+    /// corruption on the wire may have set it.
     #[inline]
     pub(super) fn newcomer(&self, message: &[u8]) -> Option<HardwareAddress> {
         if self.kind == LinkKind::Udp {
@@ -246,11 +234,10 @@ impl PortSocket {
         (from != self.destination() && from[0] & 1 == 0).then_some(from)
     }
 
-    /// The link has accepted a frame from a [newcomer](Self::newcomer). To it goes from now on what
-    /// went to whoever is there. While another address is known, nobody can tell which of the two
-    /// is the peer's: this one may have been damaged on the way, the frame a copy that a stranger
-    /// plays, again and again. Frames go to everybody until one address alone has been heard for
-    /// [long enough](DISPUTE_LOOKS).
+    /// The link has accepted a frame from a [newcomer](Self::newcomer), which replaces a broadcast
+    /// destination. If another address is known, either may be the peer's: this one may have been
+    /// damaged on the wire, or the frame may be a copy that a stranger keeps replaying. Broadcast
+    /// until only one address has been heard for [long enough](DISPUTE_LOOKS).
     pub(super) fn heard_from(&mut self, from: HardwareAddress) {
         let is_other = if self.disputed > 0 {
             from != self.last_heard
@@ -265,8 +252,8 @@ impl PortSocket {
         self.header[..6].copy_from_slice(&to);
     }
 
-    /// The link has accepted `accepted` frames so far. If these are no more than at the last call,
-    /// nothing says that what goes to the address known arrives: it goes to whoever is there again.
+    /// The link has accepted `accepted` frames so far. If that is unchanged since the last call,
+    /// nothing shows that frames to the known address arrive: broadcast again.
     pub(super) fn forget_if_silent(&mut self, accepted: u64) {
         self.disputed = self.disputed.saturating_sub(1);
         if std::mem::replace(&mut self.accepted, accepted) == accepted {
@@ -283,7 +270,7 @@ impl PortSocket {
 /// Opens the socket of a port: non-blocking, bound, connected to its peer, with large buffers.
 ///
 /// # Errors
-/// As [`OpenError`] tells.
+/// See [`OpenError`].
 pub fn open_port(config: &PortConfig) -> Result<PortSocket, OpenError> {
     match &config.attachment {
         Attachment::Udp {
@@ -298,9 +285,9 @@ pub fn open_port(config: &PortConfig) -> Result<PortSocket, OpenError> {
     }
 }
 
-/// A link has the MTU of its interface and no other. The kernel would believe any ICMP message that
-/// names a smaller one, and take no full frame for ten minutes; what is really narrower on the way
-/// may cut datagrams into fragments.
+/// Keeps the link to the MTU of its interface. Otherwise the kernel would believe any ICMP message
+/// that names a smaller one, and take no full frame for ten minutes; a narrower hop may fragment
+/// datagrams instead.
 fn keep_to_interface_mtu(socket: &Socket) -> io::Result<()> {
     let how = libc::IP_PMTUDISC_INTERFACE;
     set_int(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, how)
@@ -379,10 +366,10 @@ fn udp_socket(port: PortId) -> Result<Socket, OpenError> {
 }
 
 /// Opens the socket of a port whose interface is missing or unusable, for frames of up to
-/// `frame_limit` bytes. It is bound when the interface is usable.
+/// `frame_limit` bytes. It is bound once the interface is usable.
 ///
 /// # Errors
-/// As [`OpenError`] tells.
+/// See [`OpenError`].
 pub(super) fn open_detached(
     config: &PortConfig,
     frame_limit: usize,
@@ -433,7 +420,7 @@ fn open_ethernet(
 
 fn packet_socket(port: PortId, qdisc_bypass: bool) -> Result<Socket, OpenError> {
     let system = |call| move |source| OpenError::System { port, call, source };
-    // Protocol 0 until the socket is bound: else it would receive from every interface.
+    // Protocol 0 until the socket is bound: otherwise it would receive from every interface.
     let socket =
         Socket::new(Domain::PACKET, Type::RAW.nonblocking(), None).map_err(
             |source| match source.raw_os_error() {
@@ -453,7 +440,7 @@ fn packet_socket(port: PortId, qdisc_bypass: bool) -> Result<Socket, OpenError> 
     Ok(socket)
 }
 
-/// The header of frames to whoever is there, from the interface with this address.
+/// Header of broadcast frames from the interface with this address.
 fn ethernet_header(source: MacAddr) -> [u8; ETHERNET_HEADER_BYTES] {
     let mut header = [0; ETHERNET_HEADER_BYTES];
     let mut packet =
@@ -472,7 +459,7 @@ fn look_up(port: PortId, name: &str) -> Result<Interface, OpenError> {
     })
 }
 
-/// The MTU to stay within: the interface's, or less if less is asked for.
+/// The MTU to use: the interface's, or less if configured.
 fn mtu_of_port(config: &PortConfig, interface: &Interface) -> Result<usize, OpenError> {
     match config.mtu {
         Some(asked) if asked > interface.mtu => Err(OpenError::MtuTooLarge {
@@ -493,8 +480,8 @@ fn checked_limit(port: PortId, mtu: usize, limit: usize) -> Result<usize, OpenEr
     Ok(limit)
 }
 
-/// Asks for large kernel buffers: by privilege if there is one, else as large as the system's
-/// `net.core.rmem_max` and `wmem_max` let them be.
+/// Requests large kernel buffers: by privilege if we have it, else as large as the system's
+/// `net.core.rmem_max` and `wmem_max` allow.
 fn enlarge_buffers(port: PortId, socket: &Socket) {
     if setsockopt(socket, sockopt::RcvBufForce, &SOCKET_BUFFER_BYTES).is_err() {
         let _ = socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
@@ -552,10 +539,10 @@ pub(super) fn bind_packet(socket: &Socket, index: u32, protocol: u16) -> io::Res
     Ok(Errno::result(result).map(drop)?)
 }
 
-/// Binds, waiting a little for an address that is still taken.
+/// Binds, retrying for a while if the address is still in use.
 ///
-/// The sockets that a killed process had in an io_uring are closed by the kernel some time after
-/// the process is gone: whoever starts it again at once would find its own address in use.
+/// The kernel closes the io_uring sockets of a killed process some time after the process is gone:
+/// a restart at once would find its own address in use.
 fn bind_patiently(socket: &Socket, local: &SockAddr) -> io::Result<()> {
     const TRIES: u32 = 100;
     const BETWEEN: std::time::Duration = std::time::Duration::from_millis(20);

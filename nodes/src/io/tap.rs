@@ -1,4 +1,4 @@
-//! Taps: sockets that hear what passes an interface, and are seen by nobody.
+//! Taps: invisible sockets that receive copies of what passes an interface.
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -15,26 +15,24 @@ use socket2::{Domain, SockFilter, Socket, Type};
 use super::kernel_drops::SocketDrops;
 use super::socket::bind_packet;
 
-/// Asked for, and had by who may exceed the system's limit.
+/// Requested buffer; granted only to those who may exceed the system's limit.
 const BUFFER_BYTES: usize = 8 << 20;
 /// Longest message: a train of datagrams that segmentation offload keeps in one piece.
 const MESSAGE_BYTES: usize = 1 << 16;
-/// Messages that one call takes.
+/// Messages per system call.
 const BATCH: usize = 32;
-/// All protocols. A socket for one alone is not shown what its own machine sends.
+/// All protocols: a socket for a single one does not see what its own machine sends.
 const ALL_PROTOCOLS: u16 = libc::ETH_P_ALL as u16;
 
-/// Which of what passes an interface a tap hears.
+/// The direction that a tap hears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hears {
-    /// What goes out: behind the queueing discipline, so that what netem loses there is not heard,
-    /// and what it damages is heard as it is then.
+    /// Outgoing, after the queueing discipline: without what netem drops, and with what it damages.
     Sent,
-    /// What comes in: before nftables, so that what these drop is heard.
+    /// Incoming, before nftables: with what it drops.
     Received,
 }
 
-/// A tap of one interface.
 #[derive(Debug)]
 pub struct Tap {
     socket: Socket,
@@ -45,9 +43,9 @@ impl Tap {
     /// A tap of the interface with this index, in the namespace of the calling thread.
     ///
     /// # Errors
-    /// What the kernel says, such as that this needs `CAP_NET_RAW` there.
+    /// The kernel's, such as a lack of `CAP_NET_RAW` there.
     pub fn open(index: u32, hears: Hears) -> io::Result<Self> {
-        // Until it is bound it hears nothing: protocol 0.
+        // Protocol 0 until it is bound: it must not hear other interfaces.
         let socket = Socket::new(Domain::PACKET, Type::RAW.nonblocking(), None)?;
         if setsockopt(&socket, sockopt::RcvBufForce, &BUFFER_BYTES).is_err() {
             let _ = socket.set_recv_buffer_size(BUFFER_BYTES);
@@ -59,7 +57,7 @@ impl Tap {
         Ok(Self { socket, drops })
     }
 
-    /// Messages that the kernel had no room for, up to now.
+    /// Messages dropped so far for lack of buffer.
     pub fn dropped(&self) -> u64 {
         self.drops.read(self.socket.as_raw_fd())
     }
@@ -71,7 +69,6 @@ impl AsFd for Tap {
     }
 }
 
-/// Buffers for what taps hear.
 pub struct TapReader {
     headers: MultiHeaders<SockaddrStorage>,
     buffers: Vec<u8>,
@@ -87,11 +84,11 @@ impl Default for TapReader {
 }
 
 impl TapReader {
-    /// Calls `each` with the time, in nanoseconds since 1970, and the bytes of the next messages that
-    /// `tap` has heard. Whether there may be more.
+    /// Calls `each` with the time, in nanoseconds since 1970, and the bytes of the next messages
+    /// that `tap` has heard. Returns whether there may be more.
     ///
     /// # Errors
-    /// What the kernel says, such as that the interface is gone; nothing to hear is no error.
+    /// The kernel's, such as that the interface is gone; having nothing to hear is not an error.
     pub fn read(&mut self, tap: &Tap, mut each: impl FnMut(u64, &[u8])) -> io::Result<bool> {
         let mut slices: Vec<[IoSliceMut<'_>; 1]> = self
             .buffers
@@ -122,10 +119,10 @@ impl TapReader {
     }
 }
 
-/// The program that lets link frames through which go the right way: those of the EtherType, and
-/// datagrams to the UDP port.
+/// A BPF program that passes link frames of one direction: those of the EtherType, and datagrams to
+/// the UDP port.
 fn link_frames(hears: Hears) -> [SockFilter; 14] {
-    // Of the loads: a word, half a word or a byte at a place, or an IP header's length.
+    // Loads: a word, a half word or a byte at an offset, or an IP header's length.
     const WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const HALF: u16 = (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS) as u16;
     const BYTE: u16 = (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16;
@@ -138,7 +135,7 @@ fn link_frames(hears: Hears) -> [SockFilter; 14] {
     let branch = |code, k, yes, no| SockFilter::new(code, yes, no, k);
     let way = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE) as u32;
     let outgoing = u32::from(libc::PACKET_OUTGOING);
-    // Where a frame is let go, and where it is taken whole: behind all others.
+    // The instructions that drop a frame or take it whole, after all others.
     let (drop, take) = (12, 13);
     let to = |from: u8, target: u8| target - from - 1;
     let (yes, no) = match hears {
@@ -154,7 +151,7 @@ fn link_frames(hears: Hears) -> [SockFilter; 14] {
         op(BYTE, 14 + 9),
         branch(EQUAL, libc::IPPROTO_UDP as u32, 0, to(6, drop)),
         op(HALF, 14 + 6),
-        // Behind the first fragment there is no header of UDP.
+        // Fragments after the first have no UDP header.
         branch(HAS, 0x1fff, to(8, drop), 0),
         op(IP_LENGTH, 14),
         op(HALF_BEHIND, 14 + 2),

@@ -1,4 +1,4 @@
-//! A TUN device: IP packets of the kernel's network stack, in and out.
+//! A TUN device: IP packets to and from the kernel's network stack.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -6,27 +6,26 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Where such devices are opened.
 const CLONE_DEVICE: &str = "/dev/net/tun";
 
-/// An open TUN device, without the four bytes that such packets may have in front.
+/// An open TUN device, without the four-byte header that TUN packets may have.
 #[derive(Debug)]
 pub struct Tun {
     file: File,
 }
 
 impl Tun {
-    /// Opens the device `name` of this network namespace, which is made if it is not there.
+    /// Opens the device `name` of this network namespace, creating it if missing.
     ///
     /// # Errors
-    /// What the kernel says; names have 15 bytes at the most.
+    /// The kernel's; names have at most 15 bytes.
     pub fn open(name: &str) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open(CLONE_DEVICE)?;
-        // SAFETY: all of it is plain numbers, for which zero is a value.
+        // SAFETY: `ifreq` is plain numbers, for which zero is valid.
         let mut request: libc::ifreq = unsafe { mem::zeroed() };
         let room = &mut request.ifr_name;
         if name.len() >= room.len() {
@@ -44,10 +43,11 @@ impl Tun {
         }
     }
 
-    /// The next packet that the kernel has for this device, into `room`: its length.
+    /// Copies the kernel's next packet for this device into `room`. Returns its length, `None` if
+    /// there is none.
     ///
     /// # Errors
-    /// What the kernel says, but for "there is none".
+    /// The kernel's, except that there is no packet.
     pub fn receive(&mut self, room: &mut [u8]) -> io::Result<Option<usize>> {
         match self.file.read(room) {
             Ok(bytes) => Ok(Some(bytes)),
@@ -56,10 +56,10 @@ impl Tun {
         }
     }
 
-    /// Gives the kernel a packet that came by this device.
+    /// Passes a packet that arrived over the fabric to the kernel.
     ///
     /// # Errors
-    /// What the kernel says: it may take no such packet.
+    /// The kernel's, which may refuse such a packet.
     pub fn send(&mut self, packet: &[u8]) -> io::Result<()> {
         self.file.write(packet).map(|_| ())
     }

@@ -1,43 +1,40 @@
-//! What a port's wire needs of its interface, and whether it has that.
+//! What a port's wire needs of its interface, and whether the interface provides it.
 
 use std::net::Ipv4Addr;
 
 use super::interface_watch::{Departure, InterfaceWatch};
 use super::{Attachment, PortConfig, UDP_HEADERS_BYTES};
 
-/// What the wire of a port goes over.
+/// The interface below a port's wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wire {
-    /// The interface.
     pub interface: String,
-    /// The address that it must have; none for raw Ethernet.
+    /// The address that it must have; `None` for raw Ethernet.
     address: Option<Ipv4Addr>,
     /// The MTU that the port's longest frame needs, in bytes.
     needed_mtu: usize,
 }
 
-/// How a wire stands, as far as the interface tells.
+/// The state of a wire, as far as the interface shows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum WireState {
-    /// Nothing is wrong with it.
     #[default]
     Whole,
     /// There is no interface of its name.
     Missing(Option<Departure>),
-    /// The interface was set down.
     Down,
-    /// The other end of the cable is down, or there is none.
+    /// The other end of the cable is down, or missing.
     NoCarrier,
-    /// The address that the link's frames are sent to is not there.
+    /// The interface lacks the address that the peer sends to.
     NoAddress(Ipv4Addr),
-    /// The longest frames do not pass.
+    /// The longest frames do not fit.
     ShortMtu {
-        /// The MTU of the interface, in bytes.
+        /// MTU of the interface, in bytes.
         mtu: usize,
-        /// What the frames need.
+        /// MTU that the frames need, in bytes.
         needed: usize,
     },
-    /// The interface is there again, and the socket cannot be bound to it. Says why.
+    /// The interface is back, but the socket cannot be bound to it, for this reason.
     Unbound(String),
 }
 
@@ -60,12 +57,11 @@ impl Wire {
         }
     }
 
-    /// Whether the kernel looks the peer's hardware address up.
+    /// Whether the kernel resolves the peer's hardware address.
     pub const fn is_by_address(&self) -> bool {
         self.address.is_some()
     }
 
-    /// How it stands.
     pub fn judge(&self, watch: &InterfaceWatch) -> WireState {
         let Some(found) = watch.find(&self.interface) else {
             return WireState::Missing(watch.departure(&self.interface));
@@ -94,7 +90,7 @@ impl Wire {
 }
 
 impl WireState {
-    /// Its name in reports.
+    /// Name of the state in reports.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Whole => "whole",
@@ -107,7 +103,7 @@ impl WireState {
         }
     }
 
-    /// What is wrong with the wire over `interface`, and the remedy; nothing if nothing is.
+    /// What is wrong with the wire over `interface`, and the remedy; `None` if nothing is.
     pub fn why(&self, interface: &str) -> Option<String> {
         Some(match self {
             Self::Whole => return None,

@@ -29,17 +29,17 @@ fn name_of(file: &Path) -> Option<&str> {
     file.to_str().filter(is_plain)
 }
 
-/// A description, and what it names: other files, which stand in the folder of its own.
+/// A description, and the files it refers to, relative to its own folder.
 pub struct Description {
     name: String,
     bytes: Vec<u8>,
     files: Files,
-    /// Whether it has named any.
+    /// Whether it refers to any.
     names_files: Rc<Cell<bool>>,
 }
 
 impl Description {
-    /// The description in a file or of the network of that name; `-` is standard input.
+    /// The description in a file or of the network of this name; `-` is standard input.
     ///
     /// # Errors
     /// If it is neither a file nor a name, or cannot be read.
@@ -69,15 +69,15 @@ impl Description {
         })
     }
 
-    /// What messages call it.
+    /// Its name in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Reads and checks it.
+    /// Parses and checks it.
     ///
     /// # Errors
-    /// Its mistakes.
+    /// The errors in it.
     pub fn read(&self, effort: Effort) -> Result<Read, Problems> {
         machines().read_beside(&self.name, &self.bytes, effort, &self.files)
     }
@@ -85,14 +85,13 @@ impl Description {
     /// The network.
     ///
     /// # Errors
-    /// The mistakes of the description.
+    /// The errors in the description.
     pub fn network(&self) -> miette::Result<Box<dyn Network>> {
         let read = self.read(Effort::Bounded);
         read.map(|read| read.network).map_err(Report::new)
     }
 
-    /// The text of the description, whose network this is: as it is or, if it names other files, with
-    /// what they say in it.
+    /// The text of the description of `network`: unchanged, or with the files it refers to inlined.
     pub fn whole(&self, network: &dyn Network) -> Cow<'_, [u8]> {
         match self.names_files.get() {
             true => Cow::Owned(network.write().into_bytes()),
@@ -101,7 +100,7 @@ impl Description {
     }
 }
 
-/// The bytes of a file that a description names, or why there are none.
+/// The bytes of a file that a description refers to, or why it cannot be read.
 fn beside(file: &Path) -> Result<Vec<u8>, String> {
     let read = InputFile::open(file, FileKind::DESCRIPTION).and_then(InputFile::bytes);
     read.map_err(|report| match report.source() {

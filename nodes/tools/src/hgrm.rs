@@ -1,5 +1,5 @@
-//! Latencies in the text format of [HdrHistogram](http://hdrhistogram.org): a line per percentile,
-//! which its plotters read.
+//! Latencies in the text format of [HdrHistogram](http://hdrhistogram.org): one line per
+//! percentile, for its plotters.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,19 +9,19 @@ use phitwire::nic::LatencyCounts;
 
 use crate::whole_file;
 
-/// Lines for each halving of the distance to 100 %, as HdrHistogram's own tools have them.
+/// Lines for each halving of the distance to 100 %, as in HdrHistogram's own tools.
 const LINES_PER_HALF: u32 = 5;
-/// Digits that values are right to.
+/// Significant digits of values.
 const DIGITS: u8 = 3;
 
-/// The file's text. A value of `counts` is divided by `per_unit` to be in the unit that is shown:
-/// 1,000 for microseconds of nanoseconds.
+/// The file's text. Values of `counts` are divided by `per_unit` for output: 1,000 prints
+/// nanoseconds as microseconds.
 pub fn text(counts: &LatencyCounts, per_unit: f64) -> String {
     let highest = counts.buckets.last().map_or(2, |&(value, _)| value.max(2));
     let mut histogram = Histogram::<u64>::new_with_bounds(1, highest, DIGITS)
         .expect("two is above one, and the digits are few");
     for &(value, count) in &counts.buckets {
-        // The bounds are those of the values.
+        // All values are within the bounds.
         histogram.saturating_record_n(value.min(counts.max_ns.max(1)), count);
     }
     let mut text = format!(
@@ -35,7 +35,7 @@ pub fn text(counts: &LatencyCounts, per_unit: f64) -> String {
             step.value_iterated_to() as f64 / per_unit,
             step.quantile_iterated_to(),
         );
-        // Writing into a String never fails.
+        // Writing to a String cannot fail.
         let _ = match quantile < 1.0 {
             true => writeln!(
                 text,
@@ -60,12 +60,12 @@ pub fn text(counts: &LatencyCounts, per_unit: f64) -> String {
     text
 }
 
-/// Buckets of each power of two that have as many digits.
+/// Buckets per power of two at this precision.
 const fn sub_buckets() -> u64 {
     (2 * 10_u64.pow(DIGITS as u32)).next_power_of_two()
 }
 
-/// The name of the file of one row of several: its size stands before the ending.
+/// The file name for one of several rows, with the row's size before the extension.
 pub fn file_of(file: &Path, row: &str) -> PathBuf {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     let ending = file.extension().map_or_else(String::new, |ending| {
@@ -74,10 +74,10 @@ pub fn file_of(file: &Path, row: &str) -> PathBuf {
     file.with_file_name(format!("{stem}-{row}{ending}"))
 }
 
-/// Writes the latencies of all rows: one file, or one for each of several.
+/// Writes the latencies of all rows: one file, or one per row if there are several.
 ///
 /// # Errors
-/// The name of the file that cannot be written, and why.
+/// The file that cannot be written, and why.
 pub fn write<'a>(
     file: &Path,
     rows: impl IntoIterator<Item = (String, &'a LatencyCounts)>,
@@ -132,7 +132,7 @@ mod tests {
         let last = lines.last().expect("lines");
         assert_eq!((last.1, last.2), (1.0, 3_000));
         for &(value, percentile, seen) in &lines {
-            // A thousandth of the value, or of all messages, is the precision of both.
+            // Both are precise to a thousandth of the value, or of all messages.
             assert!(
                 (value - 1_000.0 * percentile).abs() <= 0.002 * 1_000.0,
                 "{value} {percentile}"

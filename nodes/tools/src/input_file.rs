@@ -40,7 +40,7 @@ impl FileKind {
     }
 }
 
-/// A file that is open.
+/// An open file.
 #[derive(Debug)]
 pub struct InputFile {
     /// Its name in messages.

@@ -6,7 +6,7 @@ use phitwire::catalogue::Catalogue;
 
 static MACHINES: OnceLock<Catalogue> = OnceLock::new();
 
-/// Sets the machines that all commands know. Once: a later call changes nothing.
+/// Sets the machines that all commands know. Only the first call has an effect.
 pub fn install(machines: Catalogue) {
     let _ = MACHINES.set(machines);
 }

@@ -1,9 +1,9 @@
-//! Schemas of what the commands print with `--json`: the language of JSON Schema, as far as they
-//! need it, and a check of values against them.
+//! Schemas of what the commands print with `--json`: the subset of JSON Schema that they need, and
+//! a validator.
 
 use serde_json::Value;
 
-/// Every schema, by its name.
+/// Every schema, by name.
 const ALL: [(&str, &str); 14] = [
     (
         "bench-collectives",
@@ -30,25 +30,21 @@ const ALL: [(&str, &str); 14] = [
     ("trace", include_str!("../schema/trace.json")),
 ];
 
-/// Mistakes that are told at most.
+/// Most mistakes reported.
 const MOST_MISTAKES: usize = 20;
 
-/// A schema.
 #[derive(Clone, Debug)]
 pub struct Schema {
-    /// Its name.
     pub name: &'static str,
-    /// Its text.
     pub text: &'static str,
     value: Value,
 }
 
-/// The names of all schemas.
 pub fn names() -> Vec<&'static str> {
     ALL.iter().map(|(name, _)| *name).collect()
 }
 
-/// The schema of that name.
+/// The schema of this name.
 ///
 /// # Panics
 /// Never: the texts are part of the command, and a test reads them.
@@ -63,7 +59,6 @@ impl Schema {
         self.value[key].as_str().unwrap_or("")
     }
 
-    /// What it is of.
     pub fn title(&self) -> &str {
         self.word("title")
     }
@@ -73,12 +68,12 @@ impl Schema {
         self.word("x-command")
     }
 
-    /// Its version, which another meaning or the lack of a key makes higher.
+    /// Its version, raised when a key changes its meaning or disappears.
     pub fn version(&self) -> u64 {
         self.value["x-version"].as_u64().unwrap_or(0)
     }
 
-    /// Where a value is not as the schema says, as `PLACE: WHAT`.
+    /// Violations of the schema in a value, as `PLACE: WHAT`.
     pub fn mistakes(&self, value: &Value) -> Vec<String> {
         let mut found = Vec::new();
         self.check(&self.value, value, "$", &mut found);
@@ -104,7 +99,7 @@ impl Schema {
                 self.check(one, value, place, &mut found);
                 found
             });
-            // The one that it comes nearest to tells what is wrong.
+            // Report the mistakes of the closest alternative.
             let other_kind = format!("{place}: {} instead of", kind(value));
             let far = |found: &Vec<String>| {
                 let is_other = found.iter().any(|told| told.starts_with(&other_kind));
@@ -163,7 +158,7 @@ impl Schema {
     }
 }
 
-/// The kind of a value as schemas call it.
+/// The schema's name for the type of a value.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -181,7 +176,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// Whether each property of a schema, however deep, has words.
+    /// Collects the properties of a schema, at any depth, without a description.
     fn undescribed(schema: &Value, place: &str, found: &mut Vec<String>) {
         if !schema.is_object() {
             return;

@@ -1,7 +1,7 @@
-//! Files that are there wholly or not at all: what a command writes in one piece.
+//! Atomic file writes: a file appears whole or not at all.
 //!
-//! It is written beside the file that it shall be, and takes its place only when all of it is there.
-//! So a full disk, or whatever else goes wrong, leaves an older file of that name as it was.
+//! A file is written beside its target and replaces it only when complete. So a full disk, or any
+//! other error, leaves an older file of that name unchanged.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
@@ -9,16 +9,15 @@ use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{MetadataExt as _, fchown};
 use std::path::{Path, PathBuf};
 
-/// Names that are tried beside a file, of which killed processes may have left some.
+/// Names tried beside a file; killed processes may have left some.
 const NAMES: u32 = 16;
 
-/// Writes a file. What is no regular file (a pipe, a terminal), what has its name from the kernel
-/// (`/dev/stdout`), and what nothing can take the place of (in a folder that nothing can be added to,
-/// mounted by itself, of an owner who would lose it) is written to as it is.
+/// Writes a file. These targets are written in place: what is not a regular file (a pipe, a
+/// terminal), what the kernel names (`/dev/stdout`), and what cannot be replaced (in a folder that
+/// cannot be written to, a mount point, or of an owner who would lose it).
 ///
 /// # Errors
-/// What the kernel says; then what was there before is there still, unless it had to be written to as
-/// it was.
+/// The kernel's error; the old content is then unchanged, unless it had to be written in place.
 pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     let bytes = bytes.as_ref();
     match replaced(path, bytes) {
@@ -27,9 +26,9 @@ pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     }
 }
 
-/// Puts a new file in the place of the old one; nothing if it has to be written to as it is.
+/// Replaces the file; `None` if it has to be written in place.
 fn replaced(path: &Path, bytes: &[u8]) -> Option<io::Result<()>> {
-    // Where a name leads elsewhere, it goes on leading there.
+    // A symbolic link keeps pointing to its target.
     let target = match fs::canonicalize(path) {
         Ok(target) => target,
         Err(_) if fs::symlink_metadata(path).is_ok() => return None,
@@ -55,7 +54,7 @@ fn replaced(path: &Path, bytes: &[u8]) -> Option<io::Result<()>> {
         },
         other => other,
     };
-    // It is of no use to anybody.
+    // The partial file is useless.
     let _ = fs::remove_file(&beside);
     result
 }
@@ -67,7 +66,7 @@ fn is_full(error: &io::Error) -> bool {
     )
 }
 
-/// A file beside another, under a name that nothing has.
+/// Creates a file beside another, under an unused name.
 fn create_beside(target: &Path) -> io::Result<(File, PathBuf)> {
     let mut number = 0;
     loop {
@@ -81,7 +80,7 @@ fn create_beside(target: &Path) -> io::Result<(File, PathBuf)> {
     }
 }
 
-/// Gives a file the owner and the rights of the one that it replaces.
+/// Gives a file the owner and permissions of the one that it replaces.
 fn become_like(file: &File, before: &Metadata) -> io::Result<()> {
     let now = file.metadata()?;
     if (now.uid(), now.gid()) != (before.uid(), before.gid()) {
@@ -92,7 +91,7 @@ fn become_like(file: &File, before: &Metadata) -> io::Result<()> {
 
 fn fill(mut file: File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
-    // Some file systems find out late that they are full.
+    // Some file systems report only late that they are full.
     file.sync_all()
 }
 
@@ -147,7 +146,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let file = dir.path().join("file");
         write(&file, "old").expect("it is written");
-        // Somebody else's half has the name: nothing of theirs is touched.
+        // Another process's partial file has the name and stays untouched.
         let half = beside(&file, 0);
         fs::write(&half, "half").expect("it is written");
         write(&file, "new").expect("there are other names");
@@ -166,7 +165,7 @@ mod tests {
         let is_link = fs::symlink_metadata(&link).expect("it is there");
         assert!(is_link.is_symlink(), "a link stays one");
         assert_eq!(fs::read_to_string(&file).expect("it is there"), "text");
-        // A file that has no name any more has one from the kernel.
+        // A deleted file still has a name under `/proc`.
         let open = File::create(dir.path().join("gone")).expect("it is ours");
         fs::remove_file(dir.path().join("gone")).expect("it is ours");
         let kernels = dir.path().join("kernels");
@@ -190,7 +189,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let file = dir.path().join("file");
         write(&file, "old").expect("it is written");
-        // Only root can give it away; to others it stays their own.
+        // Only root can change the owner; for others it stays the same.
         let owner = match std::os::unix::fs::chown(&file, Some(65_534), None) {
             Ok(()) => 65_534,
             Err(_) => fs::metadata(&file).expect("it is there").uid(),

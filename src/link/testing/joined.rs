@@ -1,5 +1,4 @@
-//! Two network interfaces of any machine joined by links: their frames handed over in memory,
-//! through impairments.
+//! Two NICs of any machine joined by links: their frames are passed in memory, through impairments.
 
 use crate::link::impair::{ImpairCounters, Impairment};
 use crate::node::Node;
@@ -14,13 +13,13 @@ pub struct Joined<N> {
     /// By sender and port.
     wires: [Vec<Impairment>; 2],
     pub now: Time,
-    /// Frames as they were sent, by sender, while they are kept.
+    /// Frames sent, by sender, while `keep` is set.
     pub frames: [Vec<Vec<u8>>; 2],
     pub keep: bool,
 }
 
 impl<N: Node> Joined<N> {
-    /// Two that are made at the first nanosecond and joined port by port.
+    /// Two NICs made at the first nanosecond and joined port by port.
     pub fn of(made: impl FnOnce(Time) -> [N; 2], netem: &str) -> Self {
         let now = Time::from_ns(1);
         let mut joined = Self {
@@ -34,7 +33,7 @@ impl<N: Node> Joined<N> {
         joined
     }
 
-    /// Frames that were sent have to do with these impairments from now on, or are lost.
+    /// Replaces the impairments; frames in flight are lost.
     pub fn impair(&mut self, netem: &str) {
         let netem = netem.parse().unwrap();
         let ports = self.nics[0].ports() as u64;
@@ -42,7 +41,7 @@ impl<N: Node> Joined<N> {
         self.wires = [0, 1].map(|end| (0..ports).map(|port| wire(2 * port + end)).collect());
     }
 
-    /// What became of the frames of each sender, of its first port.
+    /// Impairments of each sender's frames, on its first port.
     pub fn harm(&self) -> [ImpairCounters; 2] {
         self.wires.each_ref().map(|wires| *wires[0].counters())
     }

@@ -1,12 +1,12 @@
-//! The language of Graphviz.
+//! Graphviz output.
 
 use core::fmt::{Display, Write as _};
 
-/// A graph that is being written.
+/// A graph being written.
 pub struct Dot(String);
 
 impl Dot {
-    /// A graph with a name, a title and lines that say how it is laid out.
+    /// A graph with a name, a title and layout lines.
     pub fn new(name: &str, title: &str, layout: &[&str]) -> Self {
         let mut dot = Self(String::new());
         dot.line(format_args!("graph {} {{", quoted(name)));
@@ -22,7 +22,7 @@ impl Dot {
         let _ = writeln!(self.0, "{line}");
     }
 
-    /// A part of the graph with nodes by name and label. A label may have several lines.
+    /// A part of the graph, with nodes by name and label. A label may have several lines.
     pub fn part(&mut self, head: &str, nodes: impl IntoIterator<Item = (String, String)>) {
         self.line(format_args!("  {head}"));
         for (name, label) in nodes {
@@ -32,7 +32,6 @@ impl Dot {
         self.line("  }");
     }
 
-    /// A line between two nodes.
     pub fn edge(&mut self, a: &str, b: &str, attributes: &[String]) {
         let attributes = match attributes {
             [] => String::new(),
@@ -45,14 +44,13 @@ impl Dot {
         ));
     }
 
-    /// The text.
     pub fn finish(mut self) -> String {
         self.line("}");
         self.0
     }
 }
 
-/// A quoted string of the language.
+/// A Graphviz string.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

@@ -13,26 +13,26 @@ pub use dot::Dot;
 pub use svg::{FAINT, INK, Svg};
 pub use table::{Table, links, or_dash};
 
-/// A network that is too large to be drawn: how many it has, of what, and how many it may have.
+/// A network too large to draw: its number of what, and the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{0} {1} are too many to draw ({2} at most); show it as a table")]
 pub struct TooLarge(pub usize, pub &'static str, pub usize);
 
-/// Why there is no drawing.
+/// Why a drawing is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DrawError {
-    /// Nobody could read it.
+    /// It would be unreadable.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
     /// A part that the network does not have.
     #[error("there is no part `{}` in it: its parts are {parts}", Shown(.wanted))]
     NoPart {
-        /// What was asked for.
+        /// The part requested.
         wanted: String,
-        /// Those there are.
+        /// The parts that exist.
         parts: String,
     },
-    /// A network that is drawn as a whole.
+    /// Networks of this kind are only drawn as a whole.
     #[error("`{}`: a network of this kind is drawn as a whole and has no parts to expand", Shown(.0))]
     NoParts(String),
 }

@@ -1,11 +1,11 @@
-//! The tables and drawings of a network that has none of its own.
+//! Tables and drawings of networks without their own.
 
 use core::f64::consts::TAU;
 
 use super::{Dot, FAINT, INK, Svg, Table, TooLarge};
 use crate::net::{End, Network, NodeRef};
 
-/// Nodes that can be drawn at most.
+/// Most nodes that can be drawn.
 const MAX_DRAWN: usize = 200;
 
 /// Tables of nodes and links, of at most `rows` rows each.
@@ -31,7 +31,7 @@ pub(crate) fn table<N: Network + ?Sized>(network: &N, rows: usize) -> String {
     out
 }
 
-/// All nodes and links in the language of Graphviz, in circles.
+/// All nodes and links in Graphviz format, in circles.
 pub(crate) fn dot<N: Network + ?Sized>(network: &N) -> String {
     let mut dot = Dot::new(network.name(), &network.summary(), &["layout=twopi"]);
     let nodes = network.node_names().into_iter();
@@ -43,7 +43,7 @@ pub(crate) fn dot<N: Network + ?Sized>(network: &N) -> String {
     dot.finish()
 }
 
-/// A drawing with routers on a circle and network interfaces around them.
+/// A drawing with routers on a circle and NICs around them.
 ///
 /// # Errors
 /// [`TooLarge`].

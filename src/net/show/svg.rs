@@ -2,17 +2,17 @@
 
 use core::fmt::{Display, Write as _};
 
-/// The colour of names and frames.
+/// Colour of names and frames.
 pub const INK: &str = "#22272e";
-/// The colour of what is said besides.
+/// Colour of secondary text.
 pub const FAINT: &str = "#6b7480";
 
-/// A drawing that is being made, or a part of one. Words are made harmless.
+/// A drawing, or a part of one, under construction. Texts are escaped.
 #[derive(Default)]
 pub struct Svg(String);
 
 impl Svg {
-    /// A drawing of that width and height in pixels; the title's first part, up to a colon, stands
+    /// A drawing of that width and height in pixels; the title's first part, up to a colon, is
     /// above the rest, from (x, y) on.
     pub fn new((width, height): (f64, f64), title: &str, (x, y): (f64, f64)) -> Self {
         let mut svg = Self(String::new());
@@ -32,14 +32,14 @@ impl Svg {
         svg
     }
 
-    /// Adds a piece of the language.
+    /// Adds markup.
     pub fn tag(&mut self, tag: impl Display) {
         // Writing into a String never fails.
         let _ = writeln!(self.0, "{tag}");
     }
 
-    /// What is drawn by `draw` stands for the links of these numbers: those who show a network at work
-    /// find it by them.
+    /// Marks what `draw` draws as the links of these numbers, so that viewers of a live network can
+    /// find it.
     pub fn links(
         &mut self,
         numbers: impl IntoIterator<Item = usize>,
@@ -49,13 +49,13 @@ impl Svg {
         self.group("link", "links", &numbers.join(" "), draw);
     }
 
-    /// The same of the nodes of these names, which are without spaces, apart by spaces.
+    /// The same for nodes, whose names have no spaces and are separated by spaces.
     pub fn nodes(&mut self, names: &str, draw: impl FnOnce(&mut Self)) {
         self.group("node", "nodes", names, draw);
     }
 
-    /// What is drawn by `draw` is the drawing's `title` or `legend`, which those leave out who have
-    /// their own.
+    /// Marks what `draw` draws as the drawing's `title` or `legend`, which users with their own
+    /// omit.
     pub fn part(&mut self, class: &str, draw: impl FnOnce(&mut Self)) {
         self.tag(format_args!("<g class=\"{class}\">"));
         draw(self);
@@ -69,24 +69,24 @@ impl Svg {
         self.tag("</g>");
     }
 
-    /// Puts another drawing on top.
+    /// Draws another drawing on top.
     pub fn append(&mut self, other: Self) {
         self.0.push_str(&other.0);
     }
 
-    /// A box with its upper left corner at (x, y), and what else is to be said of it.
+    /// A box with its upper left corner at (x, y), and further attributes.
     pub fn frame(&mut self, (x, y): (f64, f64), (width, height): (f64, f64), style: &str) {
         self.tag(format_args!(
             "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" {style}/>"
         ));
     }
 
-    /// A line along `path`, which may be bent.
+    /// A line along `path`, straight or bent.
     pub fn path(&mut self, path: impl Display, style: &str) {
         self.tag(format_args!("<path d=\"{path}\" {style}/>"));
     }
 
-    /// A text; nothing if it is empty.
+    /// A text; nothing if empty.
     pub fn text(&mut self, x: f64, y: f64, anchor: &str, size: f64, colour: &str, words: &str) {
         if !words.is_empty() {
             self.tag(format_args!(
@@ -107,7 +107,6 @@ impl Svg {
         ));
     }
 
-    /// The document.
     pub fn finish(mut self) -> String {
         self.tag("</svg>");
         self.0

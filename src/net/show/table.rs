@@ -13,7 +13,6 @@ pub struct Table<'h> {
 }
 
 impl<'h> Table<'h> {
-    /// A table without rows.
     pub fn new(head: impl IntoIterator<Item = &'h str>) -> Self {
         Self {
             head: head.into_iter().collect(),
@@ -21,12 +20,11 @@ impl<'h> Table<'h> {
         }
     }
 
-    /// Adds a row.
     pub fn row<const N: usize>(&mut self, cells: [&dyn Display; N]) {
         self.rows.push(cells.map(ToString::to_string).to_vec());
     }
 
-    /// Writes it.
+    /// Appends the table to `out`.
     pub fn write(&self, out: &mut String) {
         let mut widths: Vec<usize> = self.head.iter().map(|cell| cell.len()).collect();
         for row in &self.rows {
@@ -46,7 +44,7 @@ impl<'h> Table<'h> {
         }
     }
 
-    /// Writes it, how many of `all` have no row, and an empty line.
+    /// Appends the table, the number of `all` rows not shown, and an empty line.
     pub fn write_of(&self, out: &mut String, all: usize, what: &str) {
         self.write(out);
         if all > self.rows.len() {
@@ -57,7 +55,7 @@ impl<'h> Table<'h> {
     }
 }
 
-/// A text, or `-` if there is none.
+/// A text, or `-` if empty.
 pub fn or_dash(text: impl Display) -> String {
     let text = text.to_string();
     match text.is_empty() {
@@ -66,8 +64,8 @@ pub fn or_dash(text: impl Display) -> String {
     }
 }
 
-/// The table of the first `most` links; between ends and cable stands what the machine says of
-/// each, below `own`.
+/// The table of the first `most` links; between ends and cable are the machine's own columns,
+/// headed `own`.
 pub fn links<Rate, const N: usize>(
     out: &mut String,
     network: &impl Network,

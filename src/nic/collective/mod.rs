@@ -1,5 +1,5 @@
-//! Collective operations: what a run of them is, what its operations do with words, and what came
-//! of it. How network interfaces carry them out is each machine's own.
+//! Collective operations: specification of a run, its operations on words, and its report. How NICs
+//! carry them out depends on the machine.
 
 mod operation;
 #[cfg(test)]

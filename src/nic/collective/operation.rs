@@ -1,4 +1,4 @@
-//! What a collective operation does with the words of its participants.
+//! What a collective operation does with its participants' words.
 //!
 //! White paper, "Reductions and Barriers": "common logical, integer and floating point reduction
 //! operations on 32-bit and 64-bit operands"; minimum and maximum "return a value and an identifier
@@ -20,7 +20,7 @@ use phitwire_framing::listed;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// How two words become one.
+/// How two words are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Reduce {
@@ -32,23 +32,23 @@ pub enum Reduce {
     Xor = 2,
     /// Sum; integers wrap.
     Sum = 3,
-    /// The smallest word, and where it is.
+    /// The smallest word, and its location.
     Min = 4,
-    /// The largest word, and where it is.
+    /// The largest word, and its location.
     Max = 5,
 }
 
-/// What a word is.
+/// Type of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Number {
-    /// A signed integer of 32 bits.
+    /// A 32-bit signed integer.
     Int32 = 0,
-    /// A signed integer of 64 bits.
+    /// A 64-bit signed integer.
     Int64 = 1,
-    /// A floating point number of 32 bits.
+    /// A 32-bit floating point number.
     Float32 = 2,
-    /// A floating point number of 64 bits.
+    /// A 64-bit floating point number.
     Float64 = 3,
 }
 
@@ -63,7 +63,6 @@ impl Number {
         }
     }
 
-    /// Whether it is a floating point number.
     pub const fn is_float(self) -> bool {
         matches!(self, Self::Float32 | Self::Float64)
     }
@@ -72,12 +71,12 @@ impl Number {
 listed!(Reduce { And = "and", Or = "or", Xor = "xor", Sum = "sum", Min = "min", Max = "max" });
 
 impl Reduce {
-    /// Whether the result says where it was found.
+    /// Whether the result has a location.
     pub(crate) const fn is_located(self) -> bool {
         matches!(self, Self::Min | Self::Max)
     }
 
-    /// Whether it works on words of this kind: bits of floating point numbers have no logic.
+    /// Whether it works on words of this type: floating point numbers have no bitwise operations.
     pub(crate) const fn works_on(self, number: Number) -> bool {
         !(number.is_float() && matches!(self, Self::And | Self::Or | Self::Xor))
     }
@@ -87,19 +86,18 @@ impl Reduce {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Collective {
-    /// Nobody goes on before all have come; there are no words.
+    /// Nobody continues before all have arrived; there are no words.
     Barrier,
-    /// All get the reduction of everybody's word.
+    /// Every participant gets the reduction of all words.
     Reduce(Reduce, Number),
 }
 
-/// There is no such collective operation.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "no collective operation {0:?}: barrier, sum, min, max with -i32, -i64, -f32, -f64, and, or, xor with -i32, -i64"
 )]
 pub struct UnknownCollective(
-    /// What was asked for.
+    /// The name requested.
     pub String,
 );
 
@@ -107,12 +105,11 @@ pub struct UnknownCollective(
 const BARRIER: u8 = 0;
 
 impl Collective {
-    /// Every operation there is.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..=u8::MAX).filter_map(Self::from_code)
     }
 
-    /// Whether there is such an operation.
+    /// Whether the operation supports its type.
     pub const fn is_valid(self) -> bool {
         match self {
             Self::Barrier => true,
@@ -120,8 +117,8 @@ impl Collective {
         }
     }
 
-    /// Bytes of a participant's word, and of its location, where there is one; in memory they
-    /// follow each other, little endian.
+    /// Bytes of a participant's word and, if there is one, its location; in memory they are
+    /// adjacent, little endian.
     pub const fn memory_bytes(self) -> usize {
         match self {
             Self::Barrier => 0,
@@ -146,9 +143,9 @@ impl Collective {
         collective.is_valid().then_some(collective)
     }
 
-    /// The operand with what does not count set to zero, and with the one NaN.
+    /// The operand with irrelevant bits cleared and NaNs canonical.
     ///
-    /// A barrier's word is what runs prove with that all have come: see [`combine`](Self::combine).
+    /// A barrier's word lets runs prove that all have arrived: see [`combine`](Self::combine).
     pub fn normal(self, operand: Operand) -> Operand {
         let Self::Reduce(reduce, number) = self else {
             return Operand {
@@ -170,9 +167,8 @@ impl Collective {
         Operand { bits, location }
     }
 
-    /// One operand out of two normal ones; which comes first matters to sums of floating point
-    /// numbers. A barrier adds, so that what it returns could not be known before the last had
-    /// come.
+    /// Combines two normal operands; their order matters to sums of floating point numbers. A
+    /// barrier adds, so that its result cannot be known before the last has arrived.
     pub fn combine(self, first: Operand, second: Operand) -> Operand {
         let Self::Reduce(reduce, number) = self else {
             let bits = first.bits.wrapping_add(second.bits);
@@ -202,7 +198,7 @@ fn sum(number: Number, first: Operand, second: Operand) -> u64 {
     }
 }
 
-/// `Less` when `first` is to be preferred.
+/// `Less` if `first` is preferred.
 fn preference(least: bool, number: Number, first: Operand, second: Operand) -> Ordering {
     let towards = |order: Ordering| if least { order } else { order.reverse() };
     match number {
@@ -275,34 +271,33 @@ impl From<Collective> for String {
     }
 }
 
-/// A participant's word, or the result: its bits, and the location that minimum and maximum bring
-/// along.
+/// A participant's word, or the result: its bits, and the location that minimum and maximum carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Operand {
-    /// The word; of 32 bits the low ones.
+    /// The word; 32-bit words use the low bits.
     pub bits: u64,
-    /// Where the word is, in whatever sense the participants give it; 32 bits with words of 32
-    /// bits. Zero in results of operations without a location.
+    /// Location of the word, in any sense that the participants agree on; 32 bits with 32-bit
+    /// words. Zero in results of operations without a location.
     pub location: u64,
 }
 
 impl Operand {
-    /// An integer of 32 bits.
+    /// A 32-bit integer.
     pub const fn i32(value: i32) -> Self {
         Self::new(value.cast_unsigned() as u64)
     }
 
-    /// An integer of 64 bits.
+    /// A 64-bit integer.
     pub const fn i64(value: i64) -> Self {
         Self::new(value.cast_unsigned())
     }
 
-    /// A floating point number of 32 bits.
+    /// A 32-bit floating point number.
     pub const fn f32(value: f32) -> Self {
         Self::new(value.to_bits() as u64)
     }
 
-    /// A floating point number of 64 bits.
+    /// A 64-bit floating point number.
     pub const fn f64(value: f64) -> Self {
         Self::new(value.to_bits())
     }
@@ -317,27 +312,27 @@ impl Operand {
         Self { location, ..self }
     }
 
-    /// The word as an integer of 32 bits.
+    /// The word as a 32-bit integer.
     pub(crate) const fn as_i32(self) -> i32 {
         (self.bits as u32).cast_signed()
     }
 
-    /// The word as an integer of 64 bits.
+    /// The word as a 64-bit integer.
     pub(crate) const fn as_i64(self) -> i64 {
         self.bits.cast_signed()
     }
 
-    /// The word as a floating point number of 32 bits.
+    /// The word as a 32-bit floating point number.
     pub const fn as_f32(self) -> f32 {
         f32::from_bits(self.bits as u32)
     }
 
-    /// The word as a floating point number of 64 bits.
+    /// The word as a 64-bit floating point number.
     pub const fn as_f64(self) -> f64 {
         f64::from_bits(self.bits)
     }
 
-    /// As it stands in memory: [`Collective::memory_bytes`] bytes in front of `out`.
+    /// Writes the memory form to the front of `out`: [`Collective::memory_bytes`] bytes.
     pub fn to_memory(self, collective: Collective, out: &mut [u8; 16]) -> usize {
         let Collective::Reduce(reduce, number) = collective else {
             return 0;
@@ -350,7 +345,7 @@ impl Operand {
         collective.memory_bytes()
     }
 
-    /// From what stands in memory.
+    /// Reads the memory form.
     pub fn from_memory(collective: Collective, bytes: &[u8]) -> Self {
         let Collective::Reduce(_, number) = collective else {
             return Self::default();

@@ -2,7 +2,7 @@ use super::*;
 use crate::nic::collective::testing::directly;
 use crate::rng::Rng;
 
-/// Words that meet at edges: few values, so that ties come often, and wild ones.
+/// Edge-case words: few values, so that ties are frequent, and wild ones.
 fn word(rng: &mut Rng, number: Number) -> Operand {
     let wild = rng.next_u64();
     let few = rng.below(5) as i64 - 2;

@@ -1,4 +1,4 @@
-//! What came of a run of collective operations, as one participant saw it, and merged over several.
+//! Result of a run of collective operations, as one participant saw it, and merged over several.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,33 +9,33 @@ use crate::nic::traffic_report::RunPhase;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CollectiveReport {
-    /// The run.
+    /// Number of the run.
     pub run: u32,
-    /// How far the run has come: running; draining, while a neighbour has not acknowledged the last
+    /// Progress of the run: running; draining, while a neighbour has not acknowledged the last
     /// result; done. Merged: the earliest phase of all.
     pub phase: RunPhase,
     /// Participants of the run.
     pub participants: u32,
-    /// Participants whose counts these are.
+    /// Participants included in these counts.
     pub reported: u32,
     /// Iterations that ended with a result, right or wrong; merged: the fewest.
     pub iterations: u64,
-    /// Results that were not what they should be.
+    /// Wrong results.
     pub wrong: u64,
-    /// Iterations without a result, because participants did not fit together or one gave up.
+    /// Iterations without a result, because participants were inconsistent or one gave up.
     pub failed: u64,
-    /// Iterations without a result, because somebody did not come or could not be reached.
+    /// Iterations without a result, because a participant did not arrive or could not be reached.
     pub timed_out: u64,
     /// Why the run failed, if it did; merged: the first reason found.
     pub failure: Option<String>,
-    /// Nanoseconds from the first joining until the last result (so far); merged: the longest.
+    /// Nanoseconds from first joining to the last result (so far); merged: the longest.
     pub elapsed_ns: u64,
     /// Time from joining to the result, of the iterations that had one.
     pub latency: LatencyCounts,
 }
 
 impl CollectiveReport {
-    /// Adds the counts of other participants of the same run.
+    /// Adds the counts of other participants in the same run.
     pub fn merge(&mut self, other: &Self) {
         self.phase = self.phase.max(other.phase);
         self.participants = self.participants.max(other.participants);
@@ -55,7 +55,7 @@ impl CollectiveReport {
         self.latency.merge(&other.latency);
     }
 
-    /// Whether all participants are in it, and all had the right result as often as all others.
+    /// Whether it includes all participants, and all had the same number of right results.
     pub fn is_clean(&self) -> bool {
         let all = self.reported == self.participants
             && self.latency.count() == self.iterations * u64::from(self.participants);

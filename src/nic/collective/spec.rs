@@ -1,4 +1,4 @@
-//! What a run of collective operations is: who takes part, in which tree, in what, how often.
+//! Specification of a run of collective operations: participants, tree, operation and amount.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -7,40 +7,40 @@ use super::operation::{Collective, Number, Operand, Reduce};
 use crate::rng::spread;
 use crate::time::Duration;
 
-/// Virtual collective engines of a network interface (white paper, "Reductions and Barriers").
+/// Virtual collective engines of a NIC (white paper, "Reductions and Barriers").
 pub const ENGINES: usize = 4;
 /// Most children in a reduction tree (white paper, "Reductions and Barriers").
 pub const MAX_BRANCHING: usize = 32;
-/// How long the others are waited for when nothing else is said: many request time-outs, no hang.
+/// Default time to wait for other participants: many request timeouts, but no hang.
 pub const DEFAULT_PATIENCE: Duration = Duration::from_ms(60_000);
-/// Most participants of a run: more than there are nodes in the largest system, and few enough that
-/// sums of 32-bit floating point numbers can be exact.
+/// Most participants of a run: more than the nodes of the largest system, and few enough that sums
+/// of 32-bit floating point numbers can be exact.
 pub(crate) const MAX_PARTICIPANTS: usize = 1 << 18;
-/// An hour: who has not come by then does not come.
+/// An hour: a participant that has not arrived by then never will.
 const MOST_PATIENCE_NS: u64 = 3_600_000_000_000;
 /// Integers up to this are exact in 32-bit floating point numbers.
 const EXACT: u64 = 1 << 24;
 
 /// One run of collective operations. The same specification goes to every participant.
 ///
-/// Every operand follows from run, rank and iteration, and every result can be computed by
-/// everybody, exactly: sums of floating point numbers are sums of small integers. A barrier carries
-/// a word of each participant too, and returns their sum: whoever left with the right one left
-/// after the last had entered.
+/// Every operand follows from run, rank and iteration, so every participant can compute every
+/// result exactly: sums of floating point numbers are sums of small integers. A barrier too carries
+/// a word of each participant and returns their sum: a participant that left with the right sum
+/// left after the last had entered.
 ///
-/// The run ends at all participants after the same iteration: one that has done `count` iterations,
-/// for which `duration_ns` has passed, or which is told to stop says so with its next contribution.
+/// The run ends at all participants after the same iteration: one that has reached `count` or
+/// `duration_ns`, or is told to stop, says so with its next contribution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CollectiveSpec {
-    /// Names the run, and its tree: differs from that of every run before, zero is refused.
+    /// Names the run and its tree: must differ from every earlier run's; zero is rejected.
     pub run: u32,
     /// The participants, by virtual node number, in order of rank.
     pub nics: Vec<u32>,
     /// Children per node of the tree, 1 to 32.
     #[serde(default = "default_branching")]
     pub branching: u32,
-    /// The rank that is the root.
+    /// Rank of the root.
     #[serde(default)]
     pub root: u32,
     /// The collective engine, 0 to 3.
@@ -88,13 +88,13 @@ impl Default for CollectiveSpec {
     }
 }
 
-/// Why a [`CollectiveSpec`] cannot be run.
+/// Why a [`CollectiveSpec`] cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CollectiveSpecError {
     /// `run` is zero.
     #[error("a run's number must not be zero")]
     ZeroRun,
-    /// The run before had the same number; packets of it may still be on their way.
+    /// The previous run had the same number; its packets may still be in flight.
     #[error("run {0} has been")]
     SameRun(u32),
     /// No participants, or more than [`MAX_PARTICIPANTS`].
@@ -106,7 +106,7 @@ pub enum CollectiveSpecError {
     /// The virtual node table has no such entry.
     #[error("no virtual node {0}")]
     VirtualNode(u32),
-    /// The network interface is not among the participants.
+    /// The NIC is not a participant.
     #[error("this network interface is not among the participants")]
     NotParticipant,
     /// `branching` is not 1 to 32.
@@ -115,25 +115,25 @@ pub enum CollectiveSpecError {
     /// `root` is not a rank.
     #[error("rank {0} cannot be the root: there is no such rank")]
     Root(u32),
-    /// There is no such engine.
+    /// The engine does not exist.
     #[error("no collective engine {0}: there are {ENGINES}")]
     Engine(u8),
-    /// A run is going on already.
+    /// A run is still in progress.
     #[error("run {0} is still going on")]
     Busy(u32),
-    /// Nobody can come in no time, or waits longer than an hour.
+    /// The patience is zero, or longer than an hour.
     #[error("the patience is zero")]
     Patience,
-    /// The engine does not take the tree.
+    /// The engine rejects the tree.
     #[error("{0}")]
     Tree(String),
 }
 
 impl CollectiveSpec {
-    /// Checks everything that does not depend on who runs it.
+    /// Checks everything that does not depend on the participant.
     ///
     /// # Errors
-    /// The first thing found wrong.
+    /// The first problem found.
     pub fn validate(&self) -> Result<(), CollectiveSpecError> {
         if self.run == 0 {
             return Err(CollectiveSpecError::ZeroRun);
@@ -161,14 +161,14 @@ impl CollectiveSpec {
         }
     }
 
-    /// What `rank` contributes to `iteration`.
+    /// The contribution of `rank` to `iteration`.
     pub fn operand(&self, rank: u32, iteration: u64) -> Operand {
         let hash = spread(spread(u64::from(self.run) << 32 | u64::from(rank)) ^ iteration);
         let Collective::Reduce(reduce, number) = self.op else {
             return Operand::i64(hash as i64);
         };
-        // One bit per rank shows who is missing; of few values many are equal, so that locations
-        // decide.
+        // One bit per rank shows which is missing; with few distinct values many are equal, so that
+        // locations decide.
         let bit = 1 << (hash % (8 * number.bytes() as u64));
         let integer = match reduce {
             Reduce::And => !bit,

@@ -1,8 +1,8 @@
-//! A second implementation of reductions, to compare with.
+//! A second implementation of reductions, for comparison.
 
 use super::operation::*;
 
-/// The reduction by other means: all words at once, with the types of the language.
+/// The reduction of all words at once, with native types.
 pub fn directly(collective: Collective, words: &[Operand]) -> Operand {
     let Collective::Reduce(reduce, number) = collective else {
         return Operand::default();

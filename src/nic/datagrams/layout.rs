@@ -1,4 +1,4 @@
-//! Where datagrams and the words about them are in every memory.
+//! Memory layout of datagrams, bells and receipts.
 
 use phitwire_framing::carrier::frame::checksum;
 
@@ -6,12 +6,12 @@ use crate::nic::memory::Memory;
 
 /// Longest datagram, in bytes.
 pub const MOST_DATAGRAM_BYTES: usize = 1 << 16;
-/// Datagrams of one source that a target has room for.
+/// Slots of a target per source.
 pub(super) const PLACES: usize = 8;
-/// The bells of a source at its target, and its receipts at the source: a word for each place.
+/// Bytes of a source's bells at its target, and of its receipts at the source: a word per slot.
 pub(super) const LINE: usize = PLACES * size_of::<u64>();
 
-/// What the bell says of a datagram; zero is none.
+/// Description of a datagram; zero: none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bell(pub(super) u64);
 
@@ -30,19 +30,19 @@ impl Bell {
         self.0 as usize & ((1 << Self::LENGTH_BITS) - 1)
     }
 
-    /// How far behind `number` its own is, in their circle.
+    /// How far its number is after `number`, modulo their range.
     pub(super) const fn behind(self, number: u16) -> u16 {
         let own = (self.0 >> Self::LENGTH_BITS) as u16;
         own.wrapping_sub(number) & ((1 << Self::NUMBER_BITS) - 1)
     }
 
-    /// Whether these are the bytes it was made from.
+    /// Whether it was made from these bytes.
     pub(super) fn describes(self, data: &[u8]) -> bool {
         (self.0 >> u32::BITS) as u32 == checksum(data)
     }
 }
 
-/// Where things are in every memory.
+/// The layout of every memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     pub(super) base: u64,
@@ -66,7 +66,7 @@ impl Layout {
         self.bells(target) + self.processors * LINE as u64
     }
 
-    /// A place of `source`.
+    /// A slot of `source`.
     pub(super) fn place(self, source: u16, place: usize) -> u64 {
         let first = self.base + 2 * self.processors * LINE as u64;
         first + (u64::from(source) * PLACES as u64 + place as u64) * MOST_DATAGRAM_BYTES as u64
@@ -77,7 +77,7 @@ pub(super) fn word(place: usize) -> u64 {
     (place * size_of::<u64>()) as u64
 }
 
-/// The words of a line of the memory.
+/// The words of a line in memory.
 pub(super) fn line(memory: &Memory, address: u64) -> Option<[u64; PLACES]> {
     let mut bytes = [0; LINE];
     memory.read(address, &mut bytes).ok()?;

@@ -1,15 +1,13 @@
-//! Datagrams between network interfaces, by puts: what a network device of an operating system
-//! carries.
+//! Datagrams between NICs, by puts: the transport of an operating system's network device.
 //!
-//! Each network interface keeps eight places in its memory for every other one. A source puts the
-//! bytes of a datagram into a free place of its own at the target, and when all of them have been
-//! answered, a word that describes them: the bell. The target takes the datagram out and puts the
-//! same word back: the receipt, which frees the place. The word has a check of the bytes, so that
-//! what a late put damages in a place that serves again is dropped, not delivered.
+//! Each NIC keeps eight slots in its memory for every other one. A source puts the bytes of a
+//! datagram into one of its free slots at the target and, when all those puts are answered, a word
+//! that describes them: the bell. The target takes the datagram and puts the same word back: the
+//! receipt, which frees the slot. The word holds a check of the bytes, so that a datagram damaged
+//! by a late put into a reused slot is dropped, not delivered.
 //!
-//! Those to one target arrive in the order in which they were sent, as a rule. One that does not
-//! arrive is counted and not repeated; a target that is silent is left alone for a while. Nobody
-//! else waits for it.
+//! Datagrams to one target normally arrive in the order sent. A lost one is counted and not resent;
+//! a silent target is left alone for a while and delays nobody else.
 
 mod layout;
 mod peer;
@@ -25,93 +23,90 @@ use super::puts::{PutEnd, PutError, RemotePuts};
 use crate::kit::counters::counters;
 use crate::time::{Duration, Time};
 
-/// Datagrams to one target that wait for a place, and their bytes: so many short ones that a sender
-/// of some megabits a second loses none while the target stands still for half a second, and sixteen
-/// of the longest.
+/// Datagrams to one target that wait for a slot, and their bytes: enough short ones that a sender
+/// of some megabits a second loses none while the target stands still for half a second, and
+/// sixteen of the longest.
 const MOST_WAITING: (usize, usize) = (256, 16 * MOST_DATAGRAM_BYTES);
-/// Puts outstanding at the most, however many the network interface may have. Twice as many carried
-/// no more (`docs/guide/src/results.md`), and others' puts waited behind them.
+/// Most puts outstanding, whatever the NIC allows. Twice as many carried no more
+/// (`docs/guide/src/results.md`), and other puts waited behind them.
 const MOST_PUTS: usize = 384;
-/// Those to a target that has answered none for [`HUSH`].
+/// Puts outstanding to a target that has answered none for [`HUSH`].
 const FEW_TO_ONE: usize = 32;
-/// A target that answers nothing for so long may be dead, and a datagram that is under way for so
-/// long is not waited for.
+/// A target silent for this long may be dead; a datagram in flight for this long no longer delays
+/// others.
 const HUSH: Duration = Duration::from_ms(20);
-/// A target that has answered nothing for so long is left alone, however long puts take to time
-/// out: that is a matter of the machine's settings, and up to a minute. A link that comes back or a
-/// way round that is found in this time goes unnoticed.
+/// A target that answers nothing for this long is left alone, however long puts take to time out:
+/// the machine's settings allow up to a minute. A link that comes back or a detour found within
+/// this time goes unnoticed.
 const DEAF: Duration = Duration::from_ms(2_000);
-/// Puts outstanding to one that has been left alone and has not answered since.
+/// Puts outstanding to a target that was left alone and has not answered since.
 const PROBES: usize = 2;
-/// Puts of one datagram before it is the turn of another target's.
+/// Puts of one datagram before the next target's turn.
 const PUTS_PER_TURN: usize = 32;
-/// Times that a damaged bell or receipt is repeated.
+/// Times that a damaged bell or receipt is resent.
 const ATTEMPTS: u8 = 8;
-/// A receipt that has not come for so long does not come.
+/// A receipt missing for this long will not come.
 const PATIENCE: Duration = Duration::from_ms(5_000);
-/// How long a target that did not answer is left alone: twice as long each time, up to the second.
+/// How long an unresponsive target is left alone: doubles each time, up to the second value.
 const SILENCE: (Duration, Duration) = (Duration::from_ms(500), Duration::from_ms(8_000));
 
-/// Why a datagram was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DatagramError {
-    /// As many as may be are on their way to that processor, or wait.
+    /// The maximum of datagrams to that processor is in flight or waiting.
     #[error("as many datagrams as may be are on their way")]
     Full,
-    /// The processor did not answer, and is left alone for a while.
+    /// The processor did not answer and is left alone for a while.
     #[error("processor {0} does not answer")]
     Silent(u16),
-    /// None, or more than [`MOST_DATAGRAM_BYTES`].
+    /// Empty, or longer than [`MOST_DATAGRAM_BYTES`].
     #[error("{0} bytes: datagrams have 1 to {MOST_DATAGRAM_BYTES}")]
     Length(usize),
-    /// Nobody has that number.
+    /// No processor has that number.
     #[error("there is no processor {0} in this network")]
     NoProcessor(u16),
 }
 
-/// The memories are too small for datagrams among so many.
+/// The memories are too small for datagrams among this many processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{memory} bytes of memory: datagrams among {processors} processors need {needed}")]
 pub struct NoRoom {
-    /// Bytes that a network interface has.
+    /// Bytes of memory of a NIC.
     pub(crate) memory: u64,
-    /// Bytes it would need, half of them for traffic runs.
+    /// Bytes needed, half of them for traffic runs.
     pub(crate) needed: u64,
-    /// The processors.
     pub(crate) processors: u16,
 }
 
 counters! {
-    /// Datagrams of one network interface.
+    /// Datagrams of one NIC.
     #[derive(Copy)]
     pub struct DatagramCounters {
-        /// Datagrams taken from the sender.
+        /// Datagrams accepted from the sender.
         datagrams_sent,
-        /// Datagrams whose target has taken them.
+        /// Datagrams that their target has taken.
         datagrams_taken,
-        /// Datagrams that were given up: their puts were lost, or no receipt came.
+        /// Datagrams given up: their puts were lost, or no receipt came.
         datagrams_lost,
-        /// Datagrams not taken from the sender: too many were on their way to their target.
+        /// Datagrams not accepted from the sender: too many were in flight to their target.
         datagrams_full,
-        /// Datagrams not taken from the sender: their target does not answer.
+        /// Datagrams not accepted from the sender: their target does not answer.
         datagrams_silent,
-        /// Datagrams that arrived.
+        /// Datagrams received.
         datagrams_received,
-        /// Datagrams that arrived otherwise than they were sent, and were dropped.
+        /// Datagrams that arrived damaged and were dropped.
         datagrams_broken,
-        /// Puts repeated because they came damaged.
+        /// Puts resent because they arrived damaged.
         puts_repeated,
     }
 }
 
-/// A put under way.
+/// A put in flight.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
     Piece { to: u16, serial: u32, offset: usize },
     Word(Word),
 }
 
-/// A bell, or a receipt for one.
 #[derive(Clone, Copy, Debug)]
 struct Word {
     to: u16,
@@ -122,7 +117,7 @@ struct Word {
 }
 
 impl Word {
-    /// Where `own` puts it.
+    /// The address to which `own` puts it.
     fn address(&self, layout: Layout, own: u16) -> u64 {
         let words = match self.is_receipt {
             true => layout.receipts(own),
@@ -131,8 +126,7 @@ impl Word {
         words + word(self.place)
     }
 
-    /// Whether the place still waits for it. What was put later must not be overwritten by what is
-    /// repeated.
+    /// Whether the slot still waits for this word. A resend must not overwrite a later put.
     fn counts(&self, peer: &Peer) -> bool {
         match self.is_receipt {
             true => peer.heard[self.place] == self.bell.0,
@@ -147,12 +141,12 @@ impl Word {
     }
 }
 
-/// How many puts may be outstanding.
+/// Limits of outstanding puts.
 #[derive(Clone, Copy, Debug)]
 struct Most {
-    /// In all: three quarters of what the network interface may have, the rest is left to others.
+    /// In total: three quarters of what the NIC allows, the rest is left to others.
     puts: usize,
-    /// To one target: two thirds of them, so that who dies does not keep all until they time out.
+    /// To one target: two thirds of that, lest a dead target hold all until they time out.
     to_one: usize,
 }
 
@@ -164,9 +158,9 @@ impl Most {
     }
 }
 
-/// The datagrams of one network interface.
+/// The datagrams of one NIC.
 ///
-/// Call order: [`hear`](Self::hear) when the network interface has advanced, then any number of
+/// Call order: [`hear`](Self::hear) when the NIC has advanced, then any number of
 /// [`receive`](Self::receive) and [`send`](Self::send), then [`put`](Self::put).
 #[derive(Debug)]
 pub struct Datagrams {
@@ -174,21 +168,20 @@ pub struct Datagrams {
     most: Most,
     own: u16,
     peers: Vec<Peer>,
-    /// Those with something under way, in their turn.
+    /// Peers with datagrams in flight or waiting, in turn.
     busy: VecDeque<u16>,
     words: VecDeque<Word>,
     asked: BTreeMap<u64, Asked>,
     serial: u32,
-    /// Bells that were heard: source, place.
+    /// Bells received: source, slot.
     arrived: VecDeque<(u16, usize, Bell)>,
     puts_served: Option<u64>,
     counters: DatagramCounters,
 }
 
 impl Datagrams {
-    /// Makes room in the memory for datagrams among processors 0 to `processors` - 1; all network
-    /// interfaces of a network have to be told the same. `nonce` differs from every other
-    /// incarnation's.
+    /// Reserves memory for datagrams among processors 0 to `processors` - 1, which must be the same
+    /// for all NICs of a network. `nonce` differs from that of every other incarnation.
     ///
     /// # Errors
     /// [`NoRoom`].
@@ -224,7 +217,6 @@ impl Datagrams {
         })
     }
 
-    /// What was counted.
     pub fn counters(&self) -> &DatagramCounters {
         &self.counters
     }
@@ -232,7 +224,7 @@ impl Datagrams {
     /// Sends a datagram to processor `to`.
     ///
     /// # Errors
-    /// [`DatagramError`]; it is not sent then.
+    /// [`DatagramError`]; then nothing is sent.
     pub fn send(&mut self, now: Time, to: u16, bytes: &[u8]) -> Result<(), DatagramError> {
         if bytes.is_empty() || bytes.len() > MOST_DATAGRAM_BYTES {
             return Err(DatagramError::Length(bytes.len()));
@@ -262,11 +254,11 @@ impl Datagrams {
         Ok(())
     }
 
-    /// Takes the datagram that has arrived first, into `room`, which has [`MOST_DATAGRAM_BYTES`]:
-    /// its length.
+    /// Copies the oldest datagram received into `room`, of at least [`MOST_DATAGRAM_BYTES`], and
+    /// returns its length.
     ///
     /// # Panics
-    /// If it has not.
+    /// If `room` is too short for the datagram.
     pub fn receive(&mut self, puts: &mut dyn RemotePuts, room: &mut [u8]) -> Option<usize> {
         while let Some((source, place, bell)) = self.arrived.pop_front() {
             self.tell(source, place, bell, true);
@@ -285,7 +277,7 @@ impl Datagrams {
         None
     }
 
-    /// Has a bell or a receipt put, instead of an earlier one of the same place that is not out yet.
+    /// Queues a bell or a receipt, replacing an unsent one of the same slot.
     fn tell(&mut self, to: u16, place: usize, bell: Bell, is_receipt: bool) {
         let word = Word {
             to,
@@ -300,7 +292,7 @@ impl Datagrams {
         }
     }
 
-    /// Takes in what has become of puts, and what others have put here.
+    /// Handles ended puts, and looks for what others have put here.
     pub fn hear(&mut self, now: Time, puts: &mut dyn RemotePuts) {
         while let Some((name, end)) = puts.put_ended() {
             self.ended(now, name, end);
@@ -312,9 +304,9 @@ impl Datagrams {
         }
     }
 
-    /// Puts what there is room for. Whether there was anything.
+    /// Puts as much as the limits allow. Returns whether anything was put.
     pub fn put(&mut self, now: Time, puts: &mut dyn RemotePuts) -> bool {
-        // A spare has no number before it takes another's place.
+        // A spare has no number until it replaces a processor.
         let Some(own) = puts.number() else {
             return false;
         };
@@ -330,7 +322,6 @@ impl Datagrams {
             .min()
     }
 
-    /// A put has ended.
     fn ended(&mut self, now: Time, name: u64, end: PutEnd) {
         match self.asked.remove(&name) {
             None => {}
@@ -366,7 +357,7 @@ impl Datagrams {
                         self.counters.puts_repeated += 1;
                     }
                     PutEnd::Damaged => outgoing.lost = true,
-                    // Others are answered.
+                    // The target answers other puts.
                     PutEnd::Lost if now < peer.answered + HUSH => outgoing.lost = true,
                     PutEnd::Lost => self.counters.datagrams_lost += peer.fall_silent(now),
                 }
@@ -374,7 +365,6 @@ impl Datagrams {
         }
     }
 
-    /// Looks for bells and receipts.
     fn look(&mut self, memory: &Memory) {
         for (number, peer) in (0..).zip(&mut self.peers) {
             if let Some(bells) = line(memory, self.layout.bells(number)) {
@@ -414,7 +404,6 @@ impl Datagrams {
         }
     }
 
-    /// Puts bells and receipts.
     fn put_words(&mut self, now: Time, puts: &mut dyn RemotePuts) -> bool {
         let mut any = false;
         while let Some(&word) = self.words.front() {
@@ -435,7 +424,7 @@ impl Datagrams {
         any
     }
 
-    /// Puts bytes of datagrams, the targets in turn, and has bells rung for those that are there.
+    /// Puts bytes of datagrams, target by target, and rings the bell of each complete one.
     fn put_pieces(&mut self, now: Time, puts: &mut dyn RemotePuts) -> bool {
         let (mut any, mut idle) = (false, 0);
         while idle < self.busy.len()
@@ -466,7 +455,7 @@ impl Datagrams {
         }
     }
 
-    /// Gives places to datagrams that wait for one.
+    /// Assigns slots to waiting datagrams.
     fn begin_waiting(&mut self, now: Time, to: u16) {
         let peer = &mut self.peers[usize::from(to)];
         self.counters.datagrams_lost += peer.give_up(now);
@@ -479,7 +468,6 @@ impl Datagrams {
         }
     }
 
-    /// Puts some bytes of the datagrams to one target.
     fn step(&mut self, now: Time, to: u16, puts: &mut dyn RemotePuts) -> Stepped {
         let mut stepped = Stepped::default();
         let peer = &mut self.peers[usize::from(to)];
@@ -516,8 +504,7 @@ impl Datagrams {
         stepped
     }
 
-    /// Has bells rung for datagrams that are in their places, in their order but for those that
-    /// take too long.
+    /// Rings the bells of complete datagrams, in order except past those that take too long.
     fn ring(&mut self, now: Time, to: u16) {
         let mut at = 0;
         loop {
@@ -547,7 +534,7 @@ impl Datagrams {
     }
 }
 
-/// What a step came to.
+/// Result of a step.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stepped {
     put: bool,

@@ -1,4 +1,4 @@
-//! What a network interface knows of another one, and the datagrams on their way to it.
+//! What a NIC knows of another one, and the datagrams in flight to it.
 
 use std::collections::VecDeque;
 
@@ -7,16 +7,16 @@ use super::{ATTEMPTS, DEAF, FEW_TO_ONE, HUSH, MOST_WAITING, PATIENCE, PROBES, SI
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
-/// A place at a target.
+/// A slot at a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Free,
     Filling,
-    /// The bell has been rung.
+    /// The bell was rung, at this time.
     Told(Bell, Time),
 }
 
-/// A datagram on its way into its place.
+/// A datagram on its way into its slot.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) place: usize,
@@ -24,9 +24,9 @@ pub(super) struct Outgoing {
     pub(super) began: Time,
     pub(super) bell: Bell,
     pub(super) data: Vec<u8>,
-    /// Bytes that were put.
+    /// Bytes put so far.
     pub(super) next: usize,
-    /// Offsets to put again, and how often that was done.
+    /// Offsets to put again, and the number of such puts so far.
     pub(super) again: Vec<usize>,
     pub(super) attempts: u16,
     pub(super) outstanding: usize,
@@ -38,14 +38,14 @@ impl Outgoing {
         !self.lost && (self.next < self.data.len() || !self.again.is_empty())
     }
 
-    /// Its next bytes to be put, and where.
+    /// Its next bytes to put, and their offset.
     pub(super) fn piece(&self, longest: usize) -> (usize, &[u8]) {
         let offset = self.again.last().copied().unwrap_or(self.next);
         let rest = &self.data[offset..];
         (offset, &rest[..rest.len().min(longest)])
     }
 
-    /// They were put.
+    /// Those bytes were put.
     pub(super) fn was_put(&mut self, bytes: usize) {
         self.outstanding += 1;
         if self.again.pop().is_none() {
@@ -53,7 +53,7 @@ impl Outgoing {
         }
     }
 
-    /// As many times as it has 64 bytes, and some.
+    /// The limit grows with its 64-byte lines.
     pub(super) fn may_repeat(&self) -> bool {
         usize::from(self.attempts) < usize::from(ATTEMPTS) + self.data.len() / LINE
     }
@@ -63,24 +63,24 @@ impl Outgoing {
     }
 }
 
-/// What is known of another network interface.
+/// What is known of another NIC.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub(super) number: u16,
     pub(super) places: [Place; PLACES],
-    /// Puts outstanding for datagrams under way, when the first of them was made, and when one was
-    /// answered last.
+    /// Outstanding puts of datagrams in flight, when the first was made, and when one was last
+    /// answered.
     pub(super) outstanding: usize,
     pub(super) asked: Time,
     pub(super) answered: Time,
-    /// Whether it stands among those that have their turn.
+    /// Whether it is in the queue of busy peers.
     pub(super) busy: bool,
     pub(super) under_way: VecDeque<Outgoing>,
     waiting: VecDeque<Vec<u8>>,
     waiting_bytes: usize,
     pub(super) silent_until: Time,
     pub(super) silence: Duration,
-    /// Bells that were heard, by place, and the number expected next.
+    /// Bells received, by slot, and the number expected next.
     pub(super) heard: [u64; PLACES],
     pub(super) next: u16,
 }
@@ -108,7 +108,7 @@ impl Peer {
         self.under_way.is_empty() && self.waiting.is_empty()
     }
 
-    /// Whether another datagram may wait.
+    /// Whether another datagram of `bytes` bytes may wait.
     pub(super) fn may_wait(&self, bytes: usize) -> bool {
         let (datagrams, most_bytes) = MOST_WAITING;
         self.waiting.len() < datagrams && self.waiting_bytes + bytes <= most_bytes
@@ -125,7 +125,7 @@ impl Peer {
         Some(data)
     }
 
-    /// Whether another put may go there, of `most` to each.
+    /// Whether another put may go to this target, given the limit `most`.
     pub(super) fn has_room(&self, now: Time, most: usize) -> bool {
         let is_hushed = self.answered + HUSH < now;
         let was_silent = self.silence > SILENCE.0;
@@ -137,12 +137,12 @@ impl Peer {
             }
     }
 
-    /// When it is taken for dead if it answers nothing.
+    /// When it is taken for dead unless it answers.
     pub(super) fn deaf_at(&self) -> Option<Time> {
         (self.outstanding > 0).then(|| self.asked.max(self.answered) + DEAF)
     }
 
-    /// When places are free again for those that wait, although nobody says so.
+    /// When slots become free for waiting datagrams although no receipt arrives.
     pub(super) fn gives_up_at(&self) -> Option<Time> {
         let told = self.places.iter().filter_map(|place| match place {
             Place::Told(_, since) => Some(*since + PATIENCE),
@@ -158,7 +158,7 @@ impl Peer {
         self.outstanding += 1;
     }
 
-    /// A put has been answered that belongs to no datagram any more: it was slow, not dead.
+    /// A put of a forgotten datagram was answered: the target was slow, not dead.
     pub(super) fn answers_late(&mut self, now: Time) {
         self.answered = now;
         self.silent_until = Time::ZERO;
@@ -169,9 +169,9 @@ impl Peer {
         self.silence = SILENCE.0;
     }
 
-    /// Leaves it alone, and gives up what is on its way to it or waits; answers how many these are.
-    /// Their places serve again at once: puts may take long to time out, and the check of each
-    /// datagram tells if a late one has spoilt it.
+    /// Leaves it alone for a while and gives up its datagrams, in flight and waiting; returns their
+    /// number. Their slots are reused at once: puts may take long to time out, and the check of
+    /// each datagram reveals damage by a late one.
     pub(super) fn fall_silent(&mut self, now: Time) -> u64 {
         if self.silent_until <= now {
             self.silent_until = now + self.silence;
@@ -187,7 +187,7 @@ impl Peer {
         lost as u64
     }
 
-    /// Frees places whose receipt does not come; answers how many.
+    /// Frees slots whose receipt is overdue; returns their number.
     pub(super) fn give_up(&mut self, now: Time) -> u64 {
         let mut lost = 0;
         for place in &mut self.places {

@@ -6,13 +6,13 @@ use super::layout::PLACES;
 use crate::nic::memory::OutOfRange;
 use crate::rng::Rng;
 
-/// What happens to puts, of a hundred thousand.
+/// Faults of puts, per hundred thousand.
 #[derive(Clone, Copy, Debug, Default)]
 struct Trouble {
     damaged: u64,
-    /// Not carried out, and given up.
+    /// Not carried out, and timed out.
     lost: u64,
-    /// Given up, and carried out some time after that.
+    /// Timed out, and carried out some time after that.
     late: u64,
 }
 
@@ -25,11 +25,11 @@ struct Put {
     address: u64,
     data: Vec<u8>,
     ordered: bool,
-    /// `None`: it is carried out and nobody is told.
+    /// `None`: carried out without an answer.
     end: Option<PutEnd>,
 }
 
-/// Network interfaces that put into each other's memories.
+/// NICs that put into each other's memories.
 #[derive(Debug)]
 struct Net {
     rng: Rng,
@@ -38,7 +38,7 @@ struct Net {
     ended: Vec<VecDeque<(u64, PutEnd)>>,
     under_way: Vec<Put>,
     trouble: Trouble,
-    /// Nobody answers there.
+    /// NICs that do not answer.
     dead: Vec<bool>,
     names: u64,
     given_up: Duration,
@@ -182,7 +182,7 @@ impl RemotePuts for End<'_> {
     }
 }
 
-/// Several with their datagrams, which begin with source, target and number.
+/// Several NICs and their datagrams, which begin with source, target and number.
 struct Rig {
     net: Net,
     ends: Vec<Datagrams>,
@@ -262,7 +262,7 @@ impl Rig {
         all
     }
 
-    /// Sends at all times from everybody to everybody, for a while.
+    /// All NICs send to each other continuously, for a while.
     fn storm(&mut self, datagrams: usize) {
         let lengths = [HEAD, 20, 60, 61, 500, 1_500, 9_000, MOST_DATAGRAM_BYTES - 4];
         for round in 0..datagrams {
@@ -326,7 +326,7 @@ fn what_puts_that_come_late_spoil_is_dropped() {
         once.dedup();
         assert_eq!(once.len(), numbers.len(), "twice");
     }
-    // All is well again when the trouble is over.
+    // Everything recovers when the faults end.
     rig.net.trouble = Trouble::default();
     let (before, sent) = (rig.count(), rig.sent);
     rig.storm(40);
@@ -368,7 +368,7 @@ fn nobody_waits_for_the_dead_and_they_come_back() {
     assert_eq!(error, Err(DatagramError::Silent(2)));
     let lost = rig.counters().datagrams_lost;
     assert!(lost >= 24, "all that were on their way or waited: {lost}");
-    // Its memory is new when it comes back, and it speaks first.
+    // After its restart its memory is empty, and it sends first.
     rig.net.memories[2] = Memory::new(MEMORY);
     rig.net.dead[2] = false;
     rig.ends[2] = Datagrams::new(3, 4711, &mut rig.net.end(2)).unwrap();
@@ -399,7 +399,7 @@ fn the_dead_are_left_alone_long_before_puts_time_out() {
     assert_eq!(rig.counters().datagrams_lost, 10);
     assert_eq!(rig.ends[0].next_deadline(), None);
     assert_eq!(rig.send(0, 2, 99), Err(DatagramError::Silent(2)));
-    // It is asked again with little, and answers before any put has timed out.
+    // A few puts probe it again, and it answers before any put has timed out.
     rig.run(SILENCE.0);
     rig.send(0, 2, 9_000).unwrap();
     rig.run(DEAF + Duration::from_ms(1));
@@ -420,7 +420,7 @@ fn who_was_only_slow_is_asked_again_as_soon_as_it_answers() {
     let mut rig = Rig::new(2, Trouble::default());
     rig.send(0, 1, 1_000).unwrap();
     rig.ends[0].put(rig.now, &mut rig.net.end(0));
-    // All puts stand still for a while.
+    // Hold all puts for a while.
     let mut still = core::mem::take(&mut rig.net.under_way);
     rig.run(DEAF + STEP);
     assert_eq!(rig.send(0, 1, 99), Err(DatagramError::Silent(1)));
@@ -448,7 +448,7 @@ fn what_cannot_be_sent_is_said() {
         end.send(now, 1, &[1]).unwrap();
     }
     assert_eq!(end.send(now, 1, &[1]), Err(DatagramError::Full));
-    // Of long ones, as many as have so many bytes.
+    // Of long datagrams, only as many as fit the limit of bytes.
     let end = &mut rig.ends[1];
     for _ in 0..MOST_WAITING.1 / 60_000 {
         end.send(now, 0, &[1; 60_000]).unwrap();
@@ -472,7 +472,7 @@ fn what_cannot_be_sent_is_said() {
 
 #[test]
 fn short_datagrams_outlast_a_target_that_stands_still() {
-    // Four megabits a second of 1,428 bytes, for half a second.
+    // Four megabits a second of 1,428-byte datagrams, for half a second.
     let mut rig = Rig::new(2, Trouble::default());
     for _ in 0..175 {
         rig.send(0, 1, 1_428).unwrap();
@@ -489,7 +489,7 @@ fn a_repeated_word_does_not_overwrite_a_later_one() {
     rig.send(0, 1, 200).unwrap();
     rig.run(Duration::from_ms(1));
     assert_eq!(rig.counters().datagrams_taken, 1);
-    // The bell was carried out and so was the receipt, and yet the answers to both come damaged.
+    // Bell and receipt were carried out, but the answers to both arrive damaged.
     let bell = Bell(rig.ends[1].peers[0].heard[0]);
     for (own, is_receipt) in [(0, false), (1, true)] {
         let end = &mut rig.ends[own];
@@ -530,7 +530,7 @@ fn whatever_is_written_there_delivers_nothing() {
     for round in 0..200_u64 {
         let mut words: Vec<u8> = (0..lines).map(|_| rng.next_u64() as u8).collect();
         for (place, word) in words.as_chunks_mut::<8>().0.iter_mut().enumerate() {
-            // Half of them are bells of lengths at the edge, with the check of nothing.
+            // Half of them are bells with edge-case lengths and the check of no bytes.
             if rng.below(2) == 0 {
                 let empty = Bell::new(round as u16, &[]).0;
                 *word = (empty | lengths[place % lengths.len()] as u64).to_le_bytes();
@@ -543,7 +543,7 @@ fn whatever_is_written_there_delivers_nothing() {
     }
     assert_eq!(rig.count(), 0);
     assert!(rig.counters().datagrams_broken > 1_000);
-    // Nobody takes harm.
+    // Traffic continues unharmed.
     rig.run(Duration::from_ms(10));
     for (from, to) in [(0, 1), (1, 0), (2, 1)] {
         rig.send(from, to, 500).unwrap();
@@ -574,7 +574,7 @@ fn numbers_come_round() {
         for bytes in [HEAD + 1, 900, 64] {
             rig.send(0, 1, bytes).unwrap();
         }
-        // All that is in the places at once is taken in order, wherever the numbers are.
+        // All datagrams in the slots are taken in order, wherever their numbers are.
         rig.run(Duration::from_us(400));
         assert_eq!(rig.arrived[0][1].len(), 3 * (round + 1));
     }

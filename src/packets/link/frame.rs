@@ -4,9 +4,9 @@
 //! header 20 | check 4 | control | packet, check 4 | packet, check 4 | ...
 //! ```
 //!
-//! The check in front is over header and control, each of the others over its packet. Control and
-//! packets are what the lanes carry; each begins with a wire word of the lanes, so that the lanes
-//! to blame for a damaged packet can be told by its bits.
+//! The first check covers header and control, each other one its packet. Lanes carry control and
+//! packets, each starting at a wire word, so that a damaged packet's bits identify the lanes to
+//! blame.
 
 use phitwire_framing::carrier::frame::{
     CHECK_BYTES, FrameError, FrameHeader, HEADER_BYTES, MIN_BYTES, PLAIN_AT, checksum, seal,
@@ -15,28 +15,28 @@ use phitwire_framing::carrier::lanes::WORD_BYTES;
 
 use crate::packets::packet::{MAX_VCS, Packet};
 
-/// Flag: packets before those of the frame are missing.
+/// Flag: the sender misses a packet.
 const MISSING: u64 = 1;
-/// Flag: an answer is wanted.
+/// Flag: the sender wants a reply.
 const QUESTION: u64 = 2;
 
-/// What a frame says beside its packets.
+/// The control information beside the packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Control {
-    /// Number of the first packet, or of the next one that there will be.
+    /// Number of the first packet, or of the next one to come.
     pub(crate) seq: u64,
-    /// Number of the packet that is expected next.
+    /// Number of the next expected packet.
     pub(crate) ack: u64,
-    /// A packet that was expected did not come, or came damaged.
+    /// An expected packet is missing or arrived damaged.
     pub(crate) missing: bool,
-    /// The sender wants to be told how things stand.
+    /// A probe: the sender wants a reply with the receiver's state.
     pub(crate) question: bool,
-    /// How many packets of each virtual channel there are buffers for, in the whole session.
+    /// Packets that there are buffers for in the whole session, per virtual channel.
     pub(crate) limits: [u64; MAX_VCS],
 }
 
 impl Control {
-    /// Its words and the wire words that they fill.
+    /// Length in bytes, in whole wire words.
     const fn bytes(vcs: usize) -> usize {
         (8 * (3 + vcs)).next_multiple_of(WORD_BYTES)
     }
@@ -80,7 +80,7 @@ pub(crate) const fn frame_len<P: Packet>(packets: usize) -> usize {
     PLAIN_AT + Control::bytes(P::VCS) + packets * packet_bytes::<P>()
 }
 
-/// Packets that a frame of `bytes` bytes has room for.
+/// Packets that fit into a frame of `bytes` bytes.
 pub(super) const fn max_packets<P: Packet>(bytes: usize) -> usize {
     bytes.saturating_sub(frame_len::<P>(0)) / packet_bytes::<P>()
 }
@@ -94,7 +94,7 @@ fn check(frame: &[u8], control: &[u8]) -> [u8; CHECK_BYTES] {
     checksum(checked).to_be_bytes()
 }
 
-/// Writes a frame of the length that goes with its packets, before its cable.
+/// Writes a frame into a buffer of exactly its length, before the cable's permutation.
 pub(crate) fn emit<'a, P: Packet>(
     header: &FrameHeader,
     control: &Control,
@@ -114,7 +114,7 @@ pub(crate) fn emit<'a, P: Packet>(
     }
 }
 
-/// The control of a frame whose length is right and which came out of its cable.
+/// The control of a frame of the right length, with the cable's permutation undone.
 ///
 /// # Errors
 /// [`FrameError::BadHeaderCheck`], `ReservedControl`.
@@ -126,18 +126,18 @@ pub(super) fn control<P: Packet>(frame: &[u8]) -> Result<Control, FrameError> {
     Control::parse(words, P::VCS)
 }
 
-/// The packets of such a frame as they travel, with their checks.
+/// The packets of such a frame as carried, with their checks.
 pub(super) fn packets<P: Packet>(frame: &[u8]) -> impl Iterator<Item = Carried<'_>> {
     let packets = &frame[frame_len::<P>(0)..];
     packets.chunks_exact(packet_bytes::<P>()).map(Carried)
 }
 
-/// A packet as it travels.
+/// A packet as carried, with its check.
 #[derive(Clone, Copy)]
 pub(crate) struct Carried<'a>(&'a [u8]);
 
 impl<'a> Carried<'a> {
-    /// The packet; `None` if its check is wrong or something stands behind that.
+    /// The packet; `None` if its check fails or the padding is not zero.
     pub(crate) fn read<P: Packet>(self) -> Option<P> {
         let (packet, rest) = self.0.split_at(P::BYTES);
         let padding = rest.strip_prefix(&checksum(packet).to_be_bytes())?;
@@ -145,7 +145,6 @@ impl<'a> Carried<'a> {
         good.then(|| P::parse(packet))
     }
 
-    /// Its wire words.
     pub(crate) fn words(self) -> impl Iterator<Item = u32> + Clone + use<'a> {
         let words = self.0.as_chunks::<WORD_BYTES>().0.iter();
         words.map(|&[a, b, c]| u32::from_be_bytes([0, a, b, c]))

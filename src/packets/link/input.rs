@@ -1,4 +1,4 @@
-//! The input buffer: whole packets, in a queue for each virtual channel.
+//! The input buffer: one queue of whole packets per virtual channel.
 
 use std::collections::VecDeque;
 
@@ -36,12 +36,12 @@ impl<P: Packet> PacketInput<P> {
         packet
     }
 
-    /// Packets of `vc`.
+    /// Packets queued on `vc`.
     pub(crate) fn len(&self, vc: usize) -> u32 {
         self.queues[vc].len() as u32
     }
 
-    /// Packets of `vc` taken since the last call.
+    /// Packets taken from `vc` since the last call.
     pub fn take_freed_of(&mut self, vc: usize) -> u32 {
         core::mem::take(&mut self.freed[vc])
     }
@@ -50,8 +50,8 @@ impl<P: Packet> PacketInput<P> {
         self.queues[packet.vc()].push_back(packet);
     }
 
-    /// A session begins, of which what is left of an earlier one takes up room: forgets what was
-    /// freed before.
+    /// Starts a session. Packets left from an earlier one take up room; forgets what was freed
+    /// before.
     pub(super) fn restart(&mut self) {
         self.freed = [0; MAX_VCS];
     }

@@ -1,6 +1,6 @@
-//! A link end that carries whole packets: numbered, checked one by one, acknowledged in number, and
-//! all of them sent again from the first that is missing on. A packet leaves when the other end has
-//! a buffer for it on its virtual channel.
+//! A link end that carries whole packets: numbered, checked one by one, acknowledged by number, and
+//! all resent from the first missing one on. A packet leaves once the peer has a buffer for it on
+//! its virtual channel.
 
 mod frame;
 mod input;
@@ -31,12 +31,12 @@ use crate::time::{Duration, Time};
 use receiver::Receiver;
 use sender::Sender;
 
-/// Buffers of a virtual channel: as many packets as fit into the phits of the profile.
+/// Buffers per virtual channel: the packets that fit into the profile's phits.
 pub(crate) fn buffers<P: Packet>(profile: &LinkProfile) -> u32 {
     profile.input_phits_per_vc / P::BYTES.div_ceil(4) as u32
 }
 
-/// The packets that a frame carries, seen from outside.
+/// The packets that a frame carries, as seen by an observer.
 pub fn glance<P: Packet>(frame: &Frame<'_>) -> Option<Glance> {
     let count = frame.units(P::KIND).ok()?;
     if frame.bytes().len() != frame::frame_len::<P>(count) {
@@ -52,16 +52,16 @@ pub fn glance<P: Packet>(frame: &Frame<'_>) -> Option<Glance> {
 
 /// One end of a link that carries whole packets.
 ///
-/// Call order: that of every [`LinkControlBlock`], and any number of
-/// [`push`](Self::push). The same [`PacketInput`] is handed in every time.
+/// Call order: as for every [`LinkControlBlock`], plus any number of [`push`](Self::push). Pass the
+/// same [`PacketInput`] every time.
 #[derive(Debug)]
 pub struct PacketEnd<P> {
     pub common: Common,
     tx: Sender<P>,
     pub(crate) rx: Receiver,
-    /// What the last session took with it.
+    /// Packets unacknowledged at the end of the last session.
     given_up: VecDeque<P>,
-    /// A frame out of its cable.
+    /// A frame with the cable's permutation undone.
     scratch: Vec<u8>,
 }
 
@@ -76,30 +76,30 @@ impl<P: Packet> PacketEnd<P> {
         }
     }
 
-    /// Takes a packet.
+    /// Accepts a packet for sending.
     ///
     /// # Panics
-    /// Without [`room`](Self::room).
+    /// If there is no [`room`](Self::room).
     pub fn push(&mut self, packet: P) {
         assert!(self.room(packet.vc()) > 0, "room was asked for");
         self.common.counters.tx_packets += 1;
         self.tx.push(packet);
     }
 
-    /// The packets that had not been acknowledged when the last session ended, once: they may or may
-    /// not have arrived.
+    /// Takes the packets that were unacknowledged when the last session ended; they may or may not
+    /// have arrived.
     pub fn take_given_up(&mut self) -> VecDeque<P> {
         core::mem::take(&mut self.given_up)
     }
 
-    /// Sends everything unacknowledged again.
+    /// Resends everything unacknowledged.
     pub fn force_retry(&mut self, now: Time) {
         self.common.see(now);
         self.common.counters.tx_rewinds_forced += 1;
         self.tx.rewind(now);
     }
 
-    /// Takes in a frame of packets, if it is one of this session.
+    /// Receives a frame of packets, if it belongs to this session.
     fn on_packets(
         &mut self,
         now: Time,
@@ -119,14 +119,14 @@ impl<P: Packet> PacketEnd<P> {
         Ok(())
     }
 
-    /// Reads such a frame, out of its cable.
+    /// Reads such a frame, the cable's permutation undone.
     fn read(&mut self, now: Time, header: &FrameHeader, bytes: &[u8], input: &mut PacketInput<P>) {
         let control = match frame::control::<P>(bytes) {
             Ok(control) => control,
             Err(error) => {
                 self.common.counters.dropped(error);
                 if self.common.is_ours(header) {
-                    // Only a check that does not hold is a lane's fault.
+                    // Only a failed check can be a lane's fault.
                     if error == FrameError::BadHeaderCheck {
                         self.unreadable();
                     }
@@ -135,7 +135,7 @@ impl<P: Packet> PacketEnd<P> {
                 return;
             }
         };
-        // A header of which a bit is wrong names another incarnation.
+        // A header with a wrong bit names another incarnation.
         if !self.belongs(now, header, input) {
             return;
         }
@@ -165,7 +165,7 @@ impl<P: Packet> PacketEnd<P> {
         self.accepted(self.rx.missing(), now);
     }
 
-    /// Something came on this session's lanes that could not be read.
+    /// A frame on this session's lanes was unreadable.
     fn unreadable(&mut self) {
         self.common.bad_words += 1;
         if self.common.bad_words >= BAD_WORDS_UNTIL_DOUBT && self.is_active() {
@@ -189,7 +189,7 @@ impl<P: Packet> Session for PacketEnd<P> {
     type Config = LinkConfig;
     type Input = PacketInput<P>;
 
-    /// Room for a training frame and for a packet.
+    /// Fits a training frame and one packet.
     const MIN_FRAME_BYTES: usize = match frame::frame_len::<P>(1) {
         length if length > TRAINING_BYTES => length,
         _ => TRAINING_BYTES,
@@ -259,7 +259,7 @@ impl<P: Packet> Session for PacketEnd<P> {
         };
         let due = self.tx.due(most);
         let (count, lanes) = (due.len(), self.tx.out.lanes);
-        // A path that swallows long frames must not swallow the question.
+        // A path that drops long frames must not drop the probe.
         let question = self.tx.out.wants_probe && count == 0;
         let control = frame::Control {
             seq: self.tx.first_of(count),
@@ -283,7 +283,7 @@ impl<P: Packet> Session for PacketEnd<P> {
     }
 
     fn freed(&mut self, vc: usize, freed: u32) {
-        // What is freed between sessions, the next one counts when it begins.
+        // Buffers freed between sessions are counted when the next one begins.
         if self.is_active() {
             self.rx.freed(vc, freed, self.common.now);
         }
@@ -292,11 +292,11 @@ impl<P: Packet> Session for PacketEnd<P> {
     fn send_on(&mut self, lanes: u8, now: Time) {
         self.tx.out.lanes = lanes;
         self.tx.rewind(now);
-        // The peer waits for a frame on them.
+        // The peer waits for a frame on the new lanes.
         self.rx.tell = now;
     }
 
-    // Each packet was whole or not; nothing of it is kept.
+    // Each packet was whole or not; there is no partial state.
     fn lanes_changed(&mut self, _: &mut PacketInput<P>) {}
 
     fn begin(&mut self, offer: &Offer, now: Time, input: &mut PacketInput<P>) {
@@ -349,7 +349,7 @@ impl<P: Packet> LinkView for PacketEnd<P> {
     }
 }
 
-/// What virtual channels are called that have no other names.
+/// Default names of virtual channels.
 const NUMBERS: [&str; MAX_VCS] = ["0", "1", "2", "3", "4", "5", "6", "7"];
 
 impl<P: Packet> LinkEnd for PacketEnd<P> {

@@ -7,32 +7,31 @@ use crate::link::lanes::LaneWatch;
 use crate::packets::packet::{MAX_VCS, Packet};
 use crate::time::{Duration, Time};
 
-/// What is received.
+/// Receiving state of a session.
 #[derive(Debug)]
 pub(crate) struct Receiver {
     pub(crate) lanes: LaneWatch,
-    /// When the peer has to be told something.
+    /// When the peer must be informed.
     pub(crate) tell: Time,
-    /// The peer asked. It is answered in a frame of its own: long ones may be swallowed.
+    /// The peer probed. The reply carries no packets, since long frames may be lost.
     pub(crate) asked: bool,
     delay: Duration,
-    /// Buffers of a virtual channel.
+    /// Buffers per virtual channel.
     buffers: u64,
-    /// The number of the packet expected next.
+    /// Number of the next expected packet.
     expected: u64,
-    /// How many packets of each virtual channel there are buffers for in the whole session, how
-    /// many came, and for how many there were buffers as the peer was told last.
+    /// Per virtual channel, counted over the session: packets that there are buffers for, packets
+    /// that arrived, and the limit that the peer was last informed of.
     limits: [u64; MAX_VCS],
     taken: [u64; MAX_VCS],
     told: [u64; MAX_VCS],
     missing: bool,
-    /// The packet that the peer has been asked for.
+    /// The packet that the peer was asked to resend.
     asked_for: Option<u64>,
 }
 
 impl Receiver {
-    /// Nothing received, with that many buffers for each virtual channel, of which those of `limits`
-    /// are free.
+    /// Nothing received, with `buffers` buffers per virtual channel, of which `limits` are free.
     pub(crate) fn new(
         (buffers, limits): (u64, [u64; MAX_VCS]),
         lanes: LaneWatch,
@@ -64,16 +63,16 @@ impl Receiver {
         self.limits
     }
 
-    /// The number of the packet that does not come, if one is missing.
+    /// Number of the missing packet, if there is one.
     pub(crate) fn missing(&self) -> Option<u64> {
         self.missing.then_some(self.expected)
     }
 
-    /// The peer has to be told of a change: at once if it may be waiting for that.
+    /// The peer must learn of a change: immediately if it may be waiting for it.
     pub(crate) fn changed(&mut self, now: Time) {
         let waits = |vc: usize| {
             let (limit, told, taken) = (self.limits[vc], self.told[vc], self.taken[vc]);
-            // No more than one buffer left as far as it knows, or many more than it knows.
+            // As far as it knows, at most one buffer is left; or many more are free than it knows.
             limit > 0 && (told <= taken + 1 || limit - told >= self.buffers.div_ceil(4))
         };
         let asks = self.missing && self.missing() != self.asked_for;
@@ -88,12 +87,12 @@ impl Receiver {
         self.changed(now);
     }
 
-    /// Whether a peer that was told so can have begun a frame with packet `seq`.
+    /// Whether a peer that knows these limits can have begun a frame with packet `seq`.
     pub(crate) fn is_possible(&self, seq: u64) -> bool {
         seq <= self.limits.iter().sum()
     }
 
-    /// Says how things stand, in a frame that leaves now.
+    /// The current state, for a frame that leaves now.
     pub(crate) fn say(&mut self) -> Control {
         (self.told, self.tell, self.asked) = (self.limits, Time::NEVER, false);
         self.asked_for = self.missing();
@@ -105,8 +104,7 @@ impl Receiver {
         }
     }
 
-    /// Takes packets, the first of which is number `seq`. Returns whether all could be read that
-    /// could be used.
+    /// Takes packets, numbered from `seq`. Returns whether every usable packet was readable.
     pub(crate) fn take<'a, P: Packet>(
         &mut self,
         now: Time,
@@ -134,7 +132,7 @@ impl Receiver {
                 self.lanes.note(charged, 1, counters);
             }
             let vc = packet.vc();
-            // No correct peer sends a packet that has no place; one that is correct sends it again.
+            // No correct peer sends a packet without a buffer; a correct one resends it.
             if vc >= P::VCS {
                 counters.rx_malformed_packets += 1;
                 break;

@@ -8,39 +8,39 @@ use crate::link::outgoing::Outgoing;
 use crate::packets::packet::{MAX_VCS, Packet};
 use crate::time::{Duration, Time};
 
-/// What is sent.
+/// Sending state of a session.
 #[derive(Debug)]
 pub(crate) struct Sender<P> {
-    /// Those that the peer has not acknowledged; the first of them is number `acked`.
+    /// Packets that the peer has not acknowledged; the first is number `acked`.
     packets: VecDeque<P>,
     acked: u64,
-    /// The next to be sent, and the first that never was.
+    /// The next packet to send, and the first never sent.
     cursor: u64,
     fresh: u64,
-    /// For how many packets of each virtual channel the peer has buffers, in the whole session, how
-    /// many it took, and how many were handed over.
+    /// Per virtual channel, counted over the session: packets that the peer has buffers for,
+    /// packets that it took, and packets pushed.
     limits: [u64; MAX_VCS],
     taken: [u64; MAX_VCS],
     pushed: [u64; MAX_VCS],
-    /// Buffers of a virtual channel that the peer has.
+    /// The peer's buffers per virtual channel.
     offered: u64,
-    /// The packet whose acknowledgement will be a measurement, and when it was sent.
+    /// The packet whose acknowledgement will be timed, and when it was sent.
     timed: Option<(u64, Time)>,
     rewound: Time,
     pub(crate) out: Outgoing,
 }
 
-/// What an acknowledgement brought.
+/// The effect of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct News {
     /// Packets acknowledged.
     pub(crate) acked: u64,
-    /// What was sent is sent again because the peer misses something.
+    /// Whether packets are resent because the peer misses some.
     pub(crate) rewinds: bool,
 }
 
 impl<P: Packet> Sender<P> {
-    /// Nothing sent, on `lanes`, to a peer that has `offered` buffers for each virtual channel.
+    /// Nothing sent, on `lanes`, to a peer that offers `offered` buffers per virtual channel.
     pub(crate) fn new((offered, lanes): (u64, u8), profile: &LinkProfile, now: Time) -> Self {
         Self {
             packets: VecDeque::new(),
@@ -57,7 +57,7 @@ impl<P: Packet> Sender<P> {
         }
     }
 
-    /// Packets of `vc` that may be pushed.
+    /// Packets that may be pushed on `vc`.
     #[inline]
     pub(crate) fn room(&self, vc: usize) -> u64 {
         self.limits[vc].saturating_sub(self.pushed[vc])
@@ -73,8 +73,8 @@ impl<P: Packet> Sender<P> {
         self.packets.len() as u64
     }
 
-    /// The number that a frame with `packets` packets begins with. One without packets says what has
-    /// been sent, so that the peer knows what it misses.
+    /// First number of a frame with `packets` packets. A frame without packets says what has been
+    /// sent, so that the peer knows what it misses.
     pub(crate) fn first_of(&self, packets: usize) -> u64 {
         if packets == 0 {
             self.fresh
@@ -91,20 +91,20 @@ impl<P: Packet> Sender<P> {
         self.cursor < self.next()
     }
 
-    /// Sends everything unacknowledged again.
+    /// Resends everything unacknowledged.
     pub(crate) fn rewind(&mut self, now: Time) {
         (self.cursor, self.timed) = (self.acked, None);
         (self.out.timer_from, self.rewound) = (now, now);
     }
 
-    /// When what was sent counts as lost, or the peer is asked for the credits that it owes.
+    /// When unacknowledged packets count as lost, or the peer is probed for owed credits.
     pub(crate) fn deadline(&self) -> Time {
         let is_in_use = |vc: usize| self.limits[vc] != self.pushed[vc] + self.offered;
         let credits = !self.has_data() && (0..P::VCS).any(is_in_use);
         self.out.retry_deadline(self.acked < self.cursor, credits)
     }
 
-    /// The [deadline](Self::deadline) has come. Returns whether anything counts as lost.
+    /// Handles the [deadline](Self::deadline). Returns whether anything counts as lost.
     pub(crate) fn time_out(&mut self, now: Time) -> bool {
         let lost = self.out.expire(self.acked < self.cursor, now);
         if lost {
@@ -113,14 +113,14 @@ impl<P: Packet> Sender<P> {
         lost
     }
 
-    /// The packets that are due, `most` at most.
+    /// The packets to send now, at most `most`.
     pub(crate) fn due(&self, most: usize) -> impl ExactSizeIterator<Item = &P> {
         let from = (self.cursor - self.acked) as usize;
         let count = most.min(self.packets.len() - from);
         self.packets.range(from..from + count)
     }
 
-    /// So many of them leave now. Returns how many of those were sent before.
+    /// Records that `count` due packets leave now. Returns how many are resent.
     pub(crate) fn sent(&mut self, count: u64, now: Time) -> u64 {
         let again = self
             .fresh
@@ -131,7 +131,7 @@ impl<P: Packet> Sender<P> {
             self.out.sent(self.acked < self.cursor, now);
             self.cursor += count;
             self.fresh = self.fresh.max(self.cursor);
-            // The acknowledgement of what was sent twice may be that of the first time.
+            // The acknowledgement of a resent packet may answer its first transmission.
             if again < count {
                 self.timed = self.timed.or(Some((self.cursor - 1, now)));
             }
@@ -139,7 +139,7 @@ impl<P: Packet> Sender<P> {
         again
     }
 
-    /// How many packets of each virtual channel a peer has taken that expects packet `ack`.
+    /// Packets that a peer expecting packet `ack` has taken, per virtual channel.
     fn taken_at(&self, ack: u64) -> [u64; MAX_VCS] {
         let mut taken = self.taken;
         for packet in self
@@ -152,7 +152,7 @@ impl<P: Packet> Sender<P> {
         taken
     }
 
-    /// Whether a peer can say so that was sent what was sent.
+    /// Whether a peer can say this, given what was sent.
     pub(crate) fn is_possible(&self, said: &Control) -> bool {
         let most = self.taken_at(said.ack).map(|taken| taken + self.offered);
         said.ack <= self.fresh
@@ -163,7 +163,7 @@ impl<P: Packet> Sender<P> {
                 .all(|(limit, most)| *limit <= most)
     }
 
-    /// Hears what is possible.
+    /// Processes what passed [`is_possible`](Self::is_possible).
     pub(crate) fn hear(&mut self, now: Time, said: &Control) -> News {
         self.out.heard(!self.packets.is_empty());
         if said.ack < self.acked {
@@ -185,15 +185,15 @@ impl<P: Packet> Sender<P> {
         if rewinds {
             self.rewind(now);
         }
-        // Room alone says nothing of what is under way.
+        // Room alone says nothing about what is under way.
         if acked > 0 || has_room && self.acked == self.cursor {
             self.out.paid(self.acked < self.cursor, now);
         }
         News { acked, rewinds }
     }
 
-    /// How long a request to send again may be about what is on its way. Before the first measurement
-    /// that is supposed: were each request followed, each frame sent again would draw one more.
+    /// For how long a resend request may concern packets still under way. Assumed before the first
+    /// measurement: otherwise each resent frame could draw another request.
     fn under_way(&self) -> Duration {
         match self.out.round_trip.smoothed() {
             Some(_) => self.out.round_trip.shortest(),
@@ -201,7 +201,7 @@ impl<P: Packet> Sender<P> {
         }
     }
 
-    /// The session ends. Returns the packets discarded.
+    /// Ends the session. Returns the discarded packets.
     pub(crate) fn stop(&mut self) -> VecDeque<P> {
         core::mem::take(&mut self.packets)
     }

@@ -1,4 +1,4 @@
-//! Links of whole packets in the cases of all links, whatever the packets are.
+//! Links of whole packets in the shared link tests, for any packet.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -19,9 +19,9 @@ use crate::link::{
 use crate::packets::Packet;
 use crate::time::Time;
 
-/// Packets that links are tested with.
+/// Packets for link tests.
 pub trait Sample: Packet {
-    /// What all links of the machine have in common, with two rates at least.
+    /// The machine's link standard, with at least two rates.
     const STANDARD: LinkStandard;
 
     /// The packet with this id on a virtual channel.
@@ -30,7 +30,7 @@ pub trait Sample: Packet {
     fn id(&self) -> u32;
 }
 
-/// Bytes of the least frame that has room for `packets` packets, and to train.
+/// Length of the shortest frame that fits `packets` packets and training.
 pub const fn room_for<P: Packet>(packets: usize) -> usize {
     let bytes = frame_len::<P>(packets);
     if bytes < TRAINING_BYTES {
@@ -45,8 +45,8 @@ pub const fn idle_len<P: Packet>() -> usize {
     frame_len::<P>(0)
 }
 
-/// A frame that end `from` might have sent to end `to`, with packets, and that acknowledges `more`
-/// than it has.
+/// A frame with `packets` that end `from` might have sent to end `to`, acknowledging `more` packets
+/// than it received.
 pub fn forged<P: Packet>(
     [from, to]: [&PacketEnd<P>; 2],
     lanes: u8,

@@ -1,4 +1,4 @@
-//! Links of whole packets in the cases of all links, whatever the packets are.
+//! Links of whole packets in the shared link tests.
 
 use phitwire_framing::carrier::frame::{FrameKind, HEADER_BYTES, PLAIN_AT, checksum};
 
@@ -9,7 +9,7 @@ use crate::link::{EndStatus, LaneRate, LinkStandard};
 use crate::packets::Packet;
 use crate::time::Duration;
 
-/// A packet of a machine with two virtual channels: an id, and what follows from it.
+/// A packet of a machine with two virtual channels: an id, and data derived from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Two {
     id: u32,
@@ -64,7 +64,7 @@ mod shared {
     }
 }
 
-/// What the counters of end B say that are called so.
+/// The named counters of end B.
 fn counted(pair: &Pair<Rig<Two>>, names: &[&str]) -> Vec<u64> {
     let mut found = vec![0; names.len()];
     pair.ends[B].lcb.counters().for_each(|name, value| {
@@ -118,7 +118,7 @@ fn a_packet_that_has_no_buffer_is_counted_by_its_reason() {
 #[test]
 fn packets_that_overtake_each_other_draw_no_storm_of_frames() {
     for seed in 0..5 {
-        // From the first on, before any round trip has been measured.
+        // From the first packet on, before any round trip has been measured.
         let mut pair = Pair::<Rig<Two>>::up(seed);
         pair.wire(|wire| wire.jitter = Duration::from_us(50));
         pair.exchange(4_000, Duration::from_ms(60_000));

@@ -1,4 +1,4 @@
-//! From nodes and links that hand phits over to partitions.
+//! Builds partitions from nodes and direct links.
 
 use super::config::ConfigError;
 use super::exchange::Exchange;
@@ -11,22 +11,22 @@ use crate::net::NodeRef;
 /// The router of a machine with direct links.
 pub(super) type DirectRouterOf<M> = <<M as CycleModel>::Direct as DirectModel<M>>::Router;
 
-/// What a machine knows of its links, by their numbers.
+/// A machine's properties of its links, by link number.
 pub trait DirectLinks<M: CycleModel> {
-    /// Cycles that a phit travels.
+    /// Latency of a link in cycles.
     ///
     /// # Errors
     /// [`ConfigError::Topology`].
     fn cycles(&self, link: usize) -> Result<u32, ConfigError>;
-    /// Joins a port of a router to the link end of that slot.
+    /// Connects a port of a router to the link end with this slot.
     fn connect(&self, router: &mut DirectRouterOf<M>, port: usize, slot: u32, link: usize);
-    /// The same of a terminal, whose slot it knows.
+    /// The same for a terminal, which knows its slot.
     fn attach(&self, terminal: &mut M::Terminal, link: usize) {
         let _ = (terminal, link);
     }
 }
 
-/// Cycles of a window, of the longest link, and windows between two exchanges of mail.
+/// Cycles of a window and of the longest link, and windows between two mail exchanges.
 #[derive(Clone, Copy, Debug)]
 pub struct Windows {
     pub window: u32,
@@ -34,7 +34,7 @@ pub struct Windows {
     pub round: u32,
 }
 
-/// The partitions of a network of these routers, by the numbers of their chips, and terminals.
+/// The partitions of a network of these terminals and routers, which are sorted by chip number.
 ///
 /// # Errors
 /// [`ConfigError::Topology`].
@@ -55,7 +55,7 @@ pub fn direct<M: CycleModel>(
         })
         .collect();
     let mut ends: Vec<_> = ends(network).collect();
-    // What a node writes to lies together.
+    // Sorted, so that the slots that a node writes lie together.
     ends.sort_unstable();
     for (end, other, link) in ends {
         let cycles = links.cycles(link)?;

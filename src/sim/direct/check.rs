@@ -1,13 +1,13 @@
-//! What must hold in every run.
+//! Invariants of every run.
 
 use core::fmt;
 
 use super::partition::EndAccount;
 
-/// Something that must not be.
+/// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// Phits were lost or made: those sent are neither at their destinations nor in the network.
+    /// Phits were lost or created: those sent are neither at their destinations nor in the network.
     Phits {
         /// Phits that terminals have sent.
         sent: u64,
@@ -16,19 +16,18 @@ pub enum Violation {
         /// Phits found in routers and on links.
         inside: u64,
     },
-    /// Credits of a link and virtual channel that are neither at the sender nor explained by phits
-    /// and credits on the way.
+    /// Credits of a link and virtual channel are neither at the sender nor explained by phits and
+    /// credits under way.
     Credits {
         /// Partition and slot of the sending end.
         end: (u32, u32),
-        /// The virtual channel.
         vc: u8,
-        /// Credits and what stands for them.
+        /// Credits, with phits and credits that stand for them.
         found: u64,
-        /// What it should be.
+        /// The correct value.
         of: u32,
     },
-    /// Phits came for an input queue that was full.
+    /// Phits arrived for a full input queue.
     Overflow(u64),
     /// Packets did not arrive exactly once: their number or the sum of their keys differs.
     Deliveries {
@@ -37,25 +36,25 @@ pub enum Violation {
         /// Packets that arrived.
         arrived: u64,
     },
-    /// Packets arrived with a content that was not sent.
+    /// Packets arrived with contents that were not sent.
     Damaged(u64),
-    /// Messages were under way for so long that what they say of their birth means a later one:
-    /// latencies are told too low.
+    /// Messages were under way for so long that their packets' birth bits mean a later cycle:
+    /// reported latencies are too low.
     Misdated {
-        /// Bits of a birth that a packet carries.
+        /// Birth bits that a packet carries.
         bits: u32,
     },
-    /// Packets arrived at another processor than their destination.
+    /// Packets arrived at the wrong processor.
     Misrouted(u64),
     /// Requests overtook earlier ones of the same source, destination and hash bits.
     Overtaken(u64),
     /// Packets that came from above would have gone up or sideways.
     UpDown(u64),
-    /// Routers refused packets for another reason.
+    /// Routers rejected packets for another reason.
     Refused(u64),
-    /// An encoded link at rest.
+    /// An encoded link violates an invariant at rest.
     Link(crate::sim::check::Violation),
-    /// After the sources had stopped, packets were still in the network when all could have left.
+    /// Packets were still in the network long after the sources had stopped.
     Starved {
         /// Phits left.
         phits: u64,
@@ -104,9 +103,9 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Checks that on every link and virtual channel each credit is at the sender, or stands for a phit
-/// under way or queued, or is on its way back. `ends` are all ends of the network, with the
-/// number of their virtual channels and the credits of each.
+/// Checks that on every link and virtual channel each credit is at the sender, stands for a phit
+/// under way or queued, or is on its way back. `ends` are all ends of the network, with `vcs`
+/// virtual channels of `of` credits each unless an end says otherwise.
 pub(crate) fn check_credits(
     ends: &[EndAccount],
     vcs: usize,

@@ -1,4 +1,4 @@
-//! Everything that is on the links of a partition, put in order for the checkers.
+//! Everything on the links of a partition, sorted for the checkers.
 
 use core::ops::Range;
 
@@ -6,7 +6,7 @@ use super::exchange::Arrivals;
 use super::model::Lanes;
 use crate::kit::bits;
 
-/// What will arrive at the link ends of a partition: sorted by slot and window.
+/// Future arrivals at the link ends of a partition, sorted by slot and window.
 #[derive(Debug)]
 pub(crate) struct Coming<L: Lanes> {
     arrivals: Vec<Entry<L>>,
@@ -18,7 +18,7 @@ struct Entry<L: Lanes> {
     slot: u32,
     window: u64,
     arrivals: Arrivals<L>,
-    /// Place of the first of its phits.
+    /// Index of its first phit.
     from: usize,
 }
 
@@ -30,7 +30,7 @@ impl<L: Lanes> Coming<L> {
         }
     }
 
-    /// What arrives at `slot` in `window`, with the phits in the order of their cycles.
+    /// Adds the arrivals at `slot` in `window`, with the phits in cycle order.
     pub(crate) fn add(
         &mut self,
         slot: u32,
@@ -63,7 +63,7 @@ impl<L: Lanes> Coming<L> {
         &self.arrivals[from..to]
     }
 
-    /// The phits that arrive at the lanes of a link's end, in their order.
+    /// The phits that arrive at the lanes of a link end, in order.
     pub(crate) fn phits(&self, slots: Range<u32>) -> Vec<L::Phit> {
         let mut found = Vec::new();
         for entry in self.of(slots) {

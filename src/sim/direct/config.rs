@@ -1,10 +1,10 @@
-//! What a run in direct mode is asked to do.
+//! Configuration of a run in direct mode.
 
 use super::fault::Fault;
 use super::pattern::Pattern;
 use super::witness::Traced;
 
-/// Longest link latency in cycles: one bit per cycle of a window must fit into a word.
+/// Longest link latency in cycles: a word must hold one bit per cycle of a window.
 pub const MAX_LINK_CYCLES: u32 = 64;
 
 /// A load in millionths of a port's phit rate, counting every phit of every packet.
@@ -14,10 +14,10 @@ pub struct Load(u32);
 impl Load {
     /// Every cycle carries a phit.
     pub const FULL: Self = Self(Self::UNIT);
-    /// Parts of a full load.
+    /// The units in a full load.
     pub const UNIT: u32 = 1_000_000;
 
-    /// A load in millionths; `None` above a full load or when nothing would be sent.
+    /// A load in millionths; `None` if it is zero or above a full load.
     pub const fn from_millionths(millionths: u32) -> Option<Self> {
         if millionths == 0 || millionths > Self::UNIT {
             None
@@ -37,36 +37,34 @@ impl Load {
     }
 }
 
-/// When a source makes packets.
+/// When a source creates packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Process {
-    /// In every cycle with the same probability, whatever happened before.
+    /// In every cycle with the same probability, independently.
     #[default]
     Bernoulli,
-    /// In bursts of packets born as fast as a port can send them, on average
-    /// [`BURST_PACKETS`] of them, with silence between the bursts; both lengths are geometric.
+    /// In bursts of packets born as fast as a port can send them, [`BURST_PACKETS`] on average,
+    /// separated by silence; both lengths are geometric.
     OnOff,
 }
 
-/// Packets of an average burst of [`Process::OnOff`].
+/// Mean packets per burst of [`Process::OnOff`].
 pub(crate) const BURST_PACKETS: u32 = 8;
 
-/// Who sends what to whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Traffic {
-    /// Who sends to whom.
     pub pattern: Pattern,
-    /// How many processors take part, the first ones of the topology; `None` = all. The others are
-    /// silent.
+    /// Number of processors that take part, the first ones of the topology; `None` = all. The
+    /// others are silent.
     pub participants: Option<u32>,
-    /// Phits that every terminal sends per cycle. With [`request_reply`](Self::request_reply) the
-    /// phits of replies are counted as well.
+    /// Phits that every terminal sends per cycle. With [`request_reply`](Self::request_reply) this
+    /// includes the phits of replies.
     pub load: Load,
-    /// Bytes that each message writes, from 1 to what one packet of the machine carries.
+    /// Bytes that each message writes, from 1 to the capacity of one packet.
     pub message_bytes: u8,
-    /// Whether each request is answered, by the smallest packet, and latency counts to its end.
+    /// Whether each request gets a reply, the smallest packet, and latency includes it.
     pub request_reply: bool,
-    /// When packets are made.
+    /// When packets are created.
     pub process: Process,
 }
 
@@ -84,38 +82,36 @@ impl Default for Traffic {
     }
 }
 
-/// How long a run warms up before it measures.
+/// How long a run warms up before measuring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Warmup {
-    /// Until mean latency and accepted load stay the same, but no longer than a limit.
+    /// Until mean latency and accepted load settle, up to a limit.
     Converge {
-        /// The most cycles.
+        /// Most cycles.
         limit: u64,
     },
-    /// A number of cycles.
+    /// A fixed number of cycles.
     Cycles(u64),
 }
 
 /// A run in direct mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Seed of all that is random.
+    /// Seed of everything random.
     pub seed: u64,
-    /// Who sends what to whom.
     pub traffic: Traffic,
-    /// How long to warm up.
     pub warmup: Warmup,
     /// Cycles of the measurement.
     pub measure_cycles: u64,
     /// An unsettled measurement is repeated with twice the length, up to this length. The earlier
     /// measurement then counts as warm-up.
     pub most_measure_cycles: u64,
-    /// Cycles after the measurement in which all measured packets have to arrive; what takes
-    /// longer is saturated.
+    /// Cycles after the measurement in which all measured packets must arrive; otherwise the
+    /// network is saturated.
     pub drain_cycles: u64,
-    /// What breaks while it runs.
+    /// Faults during the run.
     pub faults: Vec<Fault>,
-    /// What is traced of it.
+    /// The flow to trace.
     pub traced: Option<Traced>,
 }
 
@@ -137,16 +133,16 @@ impl Default for Config {
 /// Why a run cannot begin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// The machine cannot do what its options say.
+    /// The machine does not support its options.
     #[error("{0}")]
     Refused(String),
-    /// The network is not of the machine that is to simulate it.
+    /// The network belongs to another machine.
     #[error("`{0}` is a network of another machine")]
     Elsewhere(String),
-    /// The machine has no model of links that hand phits over.
+    /// The machine has no model of direct links.
     #[error("networks of this machine are simulated over encoded links only")]
     NoDirectLinks,
-    /// A message size outside of 1 to the most that a packet carries.
+    /// The message size is outside 1 to the capacity of a packet.
     #[error("a message of {0} bytes: 1 to {1} are possible")]
     MessageBytes(u8, u8),
     /// Nothing would be measured.
@@ -158,10 +154,10 @@ pub enum ConfigError {
     /// The topology has no processors with links.
     #[error("the topology has no processor with a link")]
     NoTerminals,
-    /// Packets of a network interface that sends and takes nothing.
+    /// A traced NIC does not take part.
     #[error("packets are traced between two network interfaces that take part")]
     NothingToTrace,
-    /// Packets are followed over direct links only.
+    /// Packets can be traced only over direct links.
     #[error(
         "packets are traced over direct links only: trace them in a lab, or leave --netem and --links out"
     )]
@@ -169,13 +165,13 @@ pub enum ConfigError {
     /// Encoded links did not come up within a second.
     #[error("not all links came up within a second of virtual time: impair them less")]
     LinksDown,
-    /// A node cannot be configured for encoded links.
+    /// A node's configuration for encoded links is invalid.
     #[error(transparent)]
     Plan(#[from] crate::net::PlanError),
-    /// A fault of something that is not there.
+    /// A fault names a missing part.
     #[error("`{0}`: the topology has no such link or router")]
     NoSuchPart(String),
-    /// A fault that lasts for good over encoded links.
+    /// A permanent fault over encoded links.
     #[error(
         "`{0}` does not say for how long: over encoded links nobody tells a router that a link is cut, and packets wait for it"
     )]
@@ -189,7 +185,7 @@ impl Config {
     /// Checks what does not depend on a topology, for messages of at most `most` bytes.
     ///
     /// # Errors
-    /// The first thing found wrong.
+    /// The first error found.
     pub fn validate(&self, most: u8) -> Result<(), ConfigError> {
         if !(1..=most).contains(&self.traffic.message_bytes) {
             return Err(ConfigError::MessageBytes(self.traffic.message_bytes, most));

@@ -1,11 +1,11 @@
-//! What is on the links: for every lane of a port, what arrives there in one window.
+//! Contents of the links: what arrives at every lane of a port in one window.
 //!
 //! A window is as long as the shortest link takes. Whatever is sent over such a link in one window
-//! arrives in the next one, in the cycle of the same number. There are two sets of slots, one that
-//! is read and one that is written, so that the order in which nodes run a window changes nothing.
-//! A port behind a longer link, or in another [partition](super::Partition), has a ghost slot here,
-//! whose content is taken out when the window ends and lies in packed form until the window in
-//! which it arrives: what is not under way takes no memory.
+//! arrives in the next one, in the cycle of the same number. One set of slots is read while the
+//! other is written, so the order in which nodes run a window does not matter. A port behind a
+//! longer link, or in another [partition](super::Partition), has a ghost slot here; at the end of
+//! the window its content is packed and kept until the window in which it arrives, so only data
+//! under way takes memory.
 
 use core::ops::Range;
 
@@ -16,7 +16,7 @@ use super::model::Lanes;
 use crate::kit::bits;
 use crate::sim::fabric::SentFrame;
 
-/// What one end of a link receives in a window, its phits apart.
+/// What one link end receives in a window; its phits are stored separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrivals<L: Lanes> {
     /// Cycles of the window in which a phit arrives, as a bit mask.
@@ -25,7 +25,7 @@ pub struct Arrivals<L: Lanes> {
     pub credits: L::Credits,
 }
 
-/// Whom a slot belongs to.
+/// The owner of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// A chip of this partition, by number, and its port.
@@ -58,17 +58,17 @@ pub struct Exchange<L: Lanes> {
     own: u32,
     /// Number of the window that is read.
     now: u64,
-    /// Where each ghost's content goes.
+    /// Destination of each ghost's content.
     ghosts: Vec<Ghost>,
     pub read: Set<L>,
     pub write: Set<L>,
     /// Ghosts with content.
     filled: Vec<u32>,
-    /// What arrives in later windows, by window modulo their number.
+    /// Arrivals of later windows, by window modulo their number.
     later: Vec<Batch<L>>,
 }
 
-/// A slot elsewhere: partition, number there, and cycles that the link to it takes.
+/// A slot elsewhere: its partition and number there, and the link's latency in cycles.
 #[derive(Clone, Copy, Debug)]
 struct Ghost {
     place: (u32, u32),
@@ -78,13 +78,13 @@ struct Ghost {
 /// Arrivals in packed form.
 #[derive(Clone, Debug, Default)]
 struct Batch<L: Lanes> {
-    /// Window, slot, and what arrives there.
+    /// Window, slot and its arrivals.
     slots: Vec<(u64, u32, Arrivals<L>)>,
-    /// The phits of all of them, in the order of their cycles.
+    /// The phits of all slots, in cycle order.
     phits: Vec<L::Phit>,
 }
 
-/// The cycles of a mask `by` cycles later: those in the same window of `window` cycles, and those in
+/// Delays the cycles of a mask by `by`: those in the same window of `window` cycles, and those in
 /// the next.
 #[inline]
 pub fn delay_cycles(cycles: u64, by: usize, window: usize) -> [u64; 2] {
@@ -95,7 +95,7 @@ pub fn delay_cycles(cycles: u64, by: usize, window: usize) -> [u64; 2] {
     [cycles << by & all, cycles >> (window - by)]
 }
 
-/// Has the cache lines of these elements brought close to the core.
+/// Prefetches the cache lines of these elements.
 #[inline]
 fn fetch<T>(of: &[T], elements: Range<usize>) {
     let by_line = const {
@@ -123,18 +123,18 @@ impl Bits {
     pub(crate) fn words(&self) -> usize {
         self.0.len()
     }
-    /// Takes all members between 64 times `word` and the next word.
+    /// Takes all members in 64-bit word `word`.
     #[inline]
     pub(crate) fn take_word(&mut self, word: usize) -> u64 {
         core::mem::take(&mut self.0[word])
     }
 }
 
-/// Links that go to another partition, with what is on them.
+/// Links to another partition, with what is on them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mail<L: Lanes> {
     batch: Batch<L>,
-    /// Frames of encoded links: number of the link, whether they go to its second end, frames.
+    /// Frames of encoded links: link number, whether they go to its second end, frames.
     pub(crate) frames: Vec<(u32, bool, Vec<SentFrame>)>,
 }
 
@@ -161,7 +161,7 @@ impl<L: Lanes> Exchange<L> {
         }
     }
 
-    /// Has what arrives at a chip brought close to the core.
+    /// Prefetches what arrives at a chip.
     #[inline]
     pub fn fetch(&self, chip: usize) {
         let first = chip * L::CHIP_LANES;
@@ -189,16 +189,16 @@ impl<L: Lanes> Exchange<L> {
         self.chips * L::CHIP_LANES + self.terminals * L::TERMINAL_LANES
     }
 
-    /// A new slot that stands for one behind a link of `latency` cycles, at least a window: partition
-    /// and slot there.
+    /// Adds a slot that stands for slot `place` (partition, slot), behind a link of `latency`
+    /// cycles, at least a window.
     pub(crate) fn add_ghost(&mut self, place: (u32, u32), latency: u32) -> u32 {
         debug_assert!(latency as usize >= self.window);
         self.ghosts.push(Ghost { place, latency });
         (self.own_slots() + self.ghosts.len() - 1) as u32
     }
 
-    /// Makes room for all slots; to be called once, after the last ghost. No link takes longer than
-    /// `longest` cycles.
+    /// Allocates all slots; to be called once, after the last ghost. `longest` is the longest
+    /// link's latency in cycles.
     pub(crate) fn finish(&mut self, longest: u32) {
         let slots = self.own_slots() + self.ghosts.len();
         for set in [&mut self.read, &mut self.write] {
@@ -209,7 +209,7 @@ impl<L: Lanes> Exchange<L> {
         self.later = vec![Batch::default(); windows];
     }
 
-    /// Partition and slot there of a slot.
+    /// The partition of a slot, and its slot there.
     pub(crate) fn place(&self, slot: u32) -> (u32, u32) {
         match self.owner(slot) {
             Owner::Ghost(ghost) => self.ghosts[ghost].place,
@@ -231,7 +231,7 @@ impl<L: Lanes> Exchange<L> {
         }
     }
 
-    /// Sends `arrivals` to a slot. Its phits have been or will be written by the caller.
+    /// Sends `arrivals` to a slot. The caller writes its phits, before or after.
     #[inline]
     pub fn send(&mut self, slot: u32, arrivals: Arrivals<L>) {
         self.write.arrivals[slot as usize] = arrivals;
@@ -245,7 +245,7 @@ impl<L: Lanes> Exchange<L> {
         }
     }
 
-    /// Ends a window: what was written can be read, and what goes to other partitions is in `out`.
+    /// Ends a window: swaps the sets, and puts what goes to other partitions into `out`.
     pub(crate) fn turn(&mut self, out: &mut [Mail<L>]) {
         let window = self.window;
         let first = self.own_slots();
@@ -275,7 +275,7 @@ impl<L: Lanes> Exchange<L> {
                     &mut out[partition as usize].batch
                 };
                 batch.slots.push((at, to, arrivals));
-                // Where each phit was written: the cycles of this part, before the delay.
+                // The cycles in which the phits were written: those of this part before the delay.
                 let sent = match part {
                     0 => cycles[0] >> by,
                     _ => cycles[1] << (window - by),
@@ -290,7 +290,7 @@ impl<L: Lanes> Exchange<L> {
         self.take_due();
     }
 
-    /// Unpacks what arrives in the window that is read next.
+    /// Unpacks what arrives in the window to be read next.
     fn take_due(&mut self) {
         let later = self.later.len() as u64;
         let slot = (self.now % later) as usize;
@@ -309,7 +309,7 @@ impl<L: Lanes> Exchange<L> {
         self.later[slot] = batch;
     }
 
-    /// Adds to what arrives at a slot in the window that is read next.
+    /// Adds to a slot's arrivals in the window to be read next.
     fn put(&mut self, slot: u32, arrivals: Arrivals<L>, phits: &[L::Phit]) {
         let at = slot as usize * self.window;
         for (cycle, &phit) in bits(arrivals.phits).zip(phits) {
@@ -328,7 +328,7 @@ impl<L: Lanes> Exchange<L> {
         }
     }
 
-    /// Takes what came from another partition in the windows that have just ended.
+    /// Takes what another partition sent in the windows that have just ended.
     pub(crate) fn receive(&mut self, mail: &mut Mail<L>) {
         let mut batch = core::mem::take(&mut mail.batch);
         let mut from = 0;

@@ -1,4 +1,4 @@
-//! Who runs the partitions of a network, and in which order.
+//! Runs the partitions of a network, in any order or in parallel.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -6,21 +6,20 @@ use super::exchange::Mail;
 use super::model::CycleModel;
 use super::partition::Partition;
 
-/// A partition at work. Its executor knows neither its machine nor its mail.
+/// A running partition. Its executor knows neither its machine nor its mail.
 pub trait Worker: Send {
-    /// Runs the windows up to the next exchange of mail, the one of that number, and lays out what
-    /// the others have to take.
+    /// Runs the windows up to mail exchange number `window`, and publishes mail for the others.
     fn run_window(&mut self, window: u64);
 
-    /// Takes what the others have laid out. All of them must have run that window, and none may be
-    /// two windows ahead.
+    /// Takes the mail that the others published. All must have run `window`, and none may be two
+    /// windows ahead.
     fn take_mail(&mut self, window: u64);
 }
 
-/// Runs windows of all partitions.
+/// Runs all partitions in step.
 pub trait Executor {
-    /// Runs that many windows of every worker, from number zero on: each runs its window, and takes
-    /// its mail when all have.
+    /// Runs `windows` windows of every worker, from number 0: each runs its window, and takes its
+    /// mail once all have.
     fn run(&mut self, workers: Vec<Box<dyn Worker + '_>>, windows: u64);
 }
 
@@ -41,14 +40,14 @@ impl Executor for Serial {
     }
 }
 
-/// The mail from one partition to another. There are two that are used in turn, so that one meeting
-/// of all per window is enough: who is in the next window writes into the other.
+/// Mail from one partition to another. Two boxes alternate, so that one barrier per window is
+/// enough: a partition already in the next window writes into the other box.
 type Pigeonhole<M> = [Mutex<Mail<<M as CycleModel>::Direct>>; 2];
 
 struct Member<'a, M: CycleModel> {
     number: usize,
     partition: &'a mut Partition<M>,
-    /// Of all partitions, by sender and receiver.
+    /// For all pairs of partitions, by sender and receiver.
     holes: &'a [Pigeonhole<M>],
     partitions: usize,
 }
@@ -85,7 +84,7 @@ impl<M: CycleModel> Worker for Member<'_, M> {
     }
 }
 
-/// Runs that many windows of all partitions, and hands the mail over between them.
+/// Runs `windows` windows of all partitions, exchanging mail between them.
 pub(crate) fn run_windows<M: CycleModel>(
     executor: &mut dyn Executor,
     partitions: &mut [Partition<M>],

@@ -1,4 +1,4 @@
-//! What breaks while a network runs, and when it is whole again.
+//! Faults of links and routers during a run, and their repair.
 
 use core::fmt;
 use core::str::FromStr;
@@ -7,46 +7,45 @@ use super::config::ConfigError;
 use crate::net::{End, Network, NodeRef};
 use crate::time::Duration;
 
-/// The longest time, in seconds: two of them can be added.
+/// The longest time, in seconds; the sum of two still fits.
 const MOST_S: u64 = 1_000_000;
 const PS_PER_S: u64 = 1_000_000_000_000;
 
-/// What breaks.
+/// The broken part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// The link of this number.
+    /// The link with this number.
     Link(u32),
-    /// All links of the router of this name.
+    /// All links of the router with this name.
     Router(String),
 }
 
 /// A fault: `link 12 down at 5us for 3us`, `router g0-c0s1 down at 5us`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What breaks.
     pub(crate) what: Broken,
-    /// When, after the beginning of the run.
+    /// When, from the start of the run.
     pub(crate) at: Duration,
-    /// For how long; `None`: for good.
+    /// For how long; `None`: permanently.
     pub(crate) lasts: Option<Duration>,
 }
 
-/// Why a text is no fault.
+/// Why a text is not a fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
-    /// It is built differently.
+    /// The syntax is wrong.
     #[error(
         "`{0}` is no fault: write `link NUMBER down at TIME` or `router NAME down at TIME`, and \
          `for TIME` if it is to come back (times such as 500ns, 5us, 1ms)"
     )]
     Form(String),
-    /// A time is built differently.
+    /// The syntax of a time is wrong.
     #[error("`{0}` is no time: a whole number with ns, us, ms or s")]
     Time(String),
     /// A time is beyond `MOST_S`.
     #[error("`{0}` is too large: a fault begins within {MOST_S}s, and lasts no longer")]
     TooLarge(String),
-    /// It is over when it begins.
+    /// Its duration is zero.
     #[error("`{0}` lasts no time at all: without `for` it lasts for good")]
     Nothing(String),
 }
@@ -88,7 +87,7 @@ fn time(text: &str) -> Result<Duration, FaultError> {
         _ => return Err(wrong()),
     };
     let digits = text.strip_suffix(unit).filter(|digits| !digits.is_empty());
-    // What consists of digits and is no number has too many of them.
+    // Only too many digits fail to parse here.
     let number = digits.ok_or_else(wrong)?.parse().ok();
     let ps = number.and_then(|number: u64| number.checked_mul(ps));
     ps.filter(|ps| *ps <= MOST_S * PS_PER_S)
@@ -113,22 +112,20 @@ impl fmt::Display for Fault {
 /// A link goes down or comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Switch {
-    /// The first cycle in which it is so.
+    /// The first cycle of the new state.
     pub(crate) cycle: u64,
-    /// Number of the link.
     pub(crate) link: u32,
-    /// Its ends.
     pub(crate) ends: [End; 2],
     /// Whether it goes down.
     pub(crate) down: bool,
-    /// Which of all faults does it.
+    /// Index of the fault that causes it.
     pub(crate) fault: usize,
 }
 
-/// All that happens to links, in the order of time.
+/// All link changes, in time order.
 ///
 /// # Errors
-/// A fault of something that the network does not have.
+/// If the network lacks the part that a fault names.
 pub(crate) fn schedule(
     faults: &[Fault],
     network: &dyn Network,

@@ -1,40 +1,40 @@
-//! Patterns by ordinates, for networks whose processors stand in a grid.
+//! Patterns by coordinates, for networks whose processors form a grid.
 
 use super::pattern::{PatternError, Rule};
 
-/// Who sends to whom in a grid of `d` dimensions. `a[0]` to `a[d-1]` are the ordinates of the sender,
-/// `b` those of its partner, `k` the sizes of the grid. The *number* of a place is
-/// `a[0] + k[0] (a[1] + k[1] (a[2] + ...))`, the first ordinate counting fastest.
+/// A mapping of senders to partners in a grid of `d` dimensions. `a[0]` to `a[d-1]` are the
+/// coordinates of the sender, `b` those of its partner, `k` the sizes of the grid. A position has
+/// the *number* `a[0] + k[0] (a[1] + k[1] (a[2] + ...))`, the first coordinate counting fastest.
 ///
-/// Each is a permutation of the places. Who is its own partner, or whose partner's place is empty or
-/// takes no part, stays silent.
+/// Each is a permutation of the positions. A processor stays silent if it is its own partner, or if
+/// its partner's position is empty or takes no part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GridPattern {
-    /// The first two ordinates exchanged: `b = (a[1], a[0], a[2], ...)`. The first two sizes have to be
-    /// the same.
+    /// Swaps the first two coordinates: `b = (a[1], a[0], a[2], ...)`. The first two sizes must be
+    /// equal.
     Transpose,
-    /// All ordinates in the opposite order: `b[i] = a[d-1-i]`. The sizes have to be the same from
+    /// Reverses the order of the coordinates: `b[i] = a[d-1-i]`. The sizes must be the same from
     /// both ends.
     Reversal,
-    /// Every ordinate takes the place of the one before it, the first that of the last:
-    /// `b = (a[1], a[2], ..., a[0])`. All sizes have to be the same.
+    /// Shifts every coordinate to the dimension before it, the first to the last: `b = (a[1], a[2],
+    /// ..., a[0])`. All sizes must be equal.
     Rotation,
     /// The mirror image: `b[i] = k[i] - 1 - a[i]`.
     Complement,
-    /// Round every ring as far as no way back is as short: `b[i] = a[i] + ceil(k[i]/2) - 1` modulo
-    /// `k[i]` (BookSim's tornado).
+    /// Along every ring as far as the opposite direction is still longer: `b[i] = a[i] +
+    /// ceil(k[i]/2) - 1` modulo `k[i]` (BookSim's tornado).
     Tornado,
-    /// Half-way round every ring: `b[i] = a[i] + floor(k[i]/2)` modulo `k[i]`.
+    /// Half-way around every ring: `b[i] = a[i] + floor(k[i]/2)` modulo `k[i]`.
     Opposite,
-    /// The bits of the place's number reversed. There has to be a power of two of places.
+    /// Reverses the bits of the position's number. Needs a power of two of positions.
     BitReverse,
-    /// The bits of the place's number rotated by one towards the higher ones. There has to be a power
-    /// of two of places.
+    /// Rotates the bits of the position's number by one towards the higher ones. Needs a power of
+    /// two of positions.
     Shuffle,
 }
 
 impl GridPattern {
-    /// All of them, in the order in which they are told to users.
+    /// All patterns, in the order shown to users.
     pub(crate) const ALL: [Self; 8] = [
         Self::Transpose,
         Self::Reversal,
@@ -46,7 +46,6 @@ impl GridPattern {
         Self::Shuffle,
     ];
 
-    /// The pattern's name.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Transpose => "grid-transpose",
@@ -60,7 +59,7 @@ impl GridPattern {
         }
     }
 
-    /// What a grid of this size lacks to have the pattern.
+    /// What a grid of this size lacks for the pattern, if anything.
     fn lacks(self, size: &[u16]) -> Option<&'static str> {
         let mirrored = || size.iter().eq(size.iter().rev());
         let alike = || size.windows(2).all(|pair| pair[0] == pair[1]);
@@ -80,8 +79,8 @@ impl GridPattern {
         (!fits).then_some(need)
     }
 
-    /// The ordinates that the processor at `from` sends to, in a grid of this size that
-    /// [has](Self::lacks) the pattern.
+    /// The coordinates that the processor at `from` sends to, in a grid of this size that
+    /// [supports](Self::lacks) the pattern.
     fn image(self, from: &[u16], size: &[u16]) -> Vec<u16> {
         let dimensions = size.len();
         let shifted = |by: fn(u16) -> u16| {
@@ -121,7 +120,7 @@ impl GridPattern {
     }
 }
 
-/// The number of a place.
+/// The number of a position.
 fn number(at: &[u16], size: &[u16]) -> usize {
     let ordinates = at.iter().zip(size).rev();
     ordinates.fold(0, |number, (&a, &k)| {
@@ -129,7 +128,7 @@ fn number(at: &[u16], size: &[u16]) -> usize {
     })
 }
 
-/// The place of a number.
+/// The position with a number.
 fn ordinates(mut number: usize, size: &[u16]) -> Vec<u16> {
     let ordinate = |&k: &u16| {
         let a = number % usize::from(k);
@@ -139,19 +138,19 @@ fn ordinates(mut number: usize, size: &[u16]) -> Vec<u16> {
     size.iter().map(ordinate).collect()
 }
 
-/// Processors that stand in a grid: where each of them does. Not every place has to have one.
+/// Positions of processors in a grid. Positions may be empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grid {
     size: Vec<u16>,
-    /// The number of each processor's place.
+    /// The number of each processor's position.
     places: Vec<usize>,
 }
 
 impl Grid {
-    /// A grid of this size, with the ordinates of each processor in the order of the population.
+    /// A grid of this size; `processors` gives their coordinates in the order of the population.
     ///
     /// # Panics
-    /// If a processor stands outside, or the grid has no place.
+    /// If a processor is outside the grid, or the grid has no positions.
     pub fn new<const D: usize>(
         size: [u16; D],
         processors: impl IntoIterator<Item = [u16; D]>,
@@ -167,7 +166,7 @@ impl Grid {
         }
     }
 
-    /// The pattern among the first `participants` processors, who have `slices` terminals each.
+    /// The pattern among the first `participants` processors, with `slices` terminals each.
     pub(crate) fn rule(
         &self,
         pattern: GridPattern,
@@ -204,7 +203,7 @@ impl Grid {
 mod tests {
     use super::*;
 
-    /// The partners of all places of a full grid, as ordinates.
+    /// The partners of all positions of a full grid, as coordinates.
     fn partners<const D: usize>(pattern: GridPattern, size: [u16; D]) -> Vec<([u16; D], Vec<u16>)> {
         let all: usize = size.iter().map(|&k| usize::from(k)).product();
         let places = (0..all).map(|place| ordinates(place, &size));
@@ -252,7 +251,7 @@ mod tests {
                 assert_eq!(to.len(), pairs.len(), "{pattern:?} {size:?}");
             }
         }
-        // In how many of the sizes there are these patterns.
+        // How many of the sizes support each pattern.
         assert_eq!(had, [3, 4, 2, 6, 6, 6, 3, 3]);
     }
 
@@ -274,7 +273,7 @@ mod tests {
         ] {
             assert_eq!(pattern.image(&from, &[8, 8, 8]), to, "{pattern:?}");
         }
-        // An odd ring has no opposite, and both ways round half of it are one hop from each other.
+        // An odd ring has no opposite: its two half-way positions are one hop apart.
         assert_eq!(P::Tornado.image(&[4, 0], &[5, 2]), [1, 0]);
         assert_eq!(P::Opposite.image(&[4, 0], &[5, 2]), [1, 1]);
     }
@@ -296,7 +295,7 @@ mod tests {
             assert_eq!(silent + list.len(), 512);
             silent
         };
-        // Where two ordinates are alike, all three are, or numbers are palindromes or all alike.
+        // Where two coordinates or all three are equal, numbers are palindromes, or all bits equal.
         assert_eq!(
             GridPattern::ALL.map(silent),
             [64, 64, 8, 0, 0, 0, 32, 2],
@@ -306,7 +305,7 @@ mod tests {
 
     #[test]
     fn places_without_a_participant_get_and_send_nothing() {
-        // A row of three of the four places, in another order than that of their ordinates.
+        // A row of three of the four positions, not in the order of their coordinates.
         let grid = Grid::new([4], [[2], [0], [1]]);
         let rule = |participants, slices| {
             let rule = grid.rule(GridPattern::Complement, participants, slices);
@@ -315,9 +314,9 @@ mod tests {
                 _ => panic!("a list for each"),
             }
         };
-        // 2 sends to 1 and 1 to 2; the partner of 0 is not there.
+        // 2 sends to 1 and 1 to 2; the partner of 0 is missing.
         assert_eq!(rule(3, 1), (vec![0, 1, 1, 2], vec![2, 0]));
-        // 1 takes no part. Whether it is to send anything, who asks for the rule knows.
+        // 1 takes no part. It still has a list: the caller decides whether it sends.
         assert_eq!(rule(2, 1), (vec![0, 0, 0, 1], vec![0]));
         assert_eq!(rule(3, 2).0, [0, 1, 1, 2, 3, 3, 4]);
         let wrong = grid.rule(GridPattern::Transpose, 3, 1).unwrap_err();

@@ -1,29 +1,29 @@
 //! Virtual time at scale: the routers' own cores, joined phit to phit.
 //!
-//! A [`Simulation`] runs a network cycle by cycle. Links hand phits and credits over after a fixed
-//! number of cycles, without frames and bytes, where the machine has a [`DirectModel`]; nothing is
-//! lost on them. Or they are encoded: whole link control blocks, whose frames may be impaired. The
-//! routers are the machine's own, the same that processes run. Processors are open-loop sources and
-//! sinks of synthetic [`Traffic`].
+//! A [`Simulation`] runs a network cycle by cycle. If the machine has a [`DirectModel`], links hand
+//! phits and credits over after a fixed number of cycles, without frames and bytes and without
+//! loss. Or links are encoded: complete link control blocks whose frames may be impaired. The
+//! routers are the ones that processes run. Processors are open-loop sources and sinks of synthetic
+//! [`Traffic`].
 //!
 //! # Windows
 //!
-//! The network runs in *windows* of as many cycles as a link takes. What is sent in one window
-//! arrives in the next, in the cycle of the same number, so that within a window no node can hear
-//! of another. Each node therefore runs a whole window at a time while it is in the cache, nodes
-//! can run in any order, and a network can be cut into [`Partition`]s that run at the same time and
-//! exchange mail between windows. An [`Executor`] does that; [`Serial`] without threads. The trace
-//! of a run depends on topology and configuration alone.
+//! The network runs in *windows* as long as the shortest link. What is sent in one window arrives
+//! in the next, in the cycle of the same number, or later over a longer link, so within a window no
+//! node affects another. Each node therefore runs a whole window while it is in the cache, nodes
+//! can run in any order, and a network can be cut into [`Partition`]s that run concurrently and
+//! exchange mail between windows. An [`Executor`] runs them; [`Serial`] does so without threads.
+//! The trace of a run depends only on topology and configuration.
 //!
-//! Nodes without anything to do are not looked at: bit masks and a calendar name those that have.
+//! Idle nodes are skipped: bit masks and a calendar name the busy ones.
 //!
 //! # Phases
 //!
 //! A run warms up until latency and accepted load are steady, measures the packets born in an
-//! interval, drains until they have arrived while traffic goes on, and then stops the sources and
+//! interval, drains until they have arrived while traffic continues, then stops the sources and
 //! waits until the network is empty. The checkers compare what was sent with what arrived, and
-//! every credit with what it stands for. `docs/guide/src/virtual-time.md` says what each stage costs and what
-//! the figures mean.
+//! every credit with what it stands for. `docs/guide/src/virtual-time.md` describes the cost of
+//! each stage and the meaning of the figures.
 
 pub mod build;
 pub mod check;

@@ -1,4 +1,4 @@
-//! A part of a network that runs its windows on its own.
+//! A part of a network that runs its windows independently.
 
 use super::build::DirectRouterOf;
 use super::coming::Coming;
@@ -17,24 +17,23 @@ use crate::kit::bits;
 use crate::sim::tap::Tap;
 use crate::trace::Watch;
 
-/// Windows that the calendar of terminals looks ahead; what is due later is looked at again then.
+/// Windows that the terminal calendar covers; a terminal due later is checked again at its end.
 const CALENDAR_WINDOWS: u64 = 1024;
 
-/// Cycle in which sources begin that wait for links to come up: later than any.
+/// Start cycle of sources that wait for links to come up: later than any other.
 pub const HELD_BACK: u64 = 1 << 50;
 
-/// Chips and terminals with the links between them, to be run a window at a time.
+/// Chips and terminals with the links between them, run one window at a time.
 ///
-/// A window has as many cycles as a phit travels on a link, so that nothing sent in a window
-/// arrives in it. Partitions of one network can therefore run a window at the same time. Between
-/// windows the mail of each has to be handed to the others: call
-/// [`run_window`](Self::run_window) on all, then exchange every [`outbox`](Self::outbox) by
-/// [`receive`](Self::receive).
+/// A window is as long as the shortest link, so nothing sent in a window arrives in it, and
+/// partitions of one network can run a window concurrently. Between windows each partition's mail
+/// must reach the others: call [`run_window`](Self::run_window) on all, then hand every
+/// [`outbox`](Self::outbox) to [`receive`](Self::receive).
 #[derive(Debug)]
 pub struct Partition<M: CycleModel> {
     pub(crate) number: u32,
     pub routers: Vec<DirectRouterOf<M>>,
-    /// Chip of the topology that each router is.
+    /// The topology's chip for each router.
     pub(crate) chips: Vec<u32>,
     pub terminals: Vec<M::Terminal>,
     pub shared: Shared<M>,
@@ -43,13 +42,13 @@ pub struct Partition<M: CycleModel> {
     /// Terminals by the window in which they are due, modulo [`CALENDAR_WINDOWS`].
     calendar: Vec<Vec<u32>>,
     cycle: u64,
-    /// Windows between two exchanges of mail.
+    /// Windows between two mail exchanges.
     round: u64,
     /// Chips and terminals as nodes behind encoded links, instead of [`routers`](Self::routers).
     encoded: Option<Box<EncodedPartition<M>>>,
 }
 
-/// What one end of a link knows of credits and phits at the end of a window.
+/// A link end's view of credits and phits at the end of a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EndAccount {
     /// Partition and slot.
@@ -58,9 +57,9 @@ pub(crate) struct EndAccount {
     pub(crate) peer: (u32, u32),
     /// Credits for what this end sends, per virtual channel.
     pub credits: [u32; MAX_VCS],
-    /// Credits that are about to arrive here.
+    /// Credits about to arrive here.
     pub(crate) credits_coming: [u32; MAX_VCS],
-    /// Phits that are about to arrive here.
+    /// Phits about to arrive here.
     pub(crate) phits_coming: [u32; MAX_VCS],
     /// Phits in the input queue here.
     pub(crate) queued: [u32; MAX_VCS],
@@ -98,7 +97,7 @@ impl<M: CycleModel> Partition<M> {
         partition
     }
 
-    /// The same with mail that need be exchanged only after `round` windows.
+    /// The same, exchanging mail only after every `round` windows.
     pub(crate) fn with_round(self, round: u64) -> Self {
         Self { round, ..self }
     }
@@ -130,8 +129,7 @@ impl<M: CycleModel> Partition<M> {
         }
     }
 
-    /// From now on `tap` is told of every frame that an end of a link here sends, if links are
-    /// encoded.
+    /// Passes every frame that a link end here sends from now on to `tap`, if links are encoded.
     pub(super) fn set_tap(&mut self, tap: &Tap) {
         if let Some(nodes) = &mut self.encoded {
             nodes.set_tap(tap.clone());
@@ -143,7 +141,7 @@ impl<M: CycleModel> Partition<M> {
         self.cycle
     }
 
-    /// Runs as many windows as can run before mail has to be exchanged.
+    /// Runs the windows until mail must be exchanged.
     pub(crate) fn run_window(&mut self) {
         for _ in 0..self.round {
             self.run_one();
@@ -203,7 +201,8 @@ impl<M: CycleModel> Partition<M> {
         }
     }
 
-    /// Enters a terminal into the calendar for the window of `cycle`, unless it is there already.
+    /// Enters a terminal for the window of `cycle`, unless it is entered for that or an earlier
+    /// one.
     fn schedule(&mut self, index: usize, cycle: u64) {
         if cycle == NEVER {
             return;
@@ -218,12 +217,12 @@ impl<M: CycleModel> Partition<M> {
         }
     }
 
-    /// What goes to partition number `to`, after a window.
+    /// Mail for partition number `to`, after a window.
     pub(crate) fn outbox(&mut self, to: usize) -> &mut Mail<M::Direct> {
         &mut self.outboxes[to]
     }
 
-    /// Takes what another partition sent in the window that has just run; `mail` is empty then.
+    /// Takes what another partition sent in the window that has just run, leaving `mail` empty.
     pub(crate) fn receive(&mut self, mail: &mut Mail<M::Direct>) {
         match &mut self.encoded {
             Some(nodes) => nodes.receive(mail),
@@ -231,7 +230,7 @@ impl<M: CycleModel> Partition<M> {
         }
     }
 
-    /// Looks at every chip, in the order of [`chips`](Self::chips).
+    /// Visits every chip, in the order of [`chips`](Self::chips).
     pub(crate) fn each_chip(&self, mut visit: impl FnMut(ChipView)) {
         match &self.encoded {
             Some(nodes) => (0..self.chips.len()).for_each(|index| visit(nodes.view(index))),
@@ -239,19 +238,18 @@ impl<M: CycleModel> Partition<M> {
         }
     }
 
-    /// Whether its links are encoded.
     pub(crate) const fn is_encoded(&self) -> bool {
         self.encoded.is_some()
     }
 
-    /// Looks at every end of an encoded link here: the link's number, whether it is end B, the end.
+    /// Visits every encoded link end here: the link's number, whether it is end B, the end.
     pub(crate) fn each_encoded_end(&self, visit: impl FnMut(u32, bool, &M::End)) {
         if let Some(nodes) = &self.encoded {
             nodes.each_end(visit);
         }
     }
 
-    /// Looks at the stages of every chip, by its number.
+    /// Visits the stages of every chip, with its number.
     pub(crate) fn each_pipeline(&self, mut visit: impl FnMut(u32, PipelineReport)) {
         for (index, &chip) in self.chips.iter().enumerate() {
             let report = match &self.encoded {
@@ -277,7 +275,7 @@ impl<M: CycleModel> Partition<M> {
         }
     }
 
-    /// Lets the sources, which were held back until then, begin in cycle `cycle`.
+    /// Starts the sources, held back until now, in cycle `cycle`.
     pub(crate) fn begin_at(&mut self, cycle: u64) {
         for terminal in &mut self.terminals {
             terminal.common_mut().source.reschedule(HELD_BACK, cycle);
@@ -287,7 +285,7 @@ impl<M: CycleModel> Partition<M> {
         }
     }
 
-    /// Lets all routers watch the packets of a flow, and terminals write them down.
+    /// Makes all routers watch, and terminals record, the packets of a flow.
     pub(crate) fn watch(&mut self, witness: &Witness, cycle_ps: u64) {
         let Some(flow) = witness.flow else { return };
         self.shared.witness = Some(Box::new(witness.clone()));
@@ -298,7 +296,7 @@ impl<M: CycleModel> Partition<M> {
         }
     }
 
-    /// What has been written down of the packets, added to what others know.
+    /// Adds what was recorded of the packets to `found`.
     pub(crate) fn watched(&mut self, found: &mut Found) {
         for (router, &chip) in self.routers.iter_mut().zip(&self.chips) {
             if let Some(watch) = router.watch().and_then(Option::take) {
@@ -311,45 +309,45 @@ impl<M: CycleModel> Partition<M> {
         }
     }
 
-    /// The place of a chip of the topology, if it is here.
+    /// The position of a topology's chip, if it is here.
     pub(crate) fn place_of(&self, chip: u32) -> Option<usize> {
         self.chips.iter().position(|&own| own == chip)
     }
 
-    /// From now on the link at a port of a chip, by its place here, takes packets or does not.
+    /// Sets whether the link at a port of the chip at `place` accepts packets from now on.
     pub(crate) fn set_chip_link(&mut self, place: usize, port: usize, up: bool) {
         self.routers[place].set_link(self.cycle, port, up);
         self.exchange.read.due_chips.set(place);
     }
 
-    /// From now on the link of a terminal takes packets or does not.
+    /// Sets whether a terminal's link accepts packets from now on.
     pub(crate) fn set_terminal_link(&mut self, place: usize, up: bool) {
         self.terminals[place].common_mut().is_up = up;
         self.exchange.read.due_terminals.set(place);
     }
 
-    /// Cuts an encoded link that has an end here, or makes it whole.
+    /// Cuts or restores an encoded link that has an end here.
     pub(crate) fn set_encoded_link(&mut self, link: u32, up: bool) {
         if let Some(nodes) = &mut self.encoded {
             nodes.set_link(link, up);
         }
     }
 
-    /// The accounts of all encoded link ends.
+    /// Adds the accounts of all encoded link ends.
     pub(crate) fn link_accounts(&self, into: &mut Vec<LinkAccount>) {
         if let Some(nodes) = &self.encoded {
             nodes.accounts(into);
         }
     }
 
-    /// Healthy packets that routers have taken from encoded links.
+    /// Undamaged packets that routers have taken from encoded links.
     pub(crate) fn packets_taken(&self) -> u64 {
         self.encoded
             .as_ref()
             .map_or(0, |nodes| nodes.packets_taken())
     }
 
-    /// Packets sent again, frames sent and frames lost on encoded links.
+    /// Packets resent, frames sent and frames lost on encoded links.
     pub(crate) fn link_work(&self) -> [u64; 3] {
         self.encoded.as_ref().map_or([0; 3], |nodes| nodes.work())
     }
@@ -367,7 +365,7 @@ impl<M: CycleModel> Partition<M> {
         self.exchange.phits() + in_chips
     }
 
-    /// The accounts of all link ends.
+    /// Adds the accounts of all link ends.
     pub(crate) fn accounts(&self, into: &mut Vec<EndAccount>) {
         if self.encoded.is_some() {
             return;

@@ -1,4 +1,4 @@
-//! Who sends to whom: the patterns of the network interfaces' own traffic, and some that need more.
+//! Traffic patterns: those that NICs generate too, and some that only a simulation can.
 
 use core::fmt;
 use core::str::FromStr;
@@ -8,30 +8,28 @@ use super::grid::{Grid, GridPattern};
 use crate::nic::{self, Groups, Mapping};
 use crate::rng::Rng;
 
-/// Share of messages to hot processors if nothing else is said, in percent.
+/// Default share of messages to hot processors, in percent.
 const HOT_PERCENT: u8 = 10;
 
-/// Who sends to whom, by the processors' places in the topology's list.
+/// Maps senders to destinations, by the processors' positions in the topology's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// A pattern that network interfaces know as well; a processor that a permutation maps to
-    /// itself stays silent.
+    /// A pattern that NICs know too; a processor that a permutation maps to itself stays silent.
     Common(nic::TrafficPattern),
-    /// Two of three messages to the sender itself, the third to the next processor, as BookSim has
-    /// it.
+    /// Two messages in three to the sender itself, the third to the next processor, as in BookSim.
     Diagonal,
-    /// To `i mod n/2` or that plus `n/2`, at random: half of the processors have twice the
-    /// senders' attention in turn, as BookSim has it.
+    /// To `i mod n/2` or `i mod n/2 + n/2`, at random, as in BookSim: processors `n/2` apart share
+    /// their two destinations.
     Asymmetric,
     /// Processors on row *r* of a router's tiles send to random processors on column *r* of the
     /// same router, so that all flows of a row go through one subswitch.
     RowAdversary,
-    /// By the ordinates of processors that stand in a grid.
+    /// By the coordinates of processors in a grid.
     Grid(GridPattern),
 }
 
 impl Pattern {
-    /// The names of all patterns, without what may come behind them.
+    /// The names of all patterns, without parameters.
     pub const fn names() -> &'static [&'static str] {
         &NAMES
     }
@@ -43,41 +41,38 @@ impl Default for Pattern {
     }
 }
 
-/// Why a pattern cannot be had.
+/// Why a pattern is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// Not a pattern.
     #[error("`{0}` is no pattern: {names}", names = NAMES.join(", "))]
     Unknown(String),
-    /// The pattern has parameters and these are none.
+    /// Malformed parameters of a hot spot.
     #[error("`{0}` is no hot spot: hotspot, hotspot:TARGET,... or hotspot:TARGET,...:PERCENT")]
     Hotspot(String),
-    /// More participants than processors, or none.
+    /// No participants, or more than processors.
     #[error("{0} processors cannot take part: the topology has {1}")]
     Participants(usize, usize),
-    /// A hot processor that does not take part.
+    /// A hot processor does not take part.
     #[error("no processor {0} takes part")]
     NoProcessor(u16),
     /// The pattern does not suit the number of processors.
     #[error(transparent)]
     Spec(#[from] nic::SpecError),
-    /// Lists of destinations are for live runs.
+    /// Lists of destinations work only in live runs.
     #[error("a list of destinations is not a pattern for all processors")]
     List,
-    /// The pattern needs routers of another kind.
+    /// The pattern needs another machine's routers.
     #[error("`{0}` is a pattern for networks of another machine")]
     Elsewhere(String),
-    /// The grid has another shape than the pattern needs.
+    /// The pattern needs a grid of another shape.
     #[error("`{pattern}` needs {need}: this is a grid of {size}")]
     Grid {
-        /// The pattern.
         pattern: &'static str,
-        /// What it needs.
         need: &'static str,
-        /// The sizes.
+        /// The grid's size.
         size: String,
     },
-    /// Nobody would send anything.
+    /// No processor would send anything.
     #[error("with this pattern nobody sends anything in this topology")]
     Silent,
 }
@@ -173,14 +168,14 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Those among whom a pattern acts.
+/// The processors that a pattern applies to.
 #[derive(Clone, Copy, Debug)]
 pub struct Population<'a> {
     /// Number of each processor, in the topology's order.
     pub numbers: &'a [u32],
     /// Terminals of each processor.
     pub slices: u32,
-    /// Where processors stand, if that is in a grid.
+    /// Positions of processors, if they form a grid.
     pub grid: Option<&'a Grid>,
 }
 
@@ -188,9 +183,9 @@ pub struct Population<'a> {
 #[derive(Clone, Debug)]
 pub struct Destinations {
     rule: Rule,
-    /// Processors of the topology.
+    /// Number of processors of the topology.
     processors: u64,
-    /// Those that take part: the first ones.
+    /// How many take part: the first ones.
     participants: u64,
 }
 
@@ -204,25 +199,25 @@ pub enum Rule {
     },
     Diagonal,
     Asymmetric,
-    /// Destinations of terminal `slice * processors + processor`: a part of a list.
+    /// Destinations of terminal `slice * processors + processor`: a section of `list`.
     Lists {
         starts: Vec<u32>,
         list: Vec<u32>,
     },
-    /// To anybody in the next group.
+    /// To any processor of the next group.
     NextGroup(Groups),
 }
 
 impl Rule {
-    /// From the groups that processors are in, in their order.
+    /// From each processor's group, in order.
     pub fn next_group(of: impl Iterator<Item = u16>) -> Self {
         Self::NextGroup(Groups::new(of))
     }
 }
 
 impl Destinations {
-    /// The pattern of `traffic`. One that depends on the network is asked for from `special`, with
-    /// the number of processors that take part.
+    /// The pattern of `traffic`. `special` supplies those that depend on the network, given the
+    /// number of participants.
     pub fn new(
         traffic: &Traffic,
         population: Population<'_>,
@@ -290,8 +285,8 @@ impl Destinations {
         }
     }
 
-    /// The processors that a terminal sends to, with the part of its messages that each gets; none
-    /// of one that is silent. No processor comes twice.
+    /// The processors that a terminal sends to, each once, with its share of the messages; empty if
+    /// the terminal is silent.
     pub fn shares(&self, terminal: u64) -> Vec<(u32, f64)> {
         if self.is_silent(terminal) {
             return Vec::new();
@@ -328,7 +323,7 @@ impl Destinations {
         }
     }
 
-    /// The processor that the next message of a terminal that is not silent goes to.
+    /// Draws the destination of the next message of a terminal that is not silent.
     #[inline]
     pub fn draw(&self, terminal: u64, rng: &mut Rng) -> u32 {
         let n = self.participants;
@@ -369,7 +364,7 @@ impl Destinations {
     }
 }
 
-/// The places in the list of processors given by number.
+/// Positions in the list of the processors with these numbers.
 fn places(processors: &[u32], numbers: &[u16]) -> Result<Vec<u32>, PatternError> {
     let place = |&number: &u16| {
         let place = processors.iter().position(|&p| p == u32::from(number));

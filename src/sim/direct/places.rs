@@ -1,19 +1,19 @@
-//! Where the nodes of a network go when it is cut into partitions.
+//! Placement of a network's nodes in partitions.
 
 use super::config::ConfigError;
 use super::model::PortUse;
 use crate::net::{End, Network, NodeRef};
 
-/// Numbers what goes to each partition.
+/// Numbers the nodes of each partition.
 pub struct Numbers(Vec<u32>);
 
 impl Numbers {
-    /// So many partitions, and nothing in them.
+    /// `partitions` empty partitions.
     pub fn new(partitions: usize) -> Self {
         Self(vec![0; partitions])
     }
 
-    /// The place of the next thing that goes to `partition`: that, and its number there.
+    /// Adds a node to `partition`. Returns the partition and the node's number there.
     pub fn enter(&mut self, partition: u32) -> (u32, u32) {
         let number = &mut self.0[partition as usize];
         *number += 1;
@@ -21,22 +21,22 @@ impl Numbers {
     }
 }
 
-/// Where nodes go.
+/// Locations of nodes.
 #[derive(Debug)]
 pub struct Places {
-    /// Partitions in all.
+    /// Number of partitions.
     pub partitions: usize,
     /// Partition and number there of each chip.
     pub chips: Vec<(u32, u32)>,
-    /// The same of each terminal: those at port 0 of all network interfaces, those at port 1, and
-    /// so on; `None` for those that are not there.
+    /// The same for each terminal: those at port 0 of all NICs, then those at port 1, and so on;
+    /// `None` for missing ones.
     pub terminals: Vec<Option<(u32, u32)>>,
-    /// Network interfaces, those that are not there included.
+    /// Number of NICs, including missing ones.
     pub nics: usize,
 }
 
 impl Places {
-    /// Number of the terminal at a port of a network interface.
+    /// Number of the terminal at a port of a NIC.
     pub(crate) fn terminal(&self, nic: u32, port: u8) -> usize {
         usize::from(port) * self.nics + nic as usize
     }
@@ -53,7 +53,7 @@ impl Places {
         place.ok_or(ConfigError::Topology)
     }
 
-    /// What there is one of for every chip, with its number, in the order of places.
+    /// Distributes one item per chip, with the chip's number, in the order of locations.
     pub(super) fn placed<T>(&self, chips: impl IntoIterator<Item = T>) -> Vec<Vec<(u32, T)>> {
         let mut placed: Vec<_> = self.chips.iter().zip((0..).zip(chips)).collect();
         placed.sort_by_key(|(place, _)| **place);
@@ -65,7 +65,7 @@ impl Places {
         parts
     }
 
-    /// The terminals of every partition; `make` is told their numbers.
+    /// The terminals of every partition; `make` gets their numbers.
     pub fn terminals<T>(&self, mut make: impl FnMut(usize) -> T) -> Vec<Vec<T>> {
         let mut parts = Vec::new();
         parts.resize_with(self.partitions, Vec::new);
@@ -78,7 +78,7 @@ impl Places {
     }
 }
 
-/// Both ends of every link, each with the other and the number of the link.
+/// Both ends of every link, each with the other end and the link's number.
 pub(crate) fn ends(network: &impl Network) -> impl Iterator<Item = (End, End, usize)> {
     (0..network.link_count()).flat_map(|link| {
         let (a, b) = network.ends(link);
@@ -86,8 +86,8 @@ pub(crate) fn ends(network: &impl Network) -> impl Iterator<Item = (End, End, us
     })
 }
 
-/// What each of the `ports` ports of every chip leads to. `kind` says the kind of a link between
-/// chips, seen from its first end.
+/// What each of the `ports` ports of every chip leads to. `kind` gives the kind of a link between
+/// chips, as seen from its first argument.
 pub fn kinds(
     network: &impl Network,
     (chips, ports): (usize, usize),

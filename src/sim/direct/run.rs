@@ -25,24 +25,23 @@ use crate::net::End;
 use crate::sim::tap::Tap;
 use account::Account;
 
-/// Cycles between two looks at how a phase goes.
+/// Cycles between two checks on the progress of a phase.
 const BATCH_CYCLES: u64 = 1_000;
 /// The warm-up compares intervals of at least this many packets, or of [`MAX_INTERVAL_CYCLES`].
 const INTERVAL_PACKETS: u64 = 2_000;
 const MAX_INTERVAL_CYCLES: u64 = 10_000;
-/// Relative difference of mean latency and accepted load that counts as none (BookSim's is 0.05).
+/// Relative difference of mean latency and accepted load that counts as none (BookSim: 0.05).
 const SAME: f64 = 0.03;
-/// Intervals in a row that must be the same (BookSim's number).
+/// Consecutive intervals that must agree (BookSim's number).
 const SAME_INTERVALS: u32 = 3;
-/// Cycles that encoded links may take to come up: a second.
+/// Cycles that encoded links may take to come up: one second.
 const BRING_UP_CYCLES: u64 = 800_000_000;
-/// Cycles that packets may still take to arrive over encoded links once the sources have stopped:
-/// retry time-outs are far longer than a network is large.
+/// Cycles that packets may still take over encoded links after the sources have stopped: retry
+/// timeouts far exceed the time to cross the network.
 const ENCODED_REST_CYCLES: u64 = 800_000_000;
 /// Packets looked at in one source's queue.
 const MOST_WAITING: u64 = 1 << 20;
 
-/// What a run is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SimPhase {
     /// Traffic without measurement.
@@ -51,18 +50,17 @@ pub enum SimPhase {
     Measure,
     /// Traffic goes on until all measured packets have arrived.
     Drain,
-    /// No more packets are born, and those under way have to arrive.
+    /// No packets are born; those under way must arrive.
     Empty,
 }
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SimProgress {
-    /// What it is doing.
     pub phase: SimPhase,
     /// Cycles of this phase that have run.
     pub cycles: u64,
-    /// Cycles that the phase takes, at most.
+    /// Most cycles that the phase takes.
     pub limit: u64,
 }
 
@@ -72,39 +70,38 @@ pub struct Simulation<M: CycleModel> {
     partitions: Vec<Partition<M>>,
     kinds: Vec<Option<PortUse>>,
     senders: u64,
-    /// Cycles between two exchanges of mail.
+    /// Cycles between two mail exchanges.
     stride: u64,
-    /// Cycles that the longest link takes.
+    /// Latency of the longest link in cycles.
     longest: u64,
-    /// Cycles from phit to phit on the slowest link.
+    /// Cycles per phit on the slowest link.
     slowest: u64,
-    /// Links are encoded.
+    /// Whether links are encoded.
     encoded: bool,
     pub cycle: u64,
-    /// Cycle at which the present phase began.
+    /// Cycle at which the current phase began.
     began: u64,
-    /// What will happen to links, the next first.
+    /// Pending link faults and repairs, earliest first.
     switches: VecDeque<Switch>,
-    /// Where the ends of those links are.
+    /// Locations of the ends of those links.
     places: BTreeMap<End, Whereabouts>,
-    /// How often each of them is broken at present.
+    /// How many faults currently break each of them.
     broken: BTreeMap<u32, u32>,
-    /// Something breaks, or has broken.
+    /// Whether a fault is planned or has happened.
     has_faults: bool,
-    /// Who looks on.
     watch: Option<Watch>,
-    /// What is traced from the measurement on.
+    /// The flow traced from the measurement on.
     witness: Option<Witness>,
 }
 
-/// Where the end of a link is: the partition, and the place of the chip or terminal there.
+/// Location of a link end: its partition, and the position of the chip or terminal there.
 #[derive(Clone, Copy, Debug)]
 struct Whereabouts {
     partition: usize,
     place: usize,
 }
 
-/// Reports the progress of a phase from its start on. `limit` is a whole number of windows.
+/// Reports the progress of a phase from its start. `limit` is a whole number of windows.
 fn progress_of(
     progress: &mut impl FnMut(SimProgress),
     phase: SimPhase,
@@ -121,23 +118,23 @@ fn progress_of(
     tell
 }
 
-/// Sums of the stages' state, taken now and then.
+/// Sums of the stages' state, sampled during the measurement.
 #[derive(Clone, Copy, Debug, Default)]
 struct StageSamples {
     samples: u64,
     phits: [u64; 3],
 }
 
-/// What is compared at the two ends of the measurement.
+/// Values compared between the start and the end of the measurement.
 struct Mark {
     tally: Tally,
     /// Requests born but not yet sent.
     waiting: u64,
-    /// Messages born and not sent, replies included.
+    /// Messages born but not sent, replies included.
     backlog: u64,
-    /// Phits sent by every port of every chip, by partition.
+    /// Phits sent by each port of every chip, by partition.
     ports: Vec<Vec<u64>>,
-    /// Phits sent by every terminal, by partition.
+    /// Phits sent by each terminal, by partition.
     terminals: Vec<Vec<u64>>,
     stalls: [u64; 3],
     hops: u64,
@@ -145,8 +142,8 @@ struct Mark {
 }
 
 impl<M: CycleModel> Simulation<M> {
-    /// The network of `topology` with the traffic of `config`, cut into this number of partitions,
-    /// which makes no difference to what happens.
+    /// The network of `topology` with the traffic of `config`, cut into `partitions` partitions;
+    /// their number does not change the result.
     ///
     /// # Errors
     /// See [`ConfigError`].
@@ -163,8 +160,8 @@ impl<M: CycleModel> Simulation<M> {
         Ok(simulation)
     }
 
-    /// The same with encoded links, whose frames are impaired as `netem` says. All links have been
-    /// brought up; the sources begin then.
+    /// The same with encoded links, whose frames are impaired by `netem`. Brings all links up
+    /// before the sources start.
     ///
     /// # Errors
     /// See [`ConfigError`].
@@ -219,20 +216,20 @@ impl<M: CycleModel> Simulation<M> {
         }
     }
 
-    /// Has `tell` told how all stands, every so many cycles from now on.
+    /// Passes the network's state to `tell` every `every` cycles from now on.
     pub(crate) fn watch(&mut self, topology: &M::Topology, every: u64, tell: Watcher) {
         self.watch = Some(Watch::new::<M>(topology, every, tell));
     }
 
-    /// From now on `tap` is told of every frame that an end of a link sends. Links that hand phits
-    /// over have none. In one partition frames come in the order of their time.
+    /// Passes every frame that a link end sends from now on to `tap`. Direct links send no frames.
+    /// With one partition, frames come in time order.
     pub(crate) fn set_tap(&mut self, tap: &Tap) {
         for partition in &mut self.partitions {
             partition.set_tap(tap);
         }
     }
 
-    /// Prepares for what is to be traced.
+    /// Prepares the configured trace.
     fn plan_trace(&mut self, topology: &M::Topology) -> Result<(), ConfigError> {
         let Some(traced) = self.config.traced else {
             return Ok(());
@@ -253,7 +250,7 @@ impl<M: CycleModel> Simulation<M> {
         Ok(())
     }
 
-    /// What became of what was to be traced; empty before the run.
+    /// What was traced; empty before the run.
     pub fn found(&mut self) -> Found {
         let mut found = Found::default();
         for partition in &mut self.partitions {
@@ -267,7 +264,6 @@ impl<M: CycleModel> Simulation<M> {
         found
     }
 
-    /// The partitions.
     pub fn partitions(&self) -> &[Partition<M>] {
         &self.partitions
     }
@@ -277,14 +273,14 @@ impl<M: CycleModel> Simulation<M> {
         &mut self.partitions
     }
 
-    /// Runs a number of windows without threads.
+    /// Runs `windows` windows without threads.
     #[cfg(any(test, feature = "testing"))]
     pub fn run_windows(&mut self, windows: u64) {
         run_windows(&mut super::executor::Serial, &mut self.partitions, windows);
         self.cycle += windows * self.stride;
     }
 
-    /// Runs all phases and says what was found. `progress` is told now and then how far it is.
+    /// Runs all phases and returns the report. Reports progress to `progress` throughout.
     pub fn run(
         &mut self,
         executor: &mut dyn Executor,
@@ -309,7 +305,7 @@ impl<M: CycleModel> Simulation<M> {
         report
     }
 
-    /// Measures for `cycles` cycles from now on.
+    /// Measures for the next `cycles` cycles.
     fn measure(
         &mut self,
         executor: &mut dyn Executor,
@@ -348,14 +344,14 @@ impl<M: CycleModel> Simulation<M> {
         report
     }
 
-    /// Whole windows.
+    /// Rounds up to whole windows.
     fn rounded(&self, cycles: u64) -> u64 {
         let window = self.stride;
         let most = u64::MAX / window * window;
         cycles.checked_next_multiple_of(window).unwrap_or(most)
     }
 
-    /// Runs up to a number of cycles in batches, until `look` says that it is enough.
+    /// Runs up to `limit` cycles in batches until `look` returns true. Returns whether it did.
     fn phase(
         &mut self,
         executor: &mut dyn Executor,
@@ -379,7 +375,7 @@ impl<M: CycleModel> Simulation<M> {
         false
     }
 
-    /// Runs that many windows, and tells who looks on in between.
+    /// Runs `windows` windows, calling the watcher when it is due.
     fn run_watched(&mut self, executor: &mut dyn Executor, windows: u64) {
         let mut left = windows;
         while left > 0 {
@@ -396,7 +392,7 @@ impl<M: CycleModel> Simulation<M> {
         }
     }
 
-    /// Whether latency and accepted load have settled; always for a given number of cycles.
+    /// Returns whether latency and accepted load have settled; true for a fixed number of cycles.
     fn warm_up(
         &mut self,
         executor: &mut dyn Executor,
@@ -424,7 +420,7 @@ impl<M: CycleModel> Simulation<M> {
             let accepted = interval.arrived_phits as f64 / length as f64;
             let close = |a: f64, b: f64| (a - b).abs() <= SAME * a.max(b);
             let is_same = means.is_some_and(|(l, a)| close(l, latency) && close(a, accepted));
-            // As long as nothing has arrived, nothing has settled.
+            // While nothing has arrived, nothing has settled.
             let is_same = is_same && interval.latency_packets > 0;
             same = if is_same { same + 1 } else { 0 };
             means = Some((latency, accepted));
@@ -433,7 +429,7 @@ impl<M: CycleModel> Simulation<M> {
         settled || fixed
     }
 
-    /// Whether all measured packets arrived in time.
+    /// Returns whether all measured packets arrived in time.
     fn drain(
         &mut self,
         executor: &mut dyn Executor,
@@ -450,7 +446,7 @@ impl<M: CycleModel> Simulation<M> {
 
     fn is_drained(&self) -> bool {
         let tally = self.tally();
-        // What a fault has destroyed does not arrive.
+        // Packets that a fault destroyed never arrive.
         tally.measured_sent <= tally.measured_arrived + self.discarded()[0]
             && self.partitions.iter().all(|partition| {
                 let end = partition.shared.measured.end;
@@ -459,10 +455,9 @@ impl<M: CycleModel> Simulation<M> {
             })
     }
 
-    /// Ends the sources and waits until the network is empty. However the packets inside block each
-    /// other, one phit leaves per cycle or the wait for it is bounded by a few round trips; where
-    /// links are long and credits few, that is so of each phit, and the network is starved only
-    /// when none has left for that long.
+    /// Stops the sources and waits until the network is empty. However packets block each other, a
+    /// phit leaves every cycle or within a few round trips. Where links are long and credits few,
+    /// each phit may take that long, so the network is starved only if none left for that long.
     fn empty(
         &mut self,
         executor: &mut dyn Executor,
@@ -507,8 +502,8 @@ impl<M: CycleModel> Simulation<M> {
                 cycles: self.cycle - self.began,
             });
         }
-        // Credits of the last phits are still on their way; over encoded links, acknowledgements as
-        // well.
+        // Credits of the last phits are still under way; over encoded links, so are
+        // acknowledgements.
         let rest = if self.encoded {
             ENCODED_REST_CYCLES
         } else {

@@ -1,4 +1,4 @@
-//! What terminals have in common, whatever their packets look like.
+//! State that terminals share, whatever their packets look like.
 
 use std::collections::VecDeque;
 
@@ -11,22 +11,22 @@ use super::witness::Witness;
 use crate::kit::RoundRobin;
 use crate::sim::TraceHash;
 
-/// What all terminals of a partition share.
+/// State shared by all terminals of a partition.
 #[derive(Clone, Debug)]
 pub struct Shared<M: CycleModel> {
     pub births: Births,
     pub destinations: Destinations,
     pub request_reply: bool,
-    /// What packets look like.
+    /// The machine's packet format.
     pub format: M::Format,
-    /// Births in this range are measured.
+    /// Messages born in this range are measured.
     pub(crate) measured: core::ops::Range<u64>,
     pub tally: Tally,
-    /// Latencies of the packets born in that range.
+    /// Latencies of packets born in that range.
     pub(crate) latencies: Latencies,
-    /// Latencies of the packets that arrived in that range.
+    /// Latencies of packets that arrived in that range.
     pub(crate) arrived_latencies: Latencies,
-    /// What is traced, while something is.
+    /// The flow being traced, if any.
     pub witness: Option<Box<Witness>>,
 }
 
@@ -45,7 +45,7 @@ impl<M: CycleModel> Shared<M> {
         }
     }
 
-    /// From now on, measures only messages born in this range.
+    /// Measures only messages born in this range from now on.
     pub(crate) fn begin_measurement(&mut self, measured: core::ops::Range<u64>) {
         self.measured = measured;
         self.tally.measured_sent = 0;
@@ -55,7 +55,7 @@ impl<M: CycleModel> Shared<M> {
         }
     }
 
-    /// The source of a terminal, which begins in cycle `begin`.
+    /// The source of a terminal, starting in cycle `begin`.
     pub fn source(&self, seed: u64, number: u64, begin: u64) -> Source {
         let silent = self.destinations.is_silent(number);
         let mut source = Source::new(seed, number, silent, &self.births);
@@ -63,7 +63,7 @@ impl<M: CycleModel> Shared<M> {
         source
     }
 
-    /// The last packet of a message that was born in cycle `born` has arrived in cycle `now`.
+    /// Counts a message, born in cycle `born`, whose last packet arrived in cycle `now`.
     #[inline]
     pub fn message_arrived(&mut self, born: u64, now: u64) {
         self.tally.latency_cycles += now - born;
@@ -78,7 +78,7 @@ impl<M: CycleModel> Shared<M> {
         }
     }
 
-    /// A request with that key, born in cycle `born`, is begun to be sent.
+    /// Counts a request with this key, born in cycle `born`, that starts to be sent.
     #[inline]
     pub fn request_sent(&mut self, key: u64, born: u64) {
         let tally = &mut self.tally;
@@ -88,7 +88,7 @@ impl<M: CycleModel> Shared<M> {
         tally.measured_sent += u64::from(self.measured.contains(&born));
     }
 
-    /// A reply with that key is begun to be sent.
+    /// Counts a reply with this key that starts to be sent.
     #[inline]
     pub fn reply_sent(&mut self, key: u64) {
         let tally = &mut self.tally;
@@ -97,25 +97,25 @@ impl<M: CycleModel> Shared<M> {
     }
 }
 
-/// What every terminal has.
+/// Parts that every terminal has.
 #[derive(Debug)]
 pub struct Common<M: CycleModel> {
-    /// Number among all terminals: slice times processors plus place of the processor.
+    /// Number among all terminals: slice times processors plus position of the processor.
     pub number: u64,
     pub source: Source,
     pub trace: TraceHash,
-    /// Window for which the calendar has this terminal.
+    /// Window for which the calendar holds this terminal.
     pub(crate) scheduled: u64,
     pub sent_phits: u64,
-    /// Replies to be sent, with the cycle from which on they may be.
+    /// Replies to send, with the first cycle in which they may leave.
     pub replies: VecDeque<(u64, M::Reply)>,
-    /// Whether a request or a reply goes next.
+    /// Whether a request or a reply is next.
     pub turn: RoundRobin,
-    /// The packet under way on a direct link, and its phits that have left.
+    /// The packet under way on a direct link, and how many of its phits have left.
     pub packet: Option<(M::Packet, u8)>,
-    /// Where the direct link ends.
+    /// Slot of the direct link's other end.
     pub peer: u32,
-    /// Whether it takes packets.
+    /// Whether its link accepts packets.
     pub is_up: bool,
 }
 
@@ -136,12 +136,12 @@ impl<M: CycleModel> Common<M> {
         }
     }
 
-    /// The cycle from which on the next reply may be sent; [`NEVER`] if there is none.
+    /// First cycle in which the next reply may be sent; [`NEVER`] if there is none.
     pub fn reply_due(&self) -> u64 {
         self.replies.front().map_or(NEVER, |&(ready, _)| ready)
     }
 
-    /// The first cycle from `end` on, in which a window ended, that there is something to send in.
+    /// The first cycle with something to send, not before `end`, the end of a window.
     pub fn next_cycle(&self, end: u64) -> u64 {
         if self.packet.is_some() {
             return end;
@@ -149,7 +149,7 @@ impl<M: CycleModel> Common<M> {
         self.source.head().birth.min(self.reply_due()).max(end)
     }
 
-    /// Sends and counts what goes out in a window on a lane of the direct link.
+    /// Sends and counts what leaves in a window on a lane of the direct link.
     pub fn send(
         &mut self,
         lane: u32,
@@ -169,14 +169,14 @@ impl<M: CycleModel> Common<M> {
 /// The last request of each flow that arrived at a terminal. A flow is what the machine keeps in
 /// order: requests of one source on one path.
 ///
-/// Only a packet in flight at the same time can overtake another, so it is enough to keep the flows
-/// of the most recent requests: 256 of them, in pairs of which the older is replaced. Flows with
-/// keys below 256 never replace each other.
+/// Only a packet in flight at the same time can overtake another, so the flows of recent requests
+/// suffice: 256 of them, in pairs whose older entry is replaced. Flows with keys below 256 never
+/// replace each other.
 #[derive(Debug)]
 pub struct LastSeen {
     pairs: Box<[[Seen; 2]; PAIRS]>,
-    /// The next request is held back until another of its flow has arrived, which then overtakes
-    /// it.
+    /// If set, the next request is held back until another of its flow arrives, which then
+    /// overtakes it.
     #[cfg(any(test, feature = "testing"))]
     swaps: Option<Option<(u32, u32)>>,
 }
@@ -194,7 +194,7 @@ impl Default for LastSeen {
 }
 
 impl LastSeen {
-    /// Nobody seen.
+    /// No requests seen.
     pub fn new() -> Self {
         Self {
             pairs: Box::new([[(u32::MAX, 0); 2]; PAIRS]),
@@ -203,7 +203,7 @@ impl LastSeen {
         }
     }
 
-    /// Whether a later request of the same key than number `sequence` has come before; numbers have
+    /// Whether a later request of the same key than number `sequence` arrived before; numbers have
     /// the bits of `mask`.
     pub fn is_overtaken(&mut self, key: u32, sequence: u32, mask: u32) -> bool {
         #[cfg(any(test, feature = "testing"))]
@@ -224,8 +224,8 @@ impl LastSeen {
         last_key == key && (ahead == 0 || ahead > mask / 2)
     }
 
-    /// The request to check instead of this one: none while it is held back. When a later one of
-    /// its flow arrives, that is checked here and the held one is returned.
+    /// The request to check instead of this one: none while it is held back. A later one of its
+    /// flow is checked here and the held one is returned.
     #[cfg(any(test, feature = "testing"))]
     fn swapped(&mut self, key: u32, sequence: u32, mask: u32) -> Option<(u32, u32)> {
         match self.swaps {
@@ -242,7 +242,7 @@ impl LastSeen {
         }
     }
 
-    /// Swaps the next request with the one after it of the same flow, as if that had overtaken it.
+    /// Swaps the next request with its flow's next one, as if that had overtaken it.
     #[cfg(any(test, feature = "testing"))]
     pub fn swap_next(&mut self) {
         self.swaps = Some(None);

@@ -1,4 +1,4 @@
-//! Simulating a network of any machine, for those who do not know which it is.
+//! Simulates a network of any machine behind a machine-independent interface.
 
 use core::fmt::Debug;
 
@@ -15,10 +15,10 @@ use crate::link::impair::Netem;
 use crate::net::{Network, NodeRef};
 use crate::sim::tap::Tap;
 
-/// What the links of a network are.
+/// The kind of a network's links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
-    /// Phits are handed over.
+    /// Phits are handed over directly.
     Direct,
     /// Phits travel in frames, which may be impaired, between link control blocks.
     Encoded(Option<Netem>),
@@ -26,24 +26,24 @@ pub enum Links {
 
 /// A network with its traffic, before its first cycle.
 pub trait Run {
-    /// Has `tell` told how all stands, every so many cycles or windows of cycles, whichever is longer.
+    /// Passes the state to `tell` every `every` cycles or every window, whichever is longer.
     ///
     /// # Errors
-    /// When the network is another machine's.
+    /// If the network is another machine's.
     fn watch(
         &mut self,
         network: &dyn Network,
         every: u64,
         tell: Watcher,
     ) -> Result<(), ConfigError>;
-    /// Runs all phases and says what was found. `progress` is told now and then how far it is.
+    /// Runs all phases and returns the report. Reports progress to `progress` throughout.
     fn run(&mut self, executor: &mut dyn Executor, progress: &mut dyn FnMut(SimProgress))
     -> Report;
 
-    /// From now on `tap` is told of every frame: see [`Simulation::set_tap`].
+    /// Passes every frame from now on to `tap`: see [`Simulation::set_tap`].
     fn set_tap(&mut self, tap: &Tap);
 
-    /// What became of the messages that were to be traced, once.
+    /// Takes the trace of the messages.
     fn found(&mut self) -> Found;
 }
 
@@ -75,26 +75,26 @@ impl<M: CycleModel> Run for Simulation<M> {
     }
 }
 
-/// A machine whose options have been chosen.
+/// A machine with its chosen options.
 pub trait Simulator: Debug {
-    /// What tells it from the others where several values of an option are compared.
+    /// Distinguishes it when several values of an option are compared.
     fn name(&self) -> Option<&'static str>;
 
-    /// Its options, for people and programs that read results.
+    /// Describes its options, for people and programs that read results.
     fn about(&self) -> Map<String, Value>;
 
-    /// The highest load of the traffic of `config` that a network can serve everybody at: see
+    /// The highest load of `config`'s traffic at which a network can serve every source: see
     /// [`CycleModel::bound`].
     ///
     /// # Errors
     /// See [`ConfigError`].
     fn bound(&self, network: &dyn Network, config: &Config) -> Result<Option<f64>, ConfigError>;
 
-    /// The network interface to which a report gives this terminal number.
+    /// The NIC that a report means by this terminal number.
     fn source(&self, network: &dyn Network, terminal: u64) -> Option<NodeRef>;
 
-    /// A network of this machine with the traffic of `config`, cut into this number of partitions,
-    /// which makes no difference to what happens. Encoded links have been brought up.
+    /// A network of this machine with the traffic of `config`, cut into `partitions` partitions;
+    /// their number does not change the result. Encoded links are up.
     ///
     /// # Errors
     /// See [`ConfigError`].
@@ -108,12 +108,11 @@ pub trait Simulator: Debug {
     ) -> Result<Box<dyn Run>, ConfigError>;
 }
 
-/// Options of a machine, and what they are called among others.
+/// Options of a machine, with a name to distinguish them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chosen<M: CycleModel> {
-    /// What tells them from the others where several values of an option are compared.
+    /// Distinguishes them when several values of an option are compared.
     pub name: Option<&'static str>,
-    /// The options.
     pub options: M::Options,
 }
 
@@ -142,7 +141,7 @@ impl<M: CycleModel> Simulator for Chosen<M> {
             let mut numbers = ports.map(|port| M::terminal(topology, nic, port));
             numbers.any(|number| number == Some(terminal))
         };
-        // Numbers follow the order of the interfaces; missing interfaces shift them.
+        // Numbers follow the order of the NICs; missing NICs shift them.
         let (before, from) = nics.split_at(terminal as usize % nics.len().max(1));
         let found = from.iter().chain(before.iter().rev()).find(is_it);
         found.map(|&nic| NodeRef::Processor(nic))
@@ -168,7 +167,7 @@ impl<M: CycleModel> Simulator for Chosen<M> {
     }
 }
 
-/// The network as one of the machine's.
+/// The network as the machine's own type.
 fn topology<M: CycleModel>(network: &dyn Network) -> Result<&M::Topology, ConfigError> {
     let elsewhere = || ConfigError::Elsewhere(network.name().to_owned());
     network.of_machine().ok_or_else(elsewhere)

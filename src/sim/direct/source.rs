@@ -1,8 +1,8 @@
-//! When packets are born, and where they go: the open-loop source of a terminal.
+//! When packets are born and where they go: the open-loop source of a terminal.
 //!
-//! A source has an unbounded queue, as open-loop measurement wants it. It takes no memory: births
-//! are a random sequence that nothing influences, so only the oldest packet not sent is kept, and
-//! the next one is drawn when that has left.
+//! Open-loop measurement needs an unbounded source queue. It takes no memory: births are a random
+//! sequence that nothing influences, so only the oldest unsent packet is kept, and the next is
+//! drawn once that has left.
 
 use super::config::{BURST_PACKETS, Load, Process, Traffic};
 use super::pattern::Destinations;
@@ -14,7 +14,7 @@ pub const NEVER: u64 = u64::MAX;
 /// The random process that all sources follow.
 #[derive(Clone, Debug)]
 pub struct Births {
-    /// Cycles between two births, beyond [`spacing`](Self::spacing), that end a burst.
+    /// Cycles beyond [`spacing`](Self::spacing) after a packet that ends a burst.
     gap: Geometric,
     /// Packets of a burst beyond the first.
     burst: Option<Geometric>,
@@ -38,8 +38,7 @@ impl Births {
                 phits,
             },
             // A burst of B packets of p phits takes B s cycles with s = p / rate, rounded down so
-            // that full load is possible. The silence after it fills up the period B p / (load
-            // rate).
+            // that full load is possible. The silence after it fills the period B p / (load rate).
             Process::OnOff => {
                 let spacing = (phits * cycles / rate).max(1);
                 let silence = (phits * full).saturating_sub(spacing * rate * load);
@@ -60,16 +59,15 @@ impl Births {
     }
 }
 
-/// The oldest packet that a source has not sent.
+/// The oldest unsent packet of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Cycle in which it is born; it may lie in the future.
+    /// Cycle of its birth; may lie in the future.
     pub birth: u64,
-    /// Number of the packet among those of its source.
+    /// Number of the packet within its source.
     pub sequence: u32,
 }
 
-/// A source.
 #[derive(Clone, Debug)]
 pub struct Source {
     rng: Rng,
@@ -78,7 +76,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// The source of a terminal; one that never sends anything if `silent`.
+    /// The source of a terminal; if `silent`, it never sends.
     pub fn new(seed: u64, terminal: u64, silent: bool, births: &Births) -> Self {
         let mut source = Self {
             rng: Rng::new(seed, terminal),
@@ -89,8 +87,7 @@ impl Source {
             },
         };
         if !silent {
-            // The process is taken up in its middle: on average half of a burst and a gap has
-            // passed.
+            // Start in the middle of the process: on average half a burst and a gap have passed.
             source.head.birth = births.gap.draw(&mut source.rng);
             if let Some(burst) = &births.burst {
                 source.burst_left = burst.draw(&mut source.rng);
@@ -99,7 +96,7 @@ impl Source {
         source
     }
 
-    /// The oldest packet not sent.
+    /// The oldest unsent packet.
     #[inline]
     pub fn head(&self) -> Head {
         self.head
@@ -112,12 +109,12 @@ impl Source {
         }
     }
 
-    /// Ends the process: nothing more is born.
+    /// Ends the process: no more births.
     pub(crate) fn stop(&mut self) {
         self.head.birth = NEVER;
     }
 
-    /// Draws destination and hash bits of the head, of which a machine takes as many as it has, and
+    /// Draws the head's destination and hash bits, of which a machine uses as many as it needs, and
     /// then the next head.
     #[inline]
     pub fn take(
@@ -154,8 +151,8 @@ impl Source {
         self.head.sequence = self.head.sequence.wrapping_add(1);
     }
 
-    /// Packets born and not sent before cycle `limit`, the head among them, but not more than
-    /// `most`. Births depend on what was drawn for destinations, so those are drawn as well.
+    /// Packets born before cycle `limit` and unsent, including the head, up to `most`. Births
+    /// depend on the draws for destinations, so those are drawn as well.
     pub(crate) fn waiting_before(
         &self,
         limit: u64,

@@ -1,24 +1,23 @@
-//! Whether a measurement is of a steady state.
+//! Decides whether a measurement shows a steady state.
 //!
-//! The criterion is the number of messages in the system, source queues included: born and not yet
-//! arrived. It rises by the difference between offered and accepted load, and by Little's law it is
-//! the mean latency times the birth rate. So growing latency and a load that is not carried appear
-//! as one trend in one series. The measurement samples it at the ends of [`BATCHES`] batches and
-//! applies
+//! The criterion is the number of messages in the system: born but not yet arrived, including
+//! source queues. It rises by the difference between offered and accepted load, and by Little's law
+//! equals mean latency times birth rate, so growing latency and unserved load show as one trend in
+//! one series. The measurement samples it at the ends of [`BATCHES`] batches and applies
 //!
 //! - the *t* interval of batch means to the shortfall (Law and Kelton, *Simulation Modeling and
 //!   Analysis*, "The method of batch means");
 //! - von Neumann's ratio of the mean square successive difference to the variance (*Annals of
 //!   Mathematical Statistics* 12, 1941), the test of batch means that Fishman's procedure repeats
-//!   with longer batches until it passes (*Management Science* 24, 1978). It notices trends and any
+//!   with longer batches until it passes (*Management Science* 24, 1978). It detects trends and any
 //!   correlation longer than a batch;
 //! - a limit on what the measurement could have missed.
 
 use super::report::{State, Unsettled};
 
-/// Batches of a measurement.
+/// Number of batches in a measurement.
 pub(crate) const BATCHES: u64 = 20;
-/// With fewer batches the state is unknown.
+/// With fewer batches the state is undecided.
 const LEAST_BATCHES: usize = 8;
 /// One-sided quantile 0.995 of the normal distribution.
 const Z: f64 = 2.576;
@@ -39,16 +38,16 @@ const FILLED: f64 = 10.0;
 /// A measurement must last for this many mean latencies.
 const LEAST_LATENCIES: f64 = 2.0;
 
-/// Counts of the batches of a measurement.
+/// The series of a measurement's batches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Series {
-    /// Cycles since the start of the measurement, and messages in the system then.
+    /// Cycles since the start of the measurement, and the messages in the system then.
     inside: Vec<(u64, f64)>,
     born: u64,
 }
 
 impl Series {
-    /// Begins with `inside` messages in the system.
+    /// Starts with `inside` messages in the system.
     pub(crate) fn new(inside: u64) -> Self {
         Self {
             inside: vec![(0, inside as f64)],
@@ -60,8 +59,8 @@ impl Series {
         self.inside.last().map_or(0, |&(cycles, _)| cycles)
     }
 
-    /// Ends a batch in which `born` messages were born and `gone` left the system. `cycles`: since
-    /// the start.
+    /// Ends a batch in which `born` messages were born and `gone` left the system; `cycles` counts
+    /// from the start.
     pub(crate) fn add(&mut self, cycles: u64, born: u64, gone: u64) {
         let before = self.inside.last().map_or(0.0, |&(_, inside)| inside);
         self.born += born;
@@ -74,8 +73,7 @@ impl Series {
         self.inside.first().map_or(0.0, |&(_, inside)| inside)
     }
 
-    /// The state that these batches show, if the mean latency was `latency` cycles and the lowest
-    /// `least`.
+    /// The state that these batches show, given the mean and the lowest latency in cycles.
     pub(crate) fn state(&self, latency: f64, least: u64) -> State {
         let batches = self.inside.len().saturating_sub(1);
         let cycles = self.cycles() as f64;
@@ -86,7 +84,7 @@ impl Series {
         let rises: Vec<f64> = self.inside.windows(2).map(|w| w[1].1 - w[0].1).collect();
         let shortfall: f64 = rises.iter().sum();
         if shortfall > SATURATED * born && shortfall > t_interval(&rises) {
-            // A network that the warm-up has not filled also falls behind, until it is full.
+            // A network that the warm-up did not fill falls behind, too, until it is full.
             let full = born / cycles * latency;
             let late: f64 = rises[batches / 2..].iter().sum();
             let goes_on = late > shortfall / 3.0 && cycles > FILLED * least as f64;
@@ -100,8 +98,8 @@ impl Series {
         }
         let values: Vec<f64> = self.inside.iter().map(|&(_, inside)| inside).collect();
         let mean = values.iter().sum::<f64>() / values.len() as f64;
-        // Two samples of a queue without waiting, which has a Poisson distribution, differ by less
-        // than this.
+        // Two samples of a queue without waiting, which is Poisson distributed, differ by less than
+        // this.
         let chance = Z * (2.0 * mean.max(1.0)).sqrt();
         let rise = self.trend().abs();
         if rise > DRIFT * mean && rise > chance && is_correlated(&values) {
@@ -175,7 +173,7 @@ mod tests {
 
     #[test]
     fn what_is_carried_is_steady() {
-        // As many stay in the system as before, whatever was born.
+        // As many messages stay in the system as before, whatever was born.
         let wrong = (0..200).filter(|&seed| {
             let state = measured(seed, 200, 500, |_, all| all.saturating_sub(200));
             state != State::Steady
@@ -191,8 +189,8 @@ mod tests {
             assert_eq!(state, State::Saturated, "seed {seed}");
         }
         // 5 % are not served: a rise of 500 in each half of the measurement, with a standard
-        // deviation of 95. In one run of 108 less than a third of it falls into the second half, as
-        // if a network filled.
+        // deviation of 95. In one run of 108, less than a third falls into the second half, as in a
+        // network that still fills.
         let fills = (0..200).filter(|&seed| {
             let state = measured(seed, 300, 1_000, |_, _| 950);
             assert_ne!(state, State::Steady, "seed {seed}");

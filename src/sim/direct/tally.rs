@@ -1,51 +1,49 @@
-//! What is counted while a run goes on.
+//! Counts during a run.
 
 use hdrhistogram::Histogram;
 
 use super::report::LatencySummary;
 use crate::nic::LatencyCounts;
 
-/// Latencies are right to 0.1 %.
+/// Latencies are accurate to 0.1 %.
 const DIGITS: u8 = 3;
-/// Latencies above this many cycles are counted as this.
+/// Longer latencies are counted as this, in cycles.
 const MAX_CYCLES: u64 = 1 << 30;
 
-/// Counts of the terminals of a partition; they only grow.
+/// Counts of a partition's terminals; they only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Packets that sources have sent the last phit of, replies included.
+    /// Packets whose last phit sources have sent, replies included.
     pub sent_packets: u64,
-    /// Phits sent.
     pub sent_phits: u64,
     /// Packets that arrived, replies included.
     pub arrived_packets: u64,
-    /// Phits that arrived.
     pub arrived_phits: u64,
-    /// Sum of the latencies of all packets that count (with replies: only replies).
+    /// Sum of the latencies of counted packets (with replies, only the replies).
     pub(crate) latency_cycles: u64,
     /// Packets in that sum.
     pub(crate) latency_packets: u64,
-    /// Requests begun to be sent.
+    /// Requests whose sending has begun.
     pub requests_sent: u64,
-    /// Requests begun to be sent that were born in the measurement.
+    /// The same, of requests born in the measurement.
     pub(crate) measured_sent: u64,
-    /// Packets that arrived and count as measured.
+    /// Measured packets that arrived.
     pub(crate) measured_arrived: u64,
-    /// Replies made.
+    /// Replies created.
     pub replies_made: u64,
-    /// Replies begun to be sent.
+    /// Replies whose sending has begun.
     pub replies_sent: u64,
-    /// Sum of the keys of all packets begun to be sent, modulo 2^64.
+    /// Sum of the keys of all packets whose sending has begun, modulo 2^64.
     pub(crate) sent_keys: u64,
     /// Sum of the keys of all packets that arrived, modulo 2^64.
     pub arrived_keys: u64,
     /// Sum of the births of all messages sent, modulo 2^64.
     pub(crate) sent_births: u64,
-    /// Sum of the births, as far as packets say them, of all messages whose latency counted.
+    /// Sum of the births that the packets carried, of all messages whose latency counted.
     pub(crate) arrived_births: u64,
-    /// Packets whose content was not what was sent.
+    /// Packets with damaged contents.
     pub damaged: u64,
-    /// Packets at another processor than their destination.
+    /// Packets that arrived at the wrong processor.
     pub misrouted: u64,
     /// Requests that overtook an earlier one of the same source, destination and hash bits.
     pub overtaken: u64,
@@ -57,7 +55,7 @@ impl Tally {
         self.each(other, u64::wrapping_add);
     }
 
-    /// What was counted since `earlier`.
+    /// Counts since `earlier`.
     pub(crate) fn since(mut self, earlier: &Self) -> Self {
         self.each(earlier, u64::wrapping_sub);
         self
@@ -124,7 +122,7 @@ impl Latencies {
         (!self.histogram.is_empty()).then(|| self.histogram.min())
     }
 
-    /// How often each latency came, in cycles where others have nanoseconds.
+    /// Frequency of each latency, in cycles where live runs use nanoseconds.
     pub(crate) fn counts(&self) -> LatencyCounts {
         let all = self.histogram.iter_recorded();
         LatencyCounts {

@@ -1,6 +1,6 @@
-//! How a simulation stands at one moment, for those who look on while it runs.
+//! Snapshots of a simulation while it runs.
 //!
-//! Looking changes nothing: a run that is watched takes the same course, cycle by cycle.
+//! Taking them changes nothing: a watched run takes the same course, cycle by cycle.
 
 use std::collections::BTreeMap;
 
@@ -10,53 +10,53 @@ use crate::device::pipeline::Stage;
 use crate::device::{LinkEnd, LinkView, PipelineReport};
 use crate::net::{Network as _, NodeRef};
 
-/// How all stands between two cycles.
+/// The state of a network between two cycles.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     /// The next cycle.
     pub cycle: u64,
-    /// The ends of links: A and B of the first link, of the second, and so on. `None` where nothing
-    /// is known.
+    /// Link ends: A and B of the first link, of the second, and so on. `None` where the state is
+    /// unknown.
     pub ends: Vec<Option<EndSnapshot>>,
-    /// What is in the stages of routers, by their numbers.
+    /// Contents of the routers' stages, with the router's number.
     pub routers: Vec<(u32, PipelineReport)>,
 }
 
-/// How an end of a link stands.
+/// The state of a link end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndSnapshot {
-    /// Whether packets can go.
+    /// Whether it accepts packets.
     pub up: bool,
-    /// Phits that it has sent, or frames on links that are encoded.
+    /// Phits that it has sent, or frames on encoded links.
     pub carried: u64,
-    /// Frames that have come, on links that are encoded.
+    /// Frames received, on encoded links.
     pub received: Option<u64>,
-    /// Units sent for the first time, sent again, and that came with a wrong check.
+    /// Units sent for the first time.
     pub sent: u64,
-    /// See there.
+    /// Units resent.
     pub resent: u64,
-    /// See there.
+    /// Units received with a wrong check.
     pub bad_checks: u64,
-    /// Units that are not acknowledged.
+    /// Unacknowledged units.
     pub window: u64,
-    /// Lanes received on, and sent on, where links have lanes.
+    /// Number of lanes received on and sent on, where links have lanes.
     pub lanes: [u32; 2],
-    /// Credits left, and what they are when nothing is under way, by virtual channel.
+    /// Credits left, by virtual channel.
     pub credits: Vec<u32>,
-    /// See there.
+    /// The same when nothing is under way.
     pub offers: Vec<u32>,
 }
 
-/// Who is told.
+/// Receives the snapshots.
 pub type Watcher = Box<dyn FnMut(Snapshot)>;
 
-/// A watcher, and what it takes to tell it.
+/// A watcher with its schedule.
 pub(crate) struct Watch {
     /// Cycles between two snapshots.
     every: u64,
-    /// When the next one is due.
+    /// Cycle at which the next one is due.
     next: u64,
-    /// Where the ends of links are among all: by chip and port, and by terminal.
+    /// Index of each link end: by chip and port, and by terminal.
     ports: BTreeMap<(u32, u8), usize>,
     terminals: BTreeMap<u64, usize>,
     ends: usize,
@@ -64,7 +64,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// A watcher that is told every so many cycles, at least 1, of a network.
+    /// A watcher of a network, called every `every` cycles (at least 1).
     pub(crate) fn new<M: CycleModel>(topology: &M::Topology, every: u64, tell: Watcher) -> Self {
         let (mut ports, mut terminals) = (BTreeMap::new(), BTreeMap::new());
         for link in 0..topology.link_count() {
@@ -97,7 +97,7 @@ impl Watch {
         self.next.saturating_sub(cycle)
     }
 
-    /// Tells how all stands, if it is time to.
+    /// Passes a snapshot to the watcher, if one is due.
     pub(crate) fn look<M: CycleModel>(
         &mut self,
         cycle: u64,
@@ -131,7 +131,7 @@ impl Watch {
         (self.tell)(shot);
     }
 
-    /// The ends of links that hand phits over.
+    /// Adds the ends of direct links.
     fn direct<M: CycleModel>(&self, partition: &Partition<M>, shot: &mut Snapshot) {
         for (router, &chip) in partition.routers.iter().zip(&partition.chips) {
             for (port, &sent) in router.sent().iter().enumerate() {
@@ -183,7 +183,7 @@ fn of_encoded(end: &impl LinkView) -> EndSnapshot {
     }
 }
 
-/// The stages of a router whose links hand phits over.
+/// The stages of a router with direct links.
 pub(crate) fn pipeline_of<M: CycleModel>(router: &impl DirectRouter<M>) -> PipelineReport {
     let names = <M::End as LinkEnd>::VC_NAMES;
     let mut input = Stage::inside("input buffer", "phits", "port").channels(names);
@@ -193,7 +193,7 @@ pub(crate) fn pipeline_of<M: CycleModel>(router: &impl DirectRouter<M>) -> Pipel
         let account = router.account(port);
         let places = account.places.unwrap_or([M::Direct::CREDITS; MAX_VCS]);
         input.capacity.resize(names.len(), 0);
-        // Longer links have larger buffers: the stage has the room of its largest.
+        // Longer links have larger buffers: report the capacity of the largest.
         for (room, &place) in input.capacity.iter_mut().zip(&places) {
             *room = (*room).max(place.into());
         }

@@ -1,57 +1,56 @@
-//! Packets of a run that are traced: some messages between two terminals, and what the routers have
-//! written down of them.
+//! Tracing of packets: some messages between two terminals, and what routers recorded of them.
 
 use std::collections::BTreeMap;
 
 use crate::net::{NodeRef, Sightings};
 use crate::trace::{Flow, Passage};
 
-/// Which messages are traced: the first of the measurement from one network interface to another.
+/// Selects the messages to trace: the first of the measurement from one NIC to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traced {
-    /// Where they come from, by its number among the network's processors.
+    /// The sending NIC, by its number among the network's processors.
     pub from: u32,
-    /// Where they go to.
+    /// The receiving NIC.
     pub to: u32,
-    /// The two by the numbers that routers know.
+    /// The same two by the numbers that routers use.
     pub flow: Flow,
-    /// How many.
+    /// Number of messages.
     pub count: usize,
 }
 
-/// A traced message. No source makes two in one cycle, so that its birth names it.
+/// A traced message. No source creates two in one cycle, so its birth identifies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The cycle in which it was born.
+    /// Cycle of its birth.
     pub birth: u64,
-    /// What routers know it by.
+    /// Its identity for routers.
     pub identity: u64,
-    /// What routers know the answer by.
+    /// The reply's identity for routers.
     pub answer_identity: u64,
-    /// The cycle in which the last of it arrived.
+    /// Cycle in which its last phit arrived.
     pub arrived: Option<u64>,
-    /// The cycle in which the last of the answer arrived, where messages are answered.
+    /// Cycle in which the reply's last phit arrived, if there are replies.
     pub answered: Option<u64>,
 }
 
-/// What became of them.
+/// The result of a trace.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     /// The messages, oldest first.
     pub messages: Vec<Message>,
-    /// What routers have written down; times are picoseconds since cycle 0.
+    /// Records of the routers; times are picoseconds since cycle 0.
     pub seen: Sightings,
-    /// Packets that routers have written nothing down of, for want of room.
+    /// Packets that routers did not record, for lack of room.
     pub dropped: u64,
 }
 
 impl Found {
-    /// Adds what one part of the network knows.
+    /// Adds the messages that one part of the network sent.
     pub(crate) fn add_messages(&mut self, witness: &Witness) {
         self.messages.extend(&witness.sent);
     }
 
-    /// Adds when they arrived, as one part of the network knows, and puts them in order.
+    /// Adds the arrivals in one part of the network, and sorts the messages.
     pub(crate) fn add_arrivals(&mut self, witness: &Witness) {
         self.messages.sort_by_key(|message| message.birth);
         for message in &mut self.messages {
@@ -62,34 +61,34 @@ impl Found {
         }
     }
 
-    /// Adds what a router has written down.
+    /// Adds a router's records.
     pub(crate) fn add_router(&mut self, chip: u32, passages: Vec<Passage>, dropped: u64) {
         self.seen.insert(NodeRef::Chip(chip), passages);
         self.dropped += dropped;
     }
 }
 
-/// What the terminals of a part of the network write down of traced messages.
+/// Records of traced messages in one part of the network.
 #[derive(Clone, Debug, Default)]
 pub struct Witness {
-    /// The numbers of the terminals of the network interfaces.
+    /// Numbers of the NICs' terminals.
     pub(crate) from: Vec<u64>,
     pub(crate) to: Vec<u64>,
     pub(crate) flow: Option<Flow>,
-    /// Messages born before are none of them.
+    /// Messages born earlier are not traced.
     pub(crate) since: u64,
     pub(crate) count: usize,
     sent: Vec<Message>,
-    /// By their birth.
+    /// By birth.
     arrived: BTreeMap<u64, u64>,
     answered: BTreeMap<u64, u64>,
 }
 
-/// Arrivals that are kept at most, of all messages between the two.
+/// Most arrivals kept, of all messages between the two.
 const MOST_ARRIVALS: usize = 1 << 16;
 
 impl Witness {
-    /// One of what is to be traced between the terminals of two network interfaces.
+    /// For tracing between the terminals of two NICs.
     pub(crate) fn new(traced: &Traced, (from, to): (Vec<u64>, Vec<u64>)) -> Self {
         Self {
             from,
@@ -100,8 +99,8 @@ impl Witness {
         }
     }
 
-    /// A terminal begins to send a message to another; `identities` tells what routers know it and
-    /// its answer by.
+    /// A terminal starts to send a message; `identities` gives its identity and its reply's for
+    /// routers.
     #[cold]
     pub fn sent(
         &mut self,
@@ -122,7 +121,7 @@ impl Witness {
         }
     }
 
-    /// A message born then has arrived; both ends by the numbers that routers know.
+    /// A message born in cycle `birth` has arrived; both ends by the numbers that routers use.
     #[cold]
     pub fn arrived(&mut self, from: u32, to: u32, birth: u64, now: u64) {
         if self.flow == Some(Flow { from, to }) && self.arrived.len() < MOST_ARRIVALS {
@@ -130,7 +129,7 @@ impl Witness {
         }
     }
 
-    /// The answer to a message of `from` that was born then has arrived.
+    /// The reply to a message of `from`, born in cycle `birth`, has arrived.
     #[cold]
     pub fn answered(&mut self, from: u32, birth: u64, now: u64) {
         let is_source = self.flow.is_some_and(|flow| flow.from == from);

@@ -1,4 +1,4 @@
-//! Joining ports: within a fabric, and to nodes of another one.
+//! Connects ports, within a fabric and to nodes of another one.
 
 use thiserror::Error;
 
@@ -12,32 +12,20 @@ use crate::time::Duration;
 /// Why two ports were not connected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConnectError {
-    /// No such node.
     #[error("there is no node {0}")]
     NoNode(u32),
-    /// The node has no such port.
     #[error("node {node} has no port {port}")]
-    NoPort {
-        /// The node.
-        node: u32,
-        /// The port.
-        port: PortId,
-    },
+    NoPort { node: u32, port: PortId },
     /// The port has a link already, or is named twice.
     #[error("port {port} of node {node} is connected already")]
-    InUse {
-        /// The node.
-        node: u32,
-        /// The port.
-        port: PortId,
-    },
-    /// A frame sent at an instant must not arrive in it.
+    InUse { node: u32, port: PortId },
+    /// The latency is zero: a frame must not arrive at the instant it is sent.
     #[error("a link has some latency")]
     NoLatency,
 }
 
 impl<N: Node> Fabric<N> {
-    /// Joins two ports by a link.
+    /// Connects two ports by a link.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -64,8 +52,8 @@ impl<N: Node> Fabric<N> {
         Ok(self.add_link(wires))
     }
 
-    /// Joins a port to a node of another fabric: what comes back arrives by the link returned
-    /// ([`put_in`](Self::put_in)), what it sends is taken from the exit returned
+    /// Connects a port to a node of another fabric: frames to the port arrive by the returned link
+    /// ([`put_in`](Self::put_in)), frames from it are taken from the returned exit
     /// ([`take_out`](Self::take_out)). The link's direction towards the port is A to B.
     ///
     /// # Errors
@@ -89,8 +77,8 @@ impl<N: Node> Fabric<N> {
         Ok((self.add_link([wire, NO_WIRE]), exit))
     }
 
-    /// Frames that left by an exit since the last call, with the times at which they were sent;
-    /// `frames`, which is empty, takes the place of the buffer.
+    /// Takes the frames that left by an exit since the last call, with their times of sending;
+    /// `frames` must be empty and becomes the exit's buffer.
     ///
     /// # Panics
     /// If there is no such exit.
@@ -98,8 +86,8 @@ impl<N: Node> Fabric<N> {
         core::mem::swap(&mut self.exits[exit].frames, frames);
     }
 
-    /// Frames that were sent to this fabric by a link from abroad, in the order of sending. None of
-    /// them may arrive at or before the present.
+    /// Puts in frames that were sent to this fabric by a link from abroad, in the order of sending.
+    /// None may arrive at or before the current time.
     ///
     /// # Panics
     /// If there is no such link.
@@ -111,8 +99,8 @@ impl<N: Node> Fabric<N> {
         self.reschedule(index);
     }
 
-    /// Says that everything sent by a link from abroad up to the present has been put in. To be
-    /// called before the fabric runs on, at least as often as a frame takes to travel.
+    /// Declares that everything sent by a link from abroad up to now has been put in. Call it
+    /// before the fabric runs on, at least once per link latency.
     ///
     /// # Panics
     /// If there is no such link.

@@ -83,7 +83,7 @@ fn pair(seed: u64, count: u64) -> (Fabric<Metronome>, LinkId) {
     joined(seed, [count, 0], Duration::from_ns(300))
 }
 
-/// Two nodes that send `counts` frames, over a link of that latency.
+/// Two nodes that send `counts` frames, over a link with this latency.
 fn joined(seed: u64, counts: [u64; 2], latency: Duration) -> (Fabric<Metronome>, LinkId) {
     let mut fabric = Fabric::new(seed);
     let [a, b] = counts.map(|count| fabric.add(Metronome::new(1, US, count)));
@@ -91,7 +91,7 @@ fn joined(seed: u64, counts: [u64; 2], latency: Duration) -> (Fabric<Metronome>,
     (fabric, joined.expect("the ports are free"))
 }
 
-/// Lets a node send one frame after `wait`.
+/// Makes a node send one frame after `wait`.
 fn send_one(fabric: &mut Fabric<Metronome>, node: NodeId, wait: Duration) {
     fabric.command(node, |node, now| {
         node.left = 1;
@@ -182,7 +182,7 @@ fn a_cut_loses_what_is_on_the_way_until_it_is_restored() {
     fabric.run_until(Time::from_ns(6_500));
     fabric.restore(link);
     fabric.run_for(Duration::from_ms(1));
-    // 3 was on the way, 4 to 6 were sent into the cut.
+    // 3 was under way, 4 to 6 were sent into the cut.
     let numbers = fabric.node(B).log.iter().map(|entry| entry.2);
     assert!(numbers.eq([0, 1, 2, 7, 8, 9]));
     assert_eq!(fabric.wire(link, Direction::AToB).counters().lost_in_cut, 4);
@@ -205,7 +205,7 @@ fn a_node_that_stands_still_finds_later_what_came_meanwhile() {
     let b = B;
     fabric.stop(b);
     fabric.stop(b);
-    // Its own work rests as well, commands included.
+    // The node itself is stopped as well, commands included.
     send_one(&mut fabric, b, Duration::ZERO);
     fabric.run_until(Time::from_ns(3_500));
     assert_eq!(fabric.node(b).log.len(), 2);
@@ -215,14 +215,14 @@ fn a_node_that_stands_still_finds_later_what_came_meanwhile() {
     assert_eq!(fabric.node(b).log[2..], [(now, 0, 2), (now, 0, 3)]);
     fabric.run_for(US);
     assert_eq!((fabric.node(b).log.len(), fabric.node(b).sent), (5, 1));
-    // What waits has a limit.
+    // The queue of waiting frames is limited.
     fabric.stop(b);
     fabric.run_for(Duration::from_ms(10));
     fabric.go_on(b);
     assert_eq!(fabric.node(b).log.len(), 5 + MAX_WAITING);
     let lost = fabric.wire(link, Direction::AToB).counters().overrun;
     assert_eq!(lost as usize, 5_000 - 5 - MAX_WAITING);
-    // A new incarnation finds nothing of what waited for the old one.
+    // A new incarnation gets none of the frames that waited for the old one.
     fabric.stop(b);
     fabric.replace(b, Metronome::new(1, US, 1));
     fabric.run_for(US);
@@ -286,7 +286,7 @@ fn a_port_without_a_cable_sends_into_nothing() {
     assert_eq!(fabric.node(A).sent, 15);
 }
 
-/// Asks to run at the present whatever happens.
+/// Always asks to run at the current time.
 struct Restless;
 
 impl Node for Restless {
@@ -340,7 +340,7 @@ fn deadlines_that_move_do_not_fill_the_queue() {
     fabric.run_for(Duration::from_ms(2));
     assert_eq!(fabric.node(a).sent, 1);
     assert_eq!(fabric.next_event_time(), None);
-    // The deadline may also move to the present.
+    // The deadline may also move to the current time.
     send_one(&mut fabric, a, Duration::from_ms(1));
     fabric.run_for(US);
     fabric.command(a, |node, now| node.next = now);

@@ -1,4 +1,4 @@
-//! What happens to the wires of a fabric: impairments, noise, cuts.
+//! Changes to the wires of a fabric: impairments, noise, cuts.
 
 use super::{Direction, Fabric, LinkId, NodeId};
 use crate::link::impair::{Impairment, LaneNoise, LateCopies, Lateness, Netem, Probability};
@@ -7,15 +7,13 @@ use crate::rng::Rng;
 use crate::sim::wire::Wire;
 
 impl<N: Node> Fabric<N> {
-    /// The wire of one direction, to look at.
-    ///
     /// # Panics
     /// If there is no such link.
     pub(crate) fn wire(&self, link: LinkId, direction: Direction) -> &Wire {
         &self.joints[self.joint_index(link, direction)].wire
     }
 
-    /// The two ends of a link, the one named first before the other.
+    /// The two ends of a link, first-named end first.
     ///
     /// # Panics
     /// If there is no such link.
@@ -36,8 +34,8 @@ impl<N: Node> Fabric<N> {
         (joint.to, joint.port)
     }
 
-    /// Impairs one direction of a link from now on, or stops it; frames that the impairment before
-    /// it held are lost.
+    /// Sets or removes the impairment of one direction of a link; frames held by the old one are
+    /// lost.
     ///
     /// # Panics
     /// If there is no such link.
@@ -48,8 +46,8 @@ impl<N: Node> Fabric<N> {
         self.reschedule(index);
     }
 
-    /// Impairs one direction of a link from now on with a random stream that is given, so that it
-    /// does not depend on what was impaired before.
+    /// Impairs one direction of a link using a given random stream, so that it does not depend on
+    /// earlier impairments.
     ///
     /// # Panics
     /// If there is no such link.
@@ -66,7 +64,7 @@ impl<N: Node> Fabric<N> {
         self.reschedule(index);
     }
 
-    /// Impairs every direction of every link alike, each with its own random stream.
+    /// Impairs every direction of every link the same way, each with its own random stream.
     pub fn impair_all(&mut self, netem: Option<Netem>) {
         for link in 0..self.links() as u32 {
             for direction in Direction::BOTH {
@@ -75,8 +73,8 @@ impl<N: Node> Fabric<N> {
         }
     }
 
-    /// From now on `share` of the frames of one direction of a link come again, unchanged and as
-    /// late as `lateness` says.
+    /// Makes `share` of the frames of one direction of a link arrive again, unchanged and as late
+    /// as `lateness`.
     ///
     /// # Panics
     /// If there is no such link, or its wire is from abroad.
@@ -93,7 +91,7 @@ impl<N: Node> Fabric<N> {
         self.reschedule(index);
     }
 
-    /// From now on late copies come as `forgery` makes them.
+    /// Rewrites late copies with `forgery` from now on.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn forge_late_copies(&mut self, forgery: crate::sim::wire::Forgery) {
         for joint in &mut self.joints {
@@ -101,7 +99,7 @@ impl<N: Node> Fabric<N> {
         }
     }
 
-    /// No frame is copied any more on any link. Returns how many copies are still to come.
+    /// Stops copying frames on all links. Returns how many copies are still to arrive.
     pub(crate) fn stop_late_copies(&mut self) -> usize {
         let wires = self.joints.iter_mut().map(|joint| &mut joint.wire);
         wires
@@ -127,7 +125,7 @@ impl<N: Node> Fabric<N> {
         self.joints[index].wire.set_noise(noise);
     }
 
-    /// Cuts both directions of a link; what is on the way is lost.
+    /// Cuts both directions of a link; frames under way are lost.
     ///
     /// # Panics
     /// If there is no such link, or it leads abroad.
@@ -137,7 +135,7 @@ impl<N: Node> Fabric<N> {
         }
     }
 
-    /// Cuts one direction of a link; what is on the way is lost.
+    /// Cuts one direction of a link; frames under way are lost.
     ///
     /// # Panics
     /// If there is no such link.
@@ -147,7 +145,7 @@ impl<N: Node> Fabric<N> {
         self.reschedule(index);
     }
 
-    /// Makes a cut link whole again.
+    /// Restores a cut link.
     ///
     /// # Panics
     /// If there is no such link, or it leads abroad.
@@ -157,7 +155,7 @@ impl<N: Node> Fabric<N> {
         }
     }
 
-    /// Makes one direction of a cut link whole again.
+    /// Restores one direction of a cut link.
     ///
     /// # Panics
     /// If there is no such link.

@@ -1,4 +1,4 @@
-//! What did not hold.
+//! Failures of a case.
 
 use core::fmt;
 
@@ -12,27 +12,27 @@ use crate::sim::direct::{ConfigError, Report};
 use crate::sim::world::{BarrierError, WorldError};
 use crate::time::Duration;
 
-/// What did not hold.
+/// Why a case failed.
 #[derive(Debug, Error)]
 pub enum Failure {
-    /// The specification is no network.
+    /// The specification describes no network.
     #[error("no network: {0}")]
     Topology(String),
-    /// The topology does not become a network in virtual time.
+    /// The topology could not become a world.
     #[error(transparent)]
     World(#[from] WorldError),
-    /// A run cannot be, or a link cannot suffer what it should.
+    /// A run is not possible, or a link does not support a fault.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// Barriers do not begin.
+    /// Barriers could not start.
     #[error(transparent)]
     Barriers(#[from] BarrierError),
-    /// Links that must be up are not.
+    /// Links that must be up are down.
     #[error("{when}, not all links are up\n{links}")]
     LinksDown {
         /// At which point.
         when: &'static str,
-        /// The link ends.
+        /// State of the link ends.
         links: String,
     },
     /// A run did not end.
@@ -40,41 +40,37 @@ pub enum Failure {
     Endless {
         /// The run.
         run: u64,
-        /// How long it was waited for.
+        /// How long it was given.
         limit: Duration,
-        /// What it had come to.
+        /// State of the run.
         came_to: Box<CameTo>,
     },
-    /// A checker found something.
+    /// A checker found violations.
     #[error("run {run}: {}\n{came_to}", lines(violations))]
     Violations {
         /// The run.
         run: u64,
-        /// What was found.
         violations: Vec<Violation>,
-        /// What the run came to.
+        /// State of the run.
         came_to: Box<CameTo>,
     },
-    /// The tables of what the cuts leave are wrong.
+    /// The route tables for the remaining links are wrong.
     #[error("the route tables are wrong: {0}")]
     Routes(String),
-    /// A run in direct mode cannot begin.
+    /// A run in direct mode cannot start.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A checker of direct mode found something.
+    /// A checker of direct mode found violations.
     #[error("{}\n{report:#?}", lines(&report.violations))]
-    Direct {
-        /// What the run came to.
-        report: Box<Report>,
-    },
-    /// Partitions made a difference.
+    Direct { report: Box<Report> },
+    /// The number of partitions changed the result.
     #[error("{partitions} partitions leave the trace {theirs:016x} instead of {ours:016x}")]
     Partitions {
         /// Their number.
         partitions: usize,
-        /// Trace of one.
+        /// Trace of one partition.
         ours: u64,
-        /// Theirs.
+        /// Trace of these partitions.
         theirs: u64,
     },
 }
@@ -85,16 +81,15 @@ impl From<PlanError> for Failure {
     }
 }
 
-/// What a run came to, and how the network stands.
+/// The results of a run, and the state of the network.
 #[derive(Clone, Debug)]
 pub struct CameTo {
-    /// The traffic.
     pub(crate) report: TrafficReport,
-    /// The collective operations beside it.
+    /// The concurrent collective operations.
     pub(crate) collectives: Option<CollectiveReport>,
-    /// The barriers beside it, unit by unit.
+    /// The concurrent barriers, by unit.
     pub(crate) barriers: Vec<BarrierReport>,
-    /// The link ends.
+    /// State of the link ends.
     pub(crate) links: String,
 }
 

@@ -1,4 +1,4 @@
-//! What machines have to be soaked.
+//! The soak tests of machines.
 
 use core::fmt::Debug;
 
@@ -7,24 +7,24 @@ use crate::time::Time;
 
 /// A case of any family.
 pub trait SoakCase: Debug + Send + Sync {
-    /// Runs the case; `trace` hears of every harm and of every event of a node, with its time.
+    /// Runs the case; `trace` gets every harm and every node event, with its time.
     ///
     /// # Errors
     /// See [`Failure`].
     fn run(&self, trace: &mut dyn FnMut(Time, &str)) -> Result<CaseReport, Failure>;
 
-    /// The case with no more than `keep` names. Harms that it does not have are not kept.
+    /// The case with only what `keep` names. Harms that it does not have are ignored.
     #[must_use]
     fn reduced(&self, keep: &Keep) -> Box<dyn SoakCase>;
 
-    /// Everything that can be left out of it: its harms, an impairment if it has one, its messages.
+    /// Everything that can be left out: its harms, its impairment if any, its messages.
     fn whole(&self) -> Keep;
 }
 
 impl dyn SoakCase + '_ {
-    /// The least that still fails: leaves out harms one by one, then the impairment, then halves
-    /// the messages, as long as `fails` says so of what is left. `fails` is asked a few dozen times
-    /// at most.
+    /// The smallest case that still fails: leaves out harms one by one, then the impairment, then
+    /// halves the messages, as long as `fails` returns true. Calls `fails` a few dozen times at
+    /// most.
     pub fn shrink(&self, mut fails: impl FnMut(&dyn SoakCase) -> bool) -> Keep {
         shrink::least(self.whole(), |keep| fails(&*self.reduced(keep)))
     }
@@ -63,21 +63,20 @@ impl<M: Soaked> SoakCase for Case<M> {
     }
 }
 
-/// A family of cases: a seed makes one of each.
+/// A family of cases: each seed gives one.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
-    /// Its name.
     pub name: &'static str,
-    /// The word for its machine.
+    /// Word that names the machine.
     pub machine: &'static str,
-    /// Whether links carry frames, which can come again.
+    /// Whether links carry frames, of which late copies can be made.
     pub has_frames: bool,
     /// The case of a seed.
     pub case: fn(u64, Late) -> Box<dyn SoakCase>,
 }
 
 impl Family {
-    /// Networks of a machine over links under harm.
+    /// Networks of a machine with harmed links.
     pub const fn over_links<M: Soaked>(name: &'static str, machine: &'static str) -> Self {
         Self {
             name,

@@ -1,4 +1,4 @@
-//! What is done to a network while traffic flows.
+//! Harm done to a network while traffic flows.
 
 use core::fmt::Debug;
 
@@ -11,140 +11,100 @@ use crate::sim::fabric::{Direction, Fabric, LinkId, NodeId};
 use crate::sim::world::World;
 use crate::time::Duration;
 
-/// What only links of one machine can suffer.
+/// Harm that only one machine's links can suffer.
 pub trait OwnHarm: Clone + Debug + PartialEq + Send + Sync {
-    /// The number of the link of which an end suffers, modulo how many there are, and what it
-    /// suffers.
+    /// The number of the link to harm, modulo the number of links, and the fault.
     fn fault(&self) -> (u32, LinkFault);
 
-    /// Which of the two ends suffers.
     fn end(&self) -> usize {
         0
     }
 
-    /// What takes it away again, if it lasts.
+    /// The fault that undoes it, if it lasts.
     fn cure(&self) -> Option<LinkFault> {
         None
     }
 
-    /// Whether any message may be lost by it.
+    /// Whether it may lose any message.
     fn destroys(&self) -> bool {
         false
     }
 }
 
-/// A machine whose links suffer nothing that others do not.
+/// A machine whose links suffer no harm of their own.
 impl OwnHarm for core::convert::Infallible {
     fn fault(&self) -> (u32, LinkFault) {
         match *self {}
     }
 }
 
-/// Something done to the network while traffic flows. Links and nodes are numbers modulo how many
-/// there are.
+/// Harm to the network while traffic flows. Numbers of links and nodes are modulo their count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Harm<Own> {
-    /// A link is cut, and restored after a while: shorter than any time-out of a request.
-    Cut {
-        /// Which.
-        link: u32,
-        /// How long.
-        span: Duration,
-    },
-    /// One end sends again everything that is not acknowledged, as if the other had asked for it.
-    ForceRetry {
-        /// The link.
-        link: u32,
-    },
-    /// One bit in 500 of a lane is wrong.
-    LaneNoise {
-        /// The link.
-        link: u32,
-        /// The lane.
-        lane: u8,
-        /// The direction.
-        a_to_b: bool,
-    },
-    /// Both directions of a link get an impairment of their own.
+    /// A link is cut, and restored after less than any request timeout.
+    Cut { link: u32, span: Duration },
+    /// One end resends everything unacknowledged, as if the peer had asked for it.
+    ForceRetry { link: u32 },
+    /// One bit in 500 of a lane is flipped.
+    LaneNoise { link: u32, lane: u8, a_to_b: bool },
+    /// Both directions of a link get their own impairment.
     Impair {
-        /// The link.
         link: u32,
-        /// In netem's words.
+        /// In netem's syntax.
         words: String,
     },
-    /// Some frames of both directions come again, unchanged and late, until after the last harm.
+    /// Some frames of both directions arrive again, unchanged and late, until after the last harm.
     LateCopies {
-        /// The link.
         link: u32,
-        /// Of a hundred frames, how many.
+        /// Share of frames, in percent.
         percent: u32,
         /// How late.
         lateness: Lateness,
     },
     /// The next packet in a send buffer is damaged.
-    SoftError {
-        /// The link.
-        link: u32,
-    },
-    /// A link is taken down by command, and brought up again after a while.
-    DownAndUp {
-        /// The link.
-        link: u32,
-        /// How long.
-        span: Duration,
-    },
-    /// A router dies with all that is in it, and starts again.
-    RestartRouter {
-        /// Which.
-        router: u32,
-    },
-    /// A network interface dies with its memory, and starts again.
-    RestartNic {
-        /// Which.
-        nic: u32,
-    },
-    /// Some frames of every link come again, unchanged and late, until after the last harm.
+    SoftError { link: u32 },
+    /// A link is taken down by command, and brought up again later.
+    DownAndUp { link: u32, span: Duration },
+    /// A router dies with its contents, and restarts.
+    RestartRouter { router: u32 },
+    /// A NIC dies with its memory, and restarts.
+    RestartNic { nic: u32 },
+    /// Some frames of every link arrive again, unchanged and late, until after the last harm.
     LateCopiesEverywhere {
-        /// Of a hundred frames, how many.
+        /// Share of frames, in percent.
         percent: u32,
         /// How late.
         lateness: Lateness,
     },
-    /// Lane 0 of a busy link is so noisy that it is given up.
+    /// Lane 0 of a busy link is noisy enough to be decommissioned.
     LoseLane {
-        /// Which of the busy ones.
+        /// Index among the busy links.
         busy: u32,
-        /// The direction.
         a_to_b: bool,
     },
-    /// The process at an end of a busy link stands still for a while, and then finds what came
-    /// meanwhile.
+    /// The process at an end of a busy link stands still for a while, and then receives what
+    /// arrived in that time.
     Stop {
-        /// Which of the busy ones.
+        /// Index among the busy links.
         busy: u32,
-        /// Which of its ends.
+        /// Whether it is the link's first end.
         first: bool,
-        /// How long.
         span: Duration,
     },
-    /// The router at an end of a busy link dies with all that is in it, and starts again.
+    /// The router at an end of a busy link dies with its contents, and restarts.
     RestartEnd {
-        /// Which of the busy ones.
+        /// Index among the busy links.
         busy: u32,
     },
-    /// Something that only links of this machine can suffer.
+    /// Harm that only this machine's links can suffer.
     Own(Own),
-    /// A link is taken down by command and never brought up again: what the liveness phase must
-    /// find.
+    /// A link is taken down by command and never brought up again: the liveness phase must find it.
     #[cfg(any(test, feature = "testing"))]
-    LeaveDown {
-        /// Which.
-        link: u32,
-    },
+    LeaveDown { link: u32 },
 }
 
 impl<Own: OwnHarm> Harm<Own> {
-    /// Whether any message may be lost by it: not only one, as by a soft error.
+    /// Whether it may lose any message, not just one as a soft error does.
     pub fn destroys(&self) -> bool {
         match self {
             #[cfg(any(test, feature = "testing"))]
@@ -160,12 +120,12 @@ impl<Own: OwnHarm> Harm<Own> {
         }
     }
 
-    /// Whether a message may be lost by it.
+    /// Whether it may lose a message.
     pub fn may_lose(&self) -> bool {
         matches!(self, Self::SoftError { .. }) || self.destroys()
     }
 
-    /// Does it, at the present time of `world`, which goes on while a link is cut or down.
+    /// Inflicts it at the current time of `world`, which runs on while a link is cut or down.
     pub(crate) fn inflict<L: Network>(&self, world: &mut World<L>) -> Result<(), Failure> {
         let links = world.fabric.links() as u32;
         let chosen = |link: &u32| LinkId(link % links);
@@ -234,7 +194,7 @@ impl<Own: OwnHarm> Harm<Own> {
         Ok(())
     }
 
-    /// Takes away what lasts of it and is not the wires'.
+    /// Removes lasting harm, except that on the wires.
     pub(crate) fn take_away<L: Network>(&self, world: &mut World<L>) -> Result<(), Failure> {
         if let Self::Own(own) = self
             && let Some(cure) = own.cure()
@@ -254,7 +214,7 @@ const fn way(a_to_b: bool) -> Direction {
     }
 }
 
-/// Late copies in both directions of a link.
+/// Sets late copies in both directions of a link.
 fn copy_late<N: Node>(fabric: &mut Fabric<N>, link: LinkId, percent: u32, lateness: Lateness) {
     let share = Probability::from_ratio(percent.into(), 100);
     for direction in Direction::BOTH {
@@ -262,7 +222,7 @@ fn copy_late<N: Node>(fabric: &mut Fabric<N>, link: LinkId, percent: u32, latene
     }
 }
 
-/// One of the links that have carried at least half as many frames as any.
+/// One of the links that carried at least half as many frames as the busiest.
 fn busy_link<N: Node>(fabric: &Fabric<N>, number: u32) -> LinkId {
     let sent = |link: LinkId| -> u64 {
         let sent = Direction::BOTH.map(|direction| fabric.wire(link, direction).counters().sent);

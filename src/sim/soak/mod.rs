@@ -1,23 +1,22 @@
-//! Random networks, traffic and harm, from a seed each, and what must hold all the same.
+//! Random networks, traffic and harm, each from a seed, and the invariants that must still hold.
 //!
-//! A [`Case`] follows from its seed alone: a topology of its [machine](Soaked), links, impairments
-//! in netem's words, a traffic run, on some machines runs of collective operations or of barriers
-//! beside it, and a schedule of [`Harm`]: cut links, lane noise, forced retries, soft errors, links taken down,
-//! frames that come again up to ten seconds late, routers and network interfaces restarted, and
-//! what only links of the machine can suffer. [`Case::run`] brings the network up, lets it suffer,
-//! takes all harm away, and demands in the liveness phase that everything comes to rest and all
+//! A [`Case`] follows from its seed alone: a topology of its [machine](Soaked), links, netem
+//! impairments, a traffic run, on some machines concurrent runs of collective operations or
+//! barriers, and a schedule of [`Harm`]: cut links, lane noise, forced retries, soft errors, links
+//! taken down, frames that come again up to ten seconds late, restarted routers and NICs, and harm
+//! specific to the machine's links. [`Case::run`] brings the network up, applies and then removes
+//! all harm, and demands in the liveness phase that everything comes to rest and all
 //! [checkers](super::check) pass, that all links come up again, and that a second run is clean.
 //!
-//! One case in twelve has late copies. A case [with late copies](Late::Always) has them whatever
-//! its seed, and beside them what a link must keep apart from them: lanes that are given up, ends
-//! that stand still while copies come, a router that starts again.
+//! One case in twelve has late copies. A case [with late copies](Late::Always) always has them,
+//! together with what a link must tell apart from them: decommissioned lanes, ends that stand still
+//! while copies arrive, a router restart.
 //!
-//! A case that fails can be [shrunk](SoakCase): harms, impairments and messages that the failure
-//! does not need are left out.
+//! A failing case can be [shrunk](SoakCase): harms, impairments and messages that the failure does
+//! not need are left out.
 //!
-//! What a machine has to be soaked is a list of [`Family`]s. They need not be [`Soaked`] over
-//! links: whatever is a [`SoakCase`] can be run, such as networks in direct mode, with links that
-//! are missing instead of harm.
+//! A machine's soak tests are a list of [`Family`]s. They need not be [`Soaked`] over links: any
+//! [`SoakCase`] can run, such as networks in direct mode with missing links instead of harm.
 
 pub(crate) mod failure;
 pub(crate) mod family;
@@ -42,25 +41,23 @@ use crate::net::Network;
 use crate::nic::{BarrierSpec, CollectiveSpec, TrafficReport, TrafficSpec};
 use crate::time::{Duration, Time};
 
-/// The run that suffers, and the run after it.
+/// The run that suffers harm, and the run after it.
 pub const RUNS: [u64; 2] = [1, 2];
-/// Time for the links to train at first.
+/// Time for the links to train at the start.
 const TRAINING: Duration = Duration::from_ms(1_000);
-/// Time that the traffic goes on under what is left of the harm.
+/// Time that traffic continues under the remaining harm.
 const AFTERMATH: Duration = Duration::from_ms(5);
 
 /// A machine whose networks are soaked over encoded links.
 pub trait Soaked: Clone + Debug + Send + Sync + Sized + 'static {
-    /// What its networks are generated from.
+    /// What generates its networks.
     type Spec: Clone + Debug + Send + Sync;
-    /// A network.
     type Topology: Network;
-    /// What only its links can suffer.
+    /// Harm specific to its links.
     type Own: OwnHarm;
 
-    /// Time in which everything must have come to its end once all harm is taken away. Far above
-    /// every time-out of links, requests and collectives, so that reaching it is a failure and no
-    /// slowness.
+    /// Time in which everything must end once all harm is removed. Far above every timeout of
+    /// links, requests and collectives, so reaching it is a failure and not slowness.
     const LIVENESS: Duration;
     /// See [`Allowance::refusals`].
     const REFUSALS: bool;
@@ -68,10 +65,10 @@ pub trait Soaked: Clone + Debug + Send + Sync + Sized + 'static {
     /// The network of `spec`.
     ///
     /// # Errors
-    /// Why it is none.
+    /// Why `spec` describes no network.
     fn generate(spec: &Self::Spec) -> Result<Self::Topology, String>;
 
-    /// Messages that a poisoned packet costs at most in a network of `spec`.
+    /// Most messages that one poisoned packet costs in a network of `spec`.
     fn messages_of_packet(spec: &Self::Spec) -> u64 {
         let _ = spec;
         1
@@ -87,30 +84,27 @@ pub trait Soaked: Clone + Debug + Send + Sync + Sized + 'static {
     fn case(seed: u64, how: Late) -> Case<Self>;
 }
 
-/// One random case. What it prints is all there is to it.
+/// One random case. Its `Debug` output describes it completely.
 #[derive(Clone, Debug)]
 pub struct Case<M: Soaked> {
-    /// What it was made from.
     pub seed: u64,
-    /// The network.
     pub spec: M::Spec,
-    /// Every link.
+    /// The properties of every link.
     pub link: LinkSpec,
-    /// What happens to frames on every link, in netem's words.
+    /// Impairment of every link, in netem's syntax.
     pub impairment: String,
-    /// The run that suffers.
+    /// The run that suffers harm.
     pub traffic: TrafficSpec,
-    /// The run of collective operations beside it.
+    /// The concurrent run of collective operations.
     pub collectives: Option<CollectiveSpec>,
-    /// The barriers beside it, each at a unit of its own.
+    /// The concurrent barriers, each at its own unit.
     pub barriers: Vec<BarrierSpec>,
-    /// What is done to the network, each after a time from the one before.
+    /// The harm, each with the delay after the one before.
     pub harms: Vec<(Duration, Harm<M::Own>)>,
-    /// What tests change.
     pub hooks: Hooks,
 }
 
-/// What tests change of a case; nothing otherwise.
+/// Changes that tests make to a case; empty otherwise.
 #[derive(Clone, Debug, Default)]
 pub struct Hooks {
     /// Rewrites late copies of frames.
@@ -118,27 +112,27 @@ pub struct Hooks {
     pub(crate) forgery: Option<super::wire::Forgery>,
 }
 
-/// What a case that passed has done.
+/// Results of a case that passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CaseReport {
-    /// Fingerprint of every frame delivered, or of every packet in direct mode: the same for the
-    /// same seed.
+    /// Hash of every frame delivered, or of every packet in direct mode: the same for the same
+    /// seed.
     pub trace_hash: u64,
     /// Virtual time at the end.
     pub time: Time,
-    /// Routers and network interfaces.
+    /// Routers and NICs.
     pub nodes: usize,
     /// Frames sent.
     pub frames: u64,
     /// Flits through routers, in direct mode.
     pub flit_hops: u64,
-    /// Messages acknowledged in both runs; packets that arrived in direct mode.
+    /// Messages acknowledged in both runs, or packets that arrived in direct mode.
     pub acknowledged: u64,
     /// Messages given up in the first run.
     pub timed_out: u64,
-    /// Frames that came again, late.
+    /// Late copies of frames.
     pub late_copies: u64,
-    /// Lanes given up, by nodes that were not restarted since.
+    /// Lanes decommissioned, by nodes that were not restarted since.
     pub lanes_given_up: u64,
 }
 
@@ -148,13 +142,13 @@ impl<M: Soaked> Case<M> {
         M::case(seed, Late::Seldom)
     }
 
-    /// The case of `seed` with late copies, beside lanes that are given up, ends that stand still
-    /// and routers that start again.
+    /// The case of `seed` with late copies, together with decommissioned lanes, ends that stand
+    /// still and router restarts.
     pub fn with_late_copies(seed: u64) -> Self {
         M::case(seed, Late::Always)
     }
 
-    /// Runs the case; `trace` hears of every harm and of every event of a node, with its time.
+    /// Runs the case; `trace` gets every harm and every node event, with its time.
     ///
     /// # Errors
     /// See [`Failure`].
@@ -169,22 +163,22 @@ impl<M: Soaked> Case<M> {
         self.suffer(&mut world, trace)?;
         let report = self.come_to_rest(&mut world)?;
         let late_copies = world.fabric.stop_late_copies();
-        // Whatever happened: everything after flows again, and nothing of it is lost.
+        // Whatever happened, all traffic from now on must flow without loss.
         up_again(&mut world, "after all harm was taken away", M::LIVENESS)?;
         let again = self.again();
         again.start(&mut world)?;
-        // Only soft errors that have not found a packet in the first run may strike in the second.
+        // Only soft errors that hit no packet in the first run may strike in the second.
         let allow = Allowance {
             destroyed: false,
             ..self.allowance()
         };
         let mut second = again.finish(&mut world, RUNS[1], allow)?;
         if late_copies > 0 {
-            // The last copies come to a network at rest, and must leave it so.
+            // The last copies reach a network at rest, and must leave it at rest.
             world.fabric.run_for(random::LATEST);
             second = again.finish(&mut world, RUNS[1], allow)?;
         }
-        // The checkers demand nothing of a link that is down, so none may have gone down since.
+        // The checkers skip links that are down, so none may have gone down since.
         up_again(&mut world, "at the end", M::LIVENESS)?;
         tell_events(&mut world, trace);
         Ok(CaseReport {
@@ -225,7 +219,7 @@ impl<M: Soaked> Case<M> {
         Ok(())
     }
 
-    /// The schedule of harm, and its end.
+    /// Inflicts the scheduled harm, then removes it.
     fn suffer(
         &self,
         world: &mut World<M::Topology>,
@@ -258,11 +252,10 @@ impl<M: Soaked> Case<M> {
         if !self.harms.iter().any(restarted) {
             return self.finish(world, RUNS[0], self.allowance());
         }
-        // The report of a dead network interface is gone, so that nothing can be added up.
+        // The report of a dead NIC is gone, so totals cannot be checked.
         self.end_of(world, RUNS[0])?;
         let report = world.report(RUNS[0]);
-        // A new incarnation's memory is empty, and gets find it so; they are not called corrupted
-        // for that.
+        // Gets from a new incarnation find its memory empty; that does not count as corrupted.
         let wrong = [
             (report.duplicated, "came twice"),
             (report.misordered, "came out of order"),
@@ -277,7 +270,7 @@ impl<M: Soaked> Case<M> {
         }
     }
 
-    /// What the harm explains.
+    /// The failures that the harm explains.
     fn allowance(&self) -> Allowance {
         let harms = || self.harms.iter().map(|(_, harm)| harm);
         let is_soft = |harm: &&Harm<_>| matches!(harm, Harm::SoftError { .. });
@@ -313,7 +306,7 @@ impl<M: Soaked> Case<M> {
         }
     }
 
-    /// Waits for the end of a run.
+    /// Waits for a run to end.
     fn end_of(&self, world: &mut World<M::Topology>, run: u64) -> Result<(), Failure> {
         if world.finish(run, M::LIVENESS) {
             return Ok(());
@@ -325,12 +318,12 @@ impl<M: Soaked> Case<M> {
         })
     }
 
-    /// Whether nothing happens to the network in a run.
+    /// Whether a run is free of harm and impairment.
     pub fn leaves_alone(&self, run: u64) -> bool {
         run == RUNS[1] || self.harms.is_empty() && self.impairment.is_empty()
     }
 
-    /// Waits for the end of a run, lets the network come to rest and asks all checkers.
+    /// Waits for a run to end and the network to come to rest, then runs all checkers.
     fn finish(
         &self,
         world: &mut World<M::Topology>,

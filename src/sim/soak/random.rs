@@ -1,4 +1,4 @@
-//! Random choices that cases of all machines are made from.
+//! Random choices for the cases of all machines.
 
 use super::{Case, Harm, Hooks, OwnHarm, RUNS, Soaked};
 use crate::link::impair::Lateness;
@@ -9,14 +9,13 @@ use crate::time::Duration;
 
 /// One case in this many has late copies.
 const LATE_CASES: u64 = 12;
-/// Messages of each source of such a case: with their responses three times as many packets pass a
-/// link in either direction as 16 bits can number, while copies of the first ones come.
+/// Messages per source in such a case: with responses, a link carries three times as many packets
+/// each way as 16 bits can number, while copies of the first ones arrive.
 const LATE_MESSAGES: u64 = 100_000;
-/// Of the cases that all have late copies, one in this many is as long as that; the others are this
-/// many times shorter, and their copies as much earlier. What they meet beside the copies matters
-/// more.
+/// Of the cases that always have late copies, one in this many is that long; the others are this
+/// many times shorter, with copies as much earlier: what happens besides the copies matters more.
 const LATE_LONG: u64 = 20;
-/// No copy is later.
+/// The latest copy.
 pub(crate) const LATEST: Duration = Duration::from_ms(10_000);
 
 pub fn pick<T: Clone>(rng: &mut Rng, from: &[T]) -> T {
@@ -27,7 +26,7 @@ pub fn up_to(rng: &mut Rng, bound_us: u64) -> Duration {
     Duration::from_us(rng.below(bound_us) + 1)
 }
 
-/// Words of netem; delays in proportion to the round trip.
+/// A random impairment in netem's syntax; delays are proportional to the round trip.
 pub fn netem(rng: &mut Rng, unit_us: u64) -> String {
     let mut words = String::new();
     if rng.chance(1, 2) {
@@ -52,30 +51,29 @@ pub fn netem(rng: &mut Rng, unit_us: u64) -> String {
     words + "limit 100000"
 }
 
-/// How a case comes to late copies.
+/// When a case has late copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
-    /// By chance, one in twelve. Nothing else in it is so long, and lanes put up with any number of
-    /// retries.
+    /// At random, in one case of twelve. No other case is as long, and its lanes tolerate any
+    /// number of retries.
     Seldom,
-    /// In any case, beside lanes that are given up, ends that stand still and routers that start
-    /// again.
+    /// Always, together with decommissioned lanes, ends that stand still and router restarts.
     Always,
 }
 
-/// What late copies come together with.
+/// What happens in a case besides late copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beside {
-    /// There are late copies.
+    /// Whether there are late copies.
     pub(crate) late: bool,
-    /// How many times shorter than the longest such case.
+    /// How many times shorter the case is than the longest.
     pub(crate) shorter: u64,
-    /// Lanes are given up, for noise: the case has no corruption, which charges them all.
+    /// Whether noise gets lanes decommissioned; then nothing is corrupted, as that charges all.
     pub lanes: bool,
 }
 
 impl Beside {
-    /// Of these random numbers, which are its own.
+    /// From `rng`, which serves only this purpose.
     pub fn random(how: Late, rng: &mut Rng) -> Self {
         let by_chance = rng.chance(1, LATE_CASES);
         match how {
@@ -96,13 +94,13 @@ impl Beside {
         }
     }
 
-    /// Lane charges at which the case gives a lane up. A long run charges all lanes of a link with
-    /// as many as there is corruption; that would be the end of the link.
+    /// Lane charges at which a lane is decommissioned. In a long run corruption charges all lanes
+    /// of a link in proportion, which would end the link.
     pub const fn lane_threshold(self) -> u32 {
         if self.late && !self.lanes { 0 } else { 20 }
     }
 
-    /// The words of netem that the case may have.
+    /// The netem words that the case may use.
     pub(crate) fn words(self, words: String) -> String {
         match words.split_once("corrupt ") {
             Some((before, after)) if self.lanes => {
@@ -113,17 +111,17 @@ impl Beside {
         }
     }
 
-    /// What a harm must not do where lanes are given up.
+    /// Removes from a harm what must not happen where lanes are decommissioned.
     fn spare_lanes<Own: OwnHarm>(self, harm: &mut Harm<Own>) {
         match harm {
             Harm::Impair { words, .. } => *words = self.words(core::mem::take(words)),
-            // One lane of each link, so that no link loses all.
+            // One lane of each link, so that no link loses all of its lanes.
             Harm::LaneNoise { lane, .. } => *lane = 0,
             _ => {}
         }
     }
 
-    /// Two sources that keep a link busy for long, and no other.
+    /// Limits traffic to two sources that keep a link busy for long.
     pub(crate) fn run_long(self, traffic: &mut TrafficSpec) {
         traffic.processors.truncate(2);
         traffic.pattern = TrafficPattern::Neighbour;
@@ -131,12 +129,12 @@ impl Beside {
         traffic.count = LATE_MESSAGES / self.shorter;
     }
 
-    /// Late copies: a link, a share of its frames in percent, and how late they come. `unit` is the
+    /// Late copies: a link, a share of its frames in percent, and their lateness. `unit` is the
     /// time in which a busy link numbers some ten thousand packets.
     pub(crate) fn copies(self, rng: &mut Rng, unit: Duration) -> (u32, u32, Lateness) {
         let unit = Duration::from_ps(unit.as_ps() / self.shorter);
         let least = unit.times(1 << rng.below(3));
-        // Half of the cases near the length of the run, half over all orders of magnitude.
+        // Half of the cases are near the length of the run, half span all orders of magnitude.
         let most = if rng.chance(1, 2) {
             least.times(8)
         } else {
@@ -147,9 +145,9 @@ impl Beside {
     }
 }
 
-/// What is done to busy links while copies of their frames are under way: in this order, each after
-/// a time from the one before, and each to one of the busy links. Lane 0 is noisy, an end stands
-/// still for at most `longest`, a router starts again.
+/// Harm to busy links while copies of their frames are under way, in this order, each with the
+/// delay after the one before and each on some busy link: lane 0 is noisy, an end stands still for
+/// at most `longest`, a router restarts.
 fn hardship<Own>(
     beside: Beside,
     rng: &mut Rng,
@@ -178,7 +176,7 @@ fn hardship<Own>(
     harms
 }
 
-/// What all links can suffer, within `longest` each.
+/// Harm that every machine's links can suffer, for at most `longest_us` each.
 fn harm<Own>(rng: &mut Rng, longest_us: u64) -> Harm<Own> {
     let (link, span) = (rng.next_u64() as u32, up_to(rng, longest_us));
     match rng.below(8) {
@@ -200,9 +198,9 @@ fn harm<Own>(rng: &mut Rng, longest_us: u64) -> Harm<Own> {
 }
 
 impl<M: Soaked> Case<M> {
-    /// A case of a machine whose links suffer nothing but what all can, between processes: `spec`
-    /// makes up a network, and says the numbers of its network interfaces. `stream` and the one
-    /// after it are random streams of the machine.
+    /// A case with links between processes, for a machine without link harm of its own: `spec`
+    /// generates a network and returns the numbers of its NICs. `stream` and `stream + 1` are the
+    /// machine's random streams.
     pub fn of_links(
         (seed, how): (u64, Late),
         stream: u64,
@@ -246,7 +244,7 @@ impl<M: Soaked> Case<M> {
         case.with((how, beside), &mut late, unit, longest)
     }
 
-    /// The case with late copies, if it has any, and what comes with them. `unit` is the time in
+    /// The case with its late copies, if any, and what accompanies them. `unit` is the time in
     /// which a busy link numbers some ten thousand packets; ends stand still for at most `longest`.
     #[must_use]
     pub fn with(
@@ -266,7 +264,7 @@ impl<M: Soaked> Case<M> {
                 percent,
                 lateness,
             },
-            // A link chosen at random may be one that two sources do not use.
+            // A random link may be one that the two sources do not use.
             Late::Always => Harm::LateCopiesEverywhere { percent, lateness },
         };
         self.harms.insert(0, (Duration::from_us(1), copies));

@@ -1,17 +1,17 @@
-//! Leaving out of a failing case what its failure does not need.
+//! Shrinks a failing case to what its failure needs.
 
-/// What is kept of a case; everything, to begin with.
+/// The parts of a case to keep; by default all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
     /// Indices of the harms kept; `None`: all.
     pub harms: Option<Vec<usize>>,
-    /// Whether the impairment of all links is left out, or there is none.
+    /// Whether all links are left unimpaired.
     pub clear: bool,
     /// Messages per source; `None`: as many as the case has.
     pub messages: Option<u64>,
 }
 
-/// The least to keep of a `whole` case that `fails` still.
+/// The smallest part of the `whole` case that still `fails`.
 pub(crate) fn least(whole: Keep, mut fails: impl FnMut(&Keep) -> bool) -> Keep {
     let mut messages = whole.messages.unwrap_or(0);
     let harms = whole.harms.as_ref().map_or(0, Vec::len);

@@ -1,12 +1,12 @@
-//! Tests and canaries of cases over encoded links that hold for every machine; each lists them
-//! among its own.
+//! Tests and canaries of cases over encoded links for every machine; each machine lists them among
+//! its own.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
-/// The tests of a machine that hold for every one, with its bits of short numbers, and which of its
-/// cases lose something when a router restarts.
+/// The tests that every machine shares, given its bits of short numbers and which of its cases lose
+/// something when a router restarts.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! shared_soak_cases {
@@ -21,7 +21,7 @@ macro_rules! shared_soak_cases {
             words_are_netems::<$machine>();
         }
 
-        /// The canary: a link that stays down is found, and the schedule shrinks to what it takes.
+        /// Canary: a link that stays down is found, and the schedule shrinks to that harm.
         #[test]
         fn a_failure_is_found_and_shrunk() {
             found_and_shrunk::<$machine>();
@@ -37,8 +37,7 @@ macro_rules! shared_soak_cases {
             lanes_and_stops_beside_copies::<$machine>();
         }
 
-        /// The canary: with numbers that come round during a run, late copies do their harm, and it
-        /// is found.
+        /// Canary: with numbers that wrap during a run, late copies do harm, and it is found.
         #[test]
         fn what_late_copies_do_to_short_numbers_is_found() {
             short_numbers_are_found::<$machine>(canary::with_short_numbers::<$short>);
@@ -120,8 +119,7 @@ pub fn found_and_shrunk<M: Soaked>() {
     assert!(least.run(&mut |_, _| {}).is_err());
 }
 
-/// What 200 cases with late copies must have, of which those that give lanes up are told by
-/// `gives_up`.
+/// Checks 200 cases with late copies; `gives_up` tells which of them decommission lanes.
 pub fn late_cases_have_theirs<M: Soaked>(gives_up: fn(&M::Spec) -> bool) -> Vec<Case<M>> {
     let cases: Vec<Case<M>> = (0..200).map(Case::with_late_copies).collect();
     for case in &cases {
@@ -129,7 +127,7 @@ pub fn late_cases_have_theirs<M: Soaked>(gives_up: fn(&M::Spec) -> bool) -> Vec<
         let is_first = matches!(first, Harm::LateCopiesEverywhere { .. });
         assert!(is_first, "{case:?}");
         words(&case.impairment);
-        // Corruption charges all lanes of a link, until it has none.
+        // Corruption charges all lanes of a link until none is left.
         let is_corrupt = |text: &str| text.contains("corrupt");
         if gives_up(&case.spec) {
             assert!(!is_corrupt(&case.impairment), "{case:?}");
@@ -160,7 +158,7 @@ pub fn late_cases_have_theirs<M: Soaked>(gives_up: fn(&M::Spec) -> bool) -> Vec<
 }
 
 pub fn lanes_and_stops_beside_copies<M: Soaked>() {
-    // Nothing in them is destroyed: all that was sent has to arrive.
+    // These cases destroy nothing, so everything sent must arrive.
     let is_whole = |case: &Case<M>| {
         any_harm(case, |harm| matches!(harm, Harm::Stop { .. }))
             && any_harm(case, |harm| matches!(harm, Harm::LoseLane { .. }))
@@ -189,8 +187,7 @@ pub fn short_numbers_are_found<M: Soaked>(forgery: Forgery) {
     assert!(run(&case).is_ok(), "not for the numbers' sake");
 }
 
-/// What is found of a case's traffic while it flows, looked at that often with so much time
-/// between.
+/// Violations found while a case's traffic flows, in `looks` checks, one after each `every`.
 pub fn found_on_the_way<M: Soaked>(case: &Case<M>, looks: u32, every: Duration) -> Vec<Violation> {
     let mut world = case.bring_up().expect("links come up");
     world.fabric.run_for(Duration::from_ms(1));
@@ -205,8 +202,7 @@ pub fn found_on_the_way<M: Soaked>(case: &Case<M>, looks: u32, every: Duration) 
 }
 
 pub fn losses_are_found<M: Soaked>(wanted: fn(&Case<M>) -> bool) {
-    // A router that restarts loses what it holds. Told that nothing may be lost, the checkers
-    // complain.
+    // A restarted router loses what it holds. The checkers must object if no loss is allowed.
     let cases = (1..200).map(Case::<M>::random).filter(wanted);
     let lossy = cases.into_iter().find_map(|mut case| {
         case.collectives = None;

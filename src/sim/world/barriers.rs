@@ -1,4 +1,4 @@
-//! Barriers by units of the routers.
+//! Barriers by the routers' units.
 
 use thiserror::Error;
 
@@ -8,23 +8,22 @@ use crate::net::{Network, NodeRef};
 use crate::nic::{BarrierReport, BarrierSpec};
 use crate::sim::fabric::NodeId;
 
-/// Why barriers do not begin.
+/// Why barriers cannot start.
 #[derive(Debug, Error)]
 pub enum BarrierError {
-    /// The machine has none.
+    /// The machine has no barrier units.
     #[error("the machine's routers have no units for barriers")]
     NoUnits,
-    /// No tree leads to all participants.
+    /// No tree reaches all participants.
     #[error("no barrier: {0}")]
     NoTree(String),
-    /// A device refuses.
+    /// A device rejected a command.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }
 
 impl<L: Network> World<L> {
-    /// Makes the unit of `spec` ready in all routers and at its participants, with nothing of what
-    /// was before.
+    /// Prepares the unit of `spec` in all routers and at its participants, clearing earlier state.
     ///
     /// # Errors
     /// See [`BarrierError`].

@@ -9,7 +9,7 @@ use phitwire::net::{NodeRef, PlanError, Runtime};
 use phitwire::packets::PacketModel;
 use phitwire::time::Time;
 
-/// Rings as the simulator sees them.
+/// The simulator's model of rings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingModel;
 

@@ -1,8 +1,8 @@
-//! The toy machine: a ring of routers that nobody built, and the least that a machine has to have.
+//! The toy machine: a fictional ring of routers, with the minimum that a machine must provide.
 //!
-//! A router has four ports: clockwise, counterclockwise and two network interfaces. A link carries
-//! packets of one size over one virtual channel; a router stores a packet whole before it sends it
-//! on, the shorter way round. `docs/guide/src/adding-a-machine.md` follows it file by file.
+//! A router has four ports: clockwise, counterclockwise and two NICs. A link carries packets of one
+//! size over one virtual channel; a router stores a whole packet before it forwards it the shorter
+//! way round. `docs/guide/src/adding-a-machine.md` explains it file by file.
 
 pub mod cycle;
 pub mod link;
@@ -16,7 +16,7 @@ mod tests;
 use phitwire::catalogue::{Machine, Simulation};
 use phitwire::net::Family;
 
-/// What the commands know of it.
+/// The machine as the commands know it.
 pub static MACHINE: Machine = Machine {
     soak: &soak::FAMILIES,
     generators: &[network::GENERATOR],
@@ -24,8 +24,8 @@ pub static MACHINE: Machine = Machine {
     ..Machine::new(Family::of::<network::Ring>())
 };
 
-/// A packet: eight words. The lowest 16 bits of the first are the number of the NIC that it goes to;
-/// the NICs define the rest.
+/// A packet: eight words. The lowest 16 bits of the first are the destination NIC's number; the
+/// NICs define the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet(pub [u64; 8]);
 

@@ -6,9 +6,9 @@ use super::Packet;
 use phitwire::link::{LaneRate, LinkStandard};
 use phitwire::packets::{self, PacketEnd};
 
-/// Its lanes.
+/// The rate of its lanes.
 pub const RATE: LaneRate = LaneRate::new(8, 6_250_000_000);
-/// What all links have in common.
+/// Properties of all links.
 pub const STANDARD: LinkStandard = LinkStandard {
     rates: &[RATE, LaneRate::new(9, 3_125_000_000)],
     max_packet_phits: 22,

@@ -1,4 +1,4 @@
-//! The network: a ring of routers with two network interfaces each.
+//! The network: a ring of routers with two NICs each.
 
 use super::link;
 use super::nic::RingNic;
@@ -14,10 +14,10 @@ use phitwire::net::{
 use phitwire::packets::PacketNicConfig;
 use phitwire::time::{Duration, Time};
 
-/// Routers of a ring: links between them are more than one, and numbers have 16 bits.
+/// Routers of a ring: two would have more than one link between them; numbers have 16 bits.
 const ROUTERS: std::ops::RangeInclusive<u64> = 3..=4_096;
 
-/// Makes rings from options.
+/// Generates rings from options.
 pub const GENERATOR: Generator = Generator {
     name: "ring",
     about: "A ring of routers with two network interfaces each",
@@ -48,7 +48,7 @@ pub const GENERATOR: Generator = Generator {
 pub struct Ring {
     graph: Graph,
     settings: Settings<RingSettings>,
-    /// See [`RingPlace::bubble`]; no description says it.
+    /// See [`RingPlace::bubble`]; not part of a description.
     pub(super) bubble: u64,
 }
 
@@ -191,7 +191,7 @@ impl Network for Ring {
             link: self.ports(found, runtime)?.remove(0).1,
             memory_bytes: settings.memory_bytes,
             outstanding: settings.outstanding,
-            // Answers and requests share the one channel.
+            // Replies and requests share the one channel.
             answers: (nics * settings.outstanding) as usize,
             timeout: Duration::from_ms(settings.request_timeout_ms),
             incarnation: runtime.incarnation,

@@ -1,15 +1,14 @@
-//! The network interface: writes and reads of up to 32 bytes.
+//! The NIC: writes and reads of up to 32 bytes.
 //!
-//! The first word of a packet is, from the lowest bits on: destination and source, 16 bits each,
-//! what it is, and a length, 8 bits each. Then come the address, the name of the request, a word
-//! that is zero, and the data.
+//! The first word of a packet holds, from the lowest bits on, destination and source (16 bits
+//! each), kind and length (8 bits each). Then follow the address, the name of the request, a zero
+//! word and the data.
 
 use super::Packet;
 use phitwire::nic::Abilities;
 use phitwire::packets::transfer::{Kind, MAX_DATA, Transfer};
 use phitwire::packets::{PacketNic, TransferPacket};
 
-/// A network interface.
 pub type RingNic = PacketNic<Packet>;
 
 impl TransferPacket for Packet {

@@ -1,8 +1,8 @@
-//! The router: packets go straight from input buffers to links, a cycle each.
+//! The router: packets go straight from input buffers to links, in one cycle each.
 //!
-//! So that a ring of waiting packets never fills, a packet enters it only where two buffers are
-//! free: bubble flow control (Carrión and others, *A flow control mechanism to avoid message
-//! deadlock in k-ary n-cube networks*, 1997). Network interfaces take whatever comes.
+//! To keep waiting packets from filling the ring, a packet enters it only where two buffers are
+//! free: bubble flow control (Carrión et al., *A flow control mechanism to avoid message deadlock
+//! in k-ary n-cube networks*, 1997). NICs accept everything that arrives.
 
 use std::cmp::Ordering;
 
@@ -17,29 +17,28 @@ use phitwire::node::PortId;
 pub const CLOCKWISE: u8 = 0;
 /// The port to the next router counterclockwise.
 pub const COUNTERCLOCKWISE: u8 = 1;
-/// The first port of a network interface; the other one follows.
+/// The first NIC port; the second follows.
 pub const FIRST_NIC: u8 = 2;
 
-/// A router.
 pub type RingRouter = Chip<RingCore>;
 
-/// Where a router is.
+/// The position of a router.
 #[derive(Clone, Copy, Debug)]
 pub struct RingPlace {
     /// Its number.
     pub own: u16,
     /// Routers of the ring.
     pub routers: u16,
-    /// Buffers that have to stay free where a packet enters the ring: 1, and 0 to see what for.
+    /// Buffers that must stay free where a packet enters the ring: 1; 0 shows why.
     pub bubble: u64,
 }
 
-/// What a router does with packets.
+/// The switching of packets.
 #[derive(Debug)]
 pub struct RingCore {
     place: RingPlace,
     cycle: u64,
-    /// Something may be able to move.
+    /// Whether a packet may be able to move.
     awake: bool,
     moved: u64,
     packets: u64,
@@ -52,14 +51,14 @@ impl RingCore {
         let ahead = (dest / 2 + routers - own) % routers;
         match ahead.cmp(&(routers - ahead)) {
             _ if ahead == 0 => FIRST_NIC + u8::from(odd),
-            // Half way round is as far either way: each takes half of those.
+            // Half-way round, both directions are equally long: each takes half of the packets.
             Ordering::Equal if odd => COUNTERCLOCKWISE,
             Ordering::Less | Ordering::Equal => CLOCKWISE,
             Ordering::Greater => COUNTERCLOCKWISE,
         }
     }
 
-    /// A cycle, in which each link takes a packet at most.
+    /// One cycle, in which each link takes at most one packet.
     fn step(&mut self, links: &mut Links<RingEnd>) {
         let mut taken = 0_u64;
         for turn in 0..Self::PORTS {

@@ -7,10 +7,10 @@ use phitwire::net::Settings;
 use phitwire::sim::soak::{Case, Family, Late, Soaked};
 use phitwire::time::Duration;
 
-/// What is soaked.
+/// The soak tests.
 pub const FAMILIES: [Family; 1] = [Family::over_links::<Rings>("ring", "ring")];
 
-/// Rings: how many routers, and lane charges at which a lane is given up.
+/// Rings: number of routers, and lane charges at which a lane is decommissioned.
 #[derive(Clone, Copy, Debug)]
 pub struct Rings;
 

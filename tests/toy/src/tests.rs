@@ -1,4 +1,4 @@
-//! The toy machine: its links in all shared cases, and whole rings in virtual time.
+//! The toy machine: its links in the shared link tests, and whole rings in virtual time.
 
 use super::cycle::RingModel;
 use super::link::STANDARD;
@@ -33,7 +33,7 @@ impl Sample for Packet {
     }
 }
 
-/// Its links in all shared cases.
+/// Its links in the shared link tests.
 mod links {
     phitwire::shared_link_cases! {
         phitwire::packets::link::testing::Rig<crate::Packet>
@@ -80,7 +80,7 @@ fn tables_and_drawings_name_every_node() {
     assert!(ring("ring-300").svg().is_err());
 }
 
-/// Puts, then gets, under what `words` of netem do to every link.
+/// Puts, then gets, with every link impaired by netem `words`.
 fn verified(name: &str, words: Option<&str>, pattern: TrafficPattern) {
     let spec = LinkSpec {
         latency: Duration::from_us(5),
@@ -134,8 +134,8 @@ fn every_message_comes_once_over_bad_wires() {
     );
 }
 
-/// A ring at the chip's own depths, where everybody sends half way round as fast as it goes: whether
-/// all is acknowledged in time.
+/// Runs a ring at the chip's own depths, all NICs sending half-way round at full rate. Returns
+/// whether everything is acknowledged in time.
 fn a_full_ring_comes_to_its_end(bubble: u64) -> bool {
     let settings = Settings {
         profile: Profile::Paper,
@@ -159,7 +159,7 @@ fn a_full_ring_comes_to_its_end(bubble: u64) -> bool {
         ..TrafficSpec::default()
     };
     world.start_traffic(&traffic).expect("it may run");
-    // Far less than the time-out of requests.
+    // Far less than the request timeout.
     let comes = world.finish(1, Duration::from_ms(5_000));
     assert_eq!(comes, world.report(1).acknowledged == 300 * 16);
     comes
@@ -186,7 +186,7 @@ fn ways_of_half_a_ring_go_either_way_round() {
     assert_eq!(ways(4), [2, 3, D, C]);
 }
 
-/// What becomes of a ring of five routers under load, in this number of partitions.
+/// Simulates a ring of five routers under load, in `partitions` partitions.
 fn simulated(millionths: u32, pattern: TrafficPattern, partitions: usize) -> Report {
     let config = Config {
         traffic: Traffic {

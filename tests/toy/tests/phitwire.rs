@@ -1,4 +1,4 @@
-//! The toy machine, a ring, through all commands, with its processes on loopback.
+//! The toy machine, a ring, with all commands, and with its processes on loopback.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -96,7 +96,7 @@ fn three_routers_as_processes_carry_verified_traffic() {
     }
 }
 
-/// Messages of each sender.
+/// Messages per sender.
 const COUNT: u64 = 2_000;
 
 #[test]

@@ -20,12 +20,11 @@ fn run_in(lab: &mut Puppets, words: &str) -> Result<RateResult, RunError> {
     measure(&plan, 8, 77, lab, &clock, |_| {})
 }
 
-/// A run that goes well.
 fn goes_well(lab: &mut Puppets, words: &str) -> RateResult {
     run_in(lab, words).expect("all goes well")
 }
 
-/// Why a run is none, also in words.
+/// The error of a run, also as text.
 fn fails(lab: &mut Puppets, words: &str) -> (RunError, String) {
     let error = run_in(lab, words).expect_err(words);
     let text = error.to_string();
@@ -82,7 +81,7 @@ fn all_network_interfaces_take_part_in_a_pattern() {
     let told: Vec<_> = lab.started.into_iter().collect();
     let everyone = ["n0", "n1", "n2"].map(|name| (name.to_owned(), spec.clone()));
     assert_eq!(told, everyone);
-    // Counters are taken before and after, of every process, routers too.
+    // Counters are read before and after, from every process, routers included.
     assert!(outcome.links.frames_sent > 0);
     let stats = lab
         .asked
@@ -103,7 +102,7 @@ fn named_sources_send_to_named_targets_who_know_the_run() {
         assert_eq!(lab.started[target].pattern, to(&[]));
         assert_eq!(lab.started[target].run, 77);
     }
-    // Targets know before sources send.
+    // Targets start before sources.
     let starts = |(_, asked): &&(String, Request)| matches!(asked, Request::TrafficStart { .. });
     let order = lab
         .asked
@@ -294,7 +293,7 @@ fn progress_is_shown_until_the_end() {
     })
     .expect("all goes well");
     let phases: Vec<RunPhase> = seen.iter().map(|progress| progress.phase).collect();
-    // In the second look one of the three is still running, so the run is.
+    // At the second poll one of the three is still running, so the run is.
     assert_eq!(
         phases,
         [RunPhase::Running, RunPhase::Running, RunPhase::Done]
@@ -305,7 +304,7 @@ fn progress_is_shown_until_the_end() {
 
 #[test]
 fn a_router_that_was_started_again_is_named_and_counted_by_itself() {
-    // The sum of all counters is lower than before, so that nothing seemed to have been sent.
+    // The sum of all counters is lower than before, as if nothing had been sent.
     let mut lab = Puppets::new();
     lab.dies = Some(("r0", 2));
     let outcome = run_in(&mut lab, "").expect("nobody missed it");
@@ -326,7 +325,7 @@ fn a_run_whose_network_interface_stands_still_keeps_its_numbers() {
         ("n1", "--from n0 --to n1"),
         ("n2", ""),
     ] {
-        // It goes on after 25 s, or not as long as anybody looks.
+        // It goes on after 25 s, or not while the tool waits.
         for (until, goes_on, most) in [(25, true, 30), (1_000, false, 70)] {
             let mut lab = Puppets::new();
             lab.still = Some((who, Duration::from_millis(100), seconds(until)));
@@ -345,7 +344,7 @@ fn a_run_whose_network_interface_stands_still_keeps_its_numbers() {
     }
 }
 
-/// A lab that nobody takes part in but n0, which does not reach some and is refused by others.
+/// A lab in which only n0 takes part, which cannot reach some and is refused by others.
 fn deserted(unreached: &[u16], refusers: &[u16]) -> Puppets {
     let mut lab = Puppets::new();
     (lab.unreached, lab.refusers) = (unreached.to_vec(), refusers.to_vec());
@@ -365,7 +364,7 @@ fn targets_out_of_reach_are_called_that() {
     assert!(!outcome.is_clean());
 }
 
-/// They were called out of reach.
+/// They were reported as unreachable.
 #[test]
 fn targets_that_refuse_the_run_are_called_that_with_a_remedy() {
     let (error, text) = fails(&mut deserted(&[], &[1]), "--from n0 --to n1");
@@ -380,7 +379,7 @@ fn targets_that_refuse_the_run_are_called_that_with_a_remedy() {
     assert!(!outcome.is_clean());
 }
 
-/// The one out of reach was passed over.
+/// The unreachable one was not mentioned.
 #[test]
 fn one_target_that_refuses_and_one_out_of_reach_are_both_named() {
     let (error, text) = fails(&mut deserted(&[2], &[1]), "--from n0 --to n1,n2");
@@ -411,7 +410,7 @@ fn who_uses_the_network_interfaces_is_told_and_nothing_is_disturbed() {
     assert!(text.contains("kill 12"), "{text}");
     assert!(lab.started.is_empty() && lab.stopped().is_empty());
 
-    // The last answers of a run whose tool has gone are waited for.
+    // The last answers of a run whose tool is gone are waited for.
     let ending = Refusal {
         text: "traffic run 9 still waits for its last answers".to_owned(),
         code: Some(Code::Ending),
@@ -428,7 +427,7 @@ fn who_uses_the_network_interfaces_is_told_and_nothing_is_disturbed() {
     }
 }
 
-/// A process of another age, say, which does not know what it is asked: nobody is in its way.
+/// Such as a process of another version that does not know the request: no one holds it.
 #[test]
 fn another_refusal_is_told_as_it_is() {
     let mut lab = Puppets::new();

@@ -1,21 +1,21 @@
-//! Who is waited for and silent: asked, and given up or not.
+//! Silent peers that are awaited: probed, and given up or not.
 
 use super::*;
 use crate::engine::liveness::{PATIENCE, TICK};
 
-/// Looks until one who never answers is given up, and some more.
+/// Looks until a peer that never answers is given up, and a few more.
 const ENOUGH: u32 = (PATIENCE.as_millis() / TICK.as_millis()) as u32 + 8;
 const LOST: i32 = libc::EHOSTUNREACH;
 
 impl One {
-    /// A look at those who are waited for; all that comes upon it is taken in.
+    /// Looks at the awaited peers, and takes in everything that follows.
     fn look(&mut self, fake: &Fake) {
         self.endpoint.tick(&mut self.shared);
         self.take_all_in(fake);
     }
 
-    /// Goes on until nothing more comes. It does not look meanwhile: looks alone are the time of
-    /// these tests.
+    /// Makes progress until nothing more arrives, without looks: they alone are the time of these
+    /// tests.
     fn take_all_in(&mut self, fake: &Fake) {
         loop {
             fake.settle();
@@ -33,7 +33,7 @@ impl One {
         errors
     }
 
-    /// A receive from one of the vector, or from anyone.
+    /// Posts a receive from one endpoint of the vector, or from any.
     fn expect(&mut self, from: Option<usize>, tagged: bool, context: usize) {
         let (mut posted, _) = Self::posted(context, 1, 8);
         posted.from = from.map(|n| self.address(n));
@@ -46,7 +46,7 @@ impl One {
         vector.get(number as u64).expect("it has so many")
     }
 
-    /// Commands that the network interface has not ended, but for posted receives.
+    /// Commands in flight, except posted receives.
     fn under_way(&self) -> u64 {
         self.endpoint.nic.under_way() - crate::engine::slots::RECEIVES as u64
     }
@@ -58,7 +58,7 @@ fn who_lives_and_says_nothing_is_not_lost() {
     let mut all = all(&fake);
     all[0].expect(Some(1), true, 1);
     all[0].expect(None, false, 2);
-    // The other programs make no progress at all.
+    // The other programs make no progress.
     for _ in 0..100 {
         all[0].look(&fake);
         assert!(all[0].under_way() <= 8, "questions accumulate");
@@ -109,7 +109,7 @@ fn what_waits_for_a_dead_one_fails() {
         ]
     );
     assert!(all[0].under_way() <= 8, "questions accumulate");
-    // From now on at once; those for anyone were told.
+    // From now on they fail at once; those from any source were failed before.
     all[0].expect(Some(1), true, 11);
     all[0].expect(None, true, 12);
     all[0].send(1, 1, 13, pattern(8, 0));
@@ -117,7 +117,7 @@ fn what_waits_for_a_dead_one_fails() {
         all[0].looks(&fake, 0),
         [(11, LOST, Why::Unreachable), (13, LOST, Why::Unreachable)]
     );
-    // The living are heard.
+    // Live peers are heard.
     all[2].send(0, 1, 0, pattern(8, 0));
     assert_eq!(wait(&mut all, 0).context, 4);
     assert!(all[0].endpoint.stages.is_empty());
@@ -138,7 +138,7 @@ fn all_are_lost_to_one_who_is_cut_off() {
     assert_eq!(all[0].looks(&fake, ENOUGH), [(2, LOST, Why::Unreachable)]);
 }
 
-/// Programs took the null context of a failed one for an operation of theirs.
+/// Programs took the null context of a failed injection for an operation of their own.
 #[test]
 fn what_was_injected_fails_without_a_word() {
     let fake = Fake::start(2);
@@ -155,11 +155,11 @@ fn what_was_injected_fails_without_a_word() {
     };
     assert_eq!(inject(&mut all[0]), Ok(()));
     assert_eq!(all[0].looks(&fake, ENOUGH), []);
-    // From now on it is refused.
+    // From now on it is rejected.
     assert_eq!(inject(&mut all[0]), Err(LOST));
 }
 
-/// For seven seconds and a half, whenever it begins.
+/// For seven and a half seconds, whenever the cut begins.
 #[test]
 fn a_way_that_is_cut_for_a_while_loses_nobody() {
     let fake = Fake::start(2);
@@ -183,7 +183,7 @@ fn a_program_that_has_ended_is_lost_to_who_waits_for_it() {
     all[0].expect(None, false, 2);
     all.pop();
     assert_eq!(all[0].looks(&fake, 8), [(1, LOST, Why::Departed)]);
-    // It may have ended in order: who waits for anyone waits on.
+    // It may have ended in order: receives from any source wait on.
     all[0].expect(Some(2), false, 3);
     assert_eq!(all[0].looks(&fake, 0), [(3, LOST, Why::Departed)]);
     assert_eq!(all[0].looks(&fake, ENOUGH), []);
@@ -195,14 +195,14 @@ fn what_came_before_the_end_is_received() {
     let mut all = all(&fake);
     all[1].send(0, 1, 0, pattern(8, 0));
     all[1].send(0, 2, 0, pattern(PART, 0));
-    // Who leaves takes along what its network interface has not taken yet.
+    // A program that leaves takes along what its NIC has not taken yet.
     all[1].take_all_in(&fake);
     all.pop();
     all[0].expect(Some(1), false, 1);
     assert_eq!(all[0].looks(&fake, 8), [(1, LOST, Why::Departed)]);
     all[0].expect(Some(1), true, 2);
     assert_eq!(wait(&mut all, 0).context, 2);
-    // Of the long one it was only said that it would come.
+    // The long one was only announced.
     all[0].receive(2, 3, PART);
     assert_eq!(all[0].looks(&fake, 0), [(3, LOST, Why::Departed)]);
 }
@@ -227,7 +227,7 @@ fn who_looks_for_a_message_of_a_dead_one_is_told() {
     assert!(looks > 10, "after {looks} looks");
 }
 
-/// MPI's active messages come by pools: who waits for an answer to one would wait for ever.
+/// MPI receives active messages in pools; waiting for the answer of a lost peer would never end.
 #[test]
 fn a_pool_is_told_of_the_lost_and_serves_on() {
     let fake = Fake::start(3);
@@ -265,7 +265,7 @@ fn without_an_end_of_patience_nobody_is_lost() {
     assert_eq!(all[0].looks(&fake, 2 * ENOUGH), []);
 }
 
-/// A network interface has receives for four programs.
+/// A NIC has receives for four programs.
 #[test]
 fn who_found_no_place_for_receives_has_them_when_another_leaves() {
     let fake = Fake::start(1);
@@ -284,21 +284,21 @@ fn who_found_no_place_for_receives_has_them_when_another_leaves() {
     assert_eq!(all[3].under_way(), 0, "all are posted");
 }
 
-/// Closing, where waiting in vain takes five seconds.
+/// Closing, where a fruitless wait takes five seconds.
 mod closing {
     use super::*;
 
-    /// Below the two seconds after which a look asks whoever is waited for.
+    /// Less than the two seconds after which a look probes awaited peers.
     const SOON: Duration = Duration::from_secs(1);
 
-    /// Five at one network interface, of which the last one has found no place for receives: what is
-    /// sent to it lies there, as a message does to a program that has ended.
+    /// Five endpoints at one NIC, the last of which found no room for receives: messages to it
+    /// wait, like those to a program that has ended.
     fn with_one_that_receives_nothing(fake: &Fake) -> Vec<One> {
         all_at(&vec![fake.doors[0].clone(); 5])
     }
 
     impl One {
-        /// Closes it; for how long it waited.
+        /// Closes it. Returns how long that waited.
         fn drain(&mut self) -> Duration {
             let begin = Instant::now();
             self.endpoint.drain(&mut self.shared);
@@ -306,7 +306,7 @@ mod closing {
         }
     }
 
-    /// Ranks that end at once owe each other acknowledgements.
+    /// Ranks that end together owe each other acknowledgements.
     #[test]
     fn an_acknowledgement_to_an_ended_program_keeps_nobody() {
         let fake = Fake::start(1);
@@ -320,7 +320,7 @@ mod closing {
         fake.settle();
         let took = all[0].drain();
         assert!(took < SOON, "{took:?}");
-        // What came before is there.
+        // Earlier messages are there.
         for n in 0..10 {
             let into = all[0].receive(1, 20 + n, 8);
             assert_eq!(wait(&mut all, 0).context, 20 + n);
@@ -344,14 +344,14 @@ mod closing {
         errors.sort_unstable_by_key(|error| error.0);
         let contexts: Vec<_> = errors.iter().map(|error| error.0).collect();
         assert_eq!(contexts, (0..20).collect::<Vec<_>>());
-        // Of what was sent nobody knows; the rest was not.
+        // Nobody knows about those that were sent; the rest was not sent.
         let is_told = |&(_, errno, why): &(usize, i32, Why)| {
             errno == LOST && matches!(why, Why::Unknown | Why::Departed)
         };
         assert!(errors.iter().all(is_told), "{errors:?}");
     }
 
-    /// One that lives, and is not reached for a while, has all of it in the end.
+    /// A live peer that is unreachable for a while gets everything in the end.
     #[test]
     fn who_lives_is_waited_for() {
         let fake = Fake::start(2);
@@ -374,7 +374,7 @@ mod closing {
         assert_eq!(into.now(), pattern(8, 3));
     }
 
-    /// It lives, has no receive yet, and says so at each question: nothing is given up.
+    /// A live peer without receives answers each probe: nothing is given up.
     #[test]
     fn who_lives_without_receives_is_waited_for() {
         let fake = Fake::start(1);
@@ -394,9 +394,9 @@ mod closing {
         let took = all[0].drain();
         assert!(took > SOON, "{took:?}");
         assert_eq!(all[0].errors(), []);
-        // The message, one question of closing's, and those of the looks, one in two seconds.
+        // The message, one probe of closing, and those of the looks, one in two seconds.
         assert!(all[0].under_way() <= 4, "questions accumulate");
-        // It is told as dead, not as ended.
+        // It is reported as dead, not as ended.
         assert_eq!(
             all[0].looks(&fake, ENOUGH),
             [(1, libc::ETIMEDOUT, Why::Unknown)]

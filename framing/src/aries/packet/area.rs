@@ -1,15 +1,15 @@
-//! The data area of a packet: bytes, zero bytes, the packet check.
+//! The data area of a packet: data, zero padding, the packet check.
 
 use super::crc::packet_check;
 use super::{EmitError, PacketError};
 use crate::aries::flit::{FLIT_MASK, Flit, Head, MAX_PACKET_FLITS};
 use crate::aries::set::FLIT_BYTES;
 
-/// Most bytes of data in a packet: a cache line (white paper, "Aries NIC").
+/// Most bytes of data in a packet: a cache line (Cray XC white paper, "Aries NIC").
 pub const MAX_DATA: usize = 64;
 /// Bytes of the check.
 pub(super) const CHECK_BYTES: usize = 2;
-/// The check in the last flit.
+/// Mask of the check in the last flit.
 const CHECK_MASK: u64 = (1 << (8 * CHECK_BYTES)) - 1;
 /// Most bytes of an area, check included.
 const MAX_AREA: usize = (MAX_PACKET_FLITS - super::REQUEST_HEADER_FLITS) * FLIT_BYTES;
@@ -28,14 +28,14 @@ pub(super) const fn capacity(flits: usize) -> usize {
     (flits * FLIT_BYTES).saturating_sub(CHECK_BYTES)
 }
 
-/// Zero bytes behind `bytes` bytes of data: 0 to 5.
+/// Zero bytes after `bytes` bytes of data: 0 to 5.
 #[inline]
 pub(super) const fn unused(bytes: usize) -> u8 {
     (capacity(area_flits(bytes)) - bytes) as u8
 }
 
-/// Writes the area of `data` behind the `header` flits of `packet`, and the check over the whole.
-/// `packet` has exactly the length that the data need.
+/// Writes the area of `data` after the `header` flits of `packet`, and the check of the whole
+/// packet. `packet` must have exactly the length that the data need.
 #[inline]
 pub(super) fn write(packet: &mut [Flit], header: usize, data: &[u8]) {
     let area = &mut packet[header..];
@@ -50,9 +50,9 @@ pub(super) fn write(packet: &mut [Flit], header: usize, data: &[u8]) {
             .iter()
             .fold(0, |bits, byte| bits << 8 | u64::from(*byte)),
     };
-    // What the whole flits have of these bytes is shifted out.
+    // Shifts out the bytes that are already in the whole flits.
     area[whole.len()] = Flit::new(last << (8 * (FLIT_BYTES - rest.len())));
-    // Where data end up to one byte before a flit does, the check has the next flit for itself.
+    // If the data leave only one byte of their last flit, the check has the next flit to itself.
     if let Some(flit) = area.get_mut(whole.len() + 1) {
         *flit = Flit::IDLE;
     }
@@ -78,7 +78,7 @@ pub(super) fn read(
     }
     let (whole, rest) = (bytes / FLIT_BYTES, bytes % FLIT_BYTES);
     let behind = &area[whole..];
-    // Between the data and the check zeros stand, less than a flit of them.
+    // Padding of less than a flit between the data and the check.
     let unused = FLIT_MASK >> (8 * rest);
     let padding = match behind {
         [] => return Err(PacketError::Padding),
@@ -88,8 +88,8 @@ pub(super) fn read(
     if padding != 0 {
         return Err(PacketError::Padding);
     }
-    // Four flits are three words. They are stored as words, so that a later 8-byte load can be
-    // forwarded from one store.
+    // Four flits are three words. Store them as words, so that a later 8-byte load can be forwarded
+    // from one store.
     let flit = |index: usize| area.get(index).map_or(0, |flit| flit.bits());
     let word = |at: usize| {
         let (first, turn) = (at * 4 / 3, at % 3 * 16);
@@ -106,7 +106,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The head of a packet of the length that it says.
+/// The head of a packet, whose length must agree.
 ///
 /// # Errors
 /// [`PacketError::NoHead`], [`PacketError::Length`].
@@ -123,7 +123,7 @@ pub(super) fn head_of(packet: &[Flit]) -> Result<Head, PacketError> {
     }
 }
 
-/// Judges poison and check of a packet with `header` header flits.
+/// Checks poison and CRC of a packet with `header` header flits.
 ///
 /// # Errors
 /// [`PacketError::Poisoned`], [`PacketError::Crc`].

@@ -1,14 +1,14 @@
-//! What a request asks for: seven bits, three of class and four of argument.
+//! Commands of requests: seven bits, three of class and four of argument.
 
 use super::area::{self, MAX_DATA};
 use super::{EmitError, PacketError};
 
 /// Bytes of a word of a get.
 const WORD: usize = 4;
-/// Value added to the argument of puts and messages that make an event at the target.
+/// Added to the argument of puts and messages with an event at the target.
 const EVENT: u8 = 6;
 
-/// An atomic memory operation. Operations with one operand replace the word by `op(word, operand)`.
+/// An atomic memory operation. With one operand, it replaces the word by `op(word, operand)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum AmoOp {
@@ -22,19 +22,19 @@ pub enum AmoOp {
     Add = 3,
     /// And with the first operand, then exclusive or with the second.
     AndXor = 4,
-    /// The operand.
+    /// Replaces the word by the operand.
     Swap = 5,
-    /// The second operand where the word equals the first.
+    /// Replaces the word by the second operand if it equals the first.
     CompareSwap = 6,
     /// Smaller of two signed integers.
     IntMin = 7,
     /// Larger of two signed integers.
     IntMax = 8,
-    /// Sum of two floating point numbers of the operation's width.
+    /// Floating-point sum, in the operation's width.
     FloatAdd = 9,
-    /// Smaller of two floating point numbers.
+    /// Smaller of two floating-point numbers.
     FloatMin = 10,
-    /// Larger of two floating point numbers.
+    /// Larger of two floating-point numbers.
     FloatMax = 11,
 }
 
@@ -54,7 +54,7 @@ crate::listed!(AmoOp {
 });
 
 impl AmoOp {
-    /// Operands: 1, or 2 for and-xor and compare-and-swap.
+    /// Number of operands: 2 for and-xor and compare-and-swap, else 1.
     #[inline]
     pub const fn operands(self) -> usize {
         match self {
@@ -74,7 +74,7 @@ pub enum Width {
 }
 
 impl Width {
-    /// Bytes: 8 or 4.
+    /// Width in bytes: 8 or 4.
     #[inline]
     pub const fn bytes(self) -> usize {
         match self {
@@ -84,17 +84,17 @@ impl Width {
     }
 }
 
-/// The operands of an atomic operation as data bytes: each big endian, in `width` bytes.
+/// The operands of an atomic operation as data bytes: each big-endian, in `width` bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operands {
-    /// First operand; the only one of most operations. The low 32 bits count where the width is 32.
+    /// First operand; most operations have only this one. With 32 bits, the low half counts.
     pub first: u64,
-    /// Second operand; 0 where there is none.
+    /// Second operand; 0 if there is none.
     pub second: u64,
 }
 
 impl Operands {
-    /// The bytes for `op`, and how many of them there are.
+    /// The bytes for `op`, and their number.
     #[inline]
     pub fn to_bytes(self, op: AmoOp, width: Width) -> ([u8; 16], usize) {
         let mut bytes = [0; 16];
@@ -106,7 +106,7 @@ impl Operands {
         (bytes, size * op.operands())
     }
 
-    /// The operands in the data of a packet; what is missing is zero.
+    /// The operands in the data of a packet; missing ones are zero.
     #[inline]
     pub fn from_bytes(data: &[u8], width: Width) -> Self {
         let mut words = data.chunks(width.bytes()).map(|bytes| {
@@ -121,38 +121,38 @@ impl Operands {
     }
 }
 
-/// What a request asks for.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
     /// Writes the data at the address: 0 to 64 bytes.
     Put {
-        /// An event goes to the target's completion queue when the data are written.
+        /// Posts an event to the target's completion queue when the data are written.
         event: bool,
     },
-    /// Reads 4-byte words at the address; the response has them.
+    /// Reads 4-byte words at the address; the response returns them.
     Get {
-        /// 1 to 16.
+        /// Number of words, 1 to 16.
         words: u8,
     },
     /// An atomic operation on the word at the address.
     Amo {
         /// The operation.
         op: AmoOp,
-        /// Of how many bytes the word is.
+        /// Width of the word.
         width: Width,
-        /// The response has the word as it was before.
+        /// The response returns the old word.
         fetch: bool,
     },
-    /// A part of a message (block transfer engine, send): 0 to 64 bytes. The network interfaces
-    /// agree on what the address says.
+    /// A part of a message (block transfer engine, send): 0 to 64 bytes. The meaning of the address
+    /// is up to the NICs.
     Message {
         /// This is the message's last part.
         last: bool,
     },
-    /// Collective engine and control between network interfaces. Data are filled with zero bytes up
-    /// to 4, 10, 16, ... 64.
+    /// Collective engine and control between NICs. Data are padded with zero bytes to 4, 10, 16,
+    /// ... 64.
     Control {
-        /// What it is about, 4 bits: the network interfaces agree on it.
+        /// Type of the packet, 4 bits, up to the NICs.
         code: u8,
     },
 }
@@ -171,7 +171,7 @@ const fn amo_class(width: Width, fetch: bool) -> u8 {
 }
 
 impl Command {
-    /// Bytes of data that the request carries, where the command says it.
+    /// Bytes of data in the request, if the command implies it.
     #[inline]
     pub const fn operand_bytes(self) -> Option<usize> {
         match self {
@@ -181,7 +181,7 @@ impl Command {
         }
     }
 
-    /// Bytes of data that a response without error carries.
+    /// Bytes of data in a response without error.
     #[inline]
     pub const fn response_bytes(self) -> usize {
         match self {
@@ -194,7 +194,7 @@ impl Command {
     }
 
     /// Whether a request with `bytes` bytes of data has a data area: puts and messages always, so
-    /// that an empty one has its check.
+    /// that an empty one has its check too.
     #[inline]
     pub(super) const fn has_area(self, bytes: usize) -> bool {
         match self {
@@ -204,7 +204,7 @@ impl Command {
         }
     }
 
-    /// The seven bits of a command with `bytes` bytes of data.
+    /// The seven-bit code of the command with `bytes` bytes of data.
     ///
     /// # Errors
     /// [`EmitError::BadDataLength`], [`EmitError::BadArgument`].
@@ -230,8 +230,8 @@ impl Command {
         Ok(class << 4 | argument)
     }
 
-    /// The command of seven bits in a request with `flits` flits of data area, and its bytes of
-    /// data.
+    /// The command for a seven-bit code in a request with `flits` flits of data area, and its bytes
+    /// of data.
     ///
     /// # Errors
     /// [`PacketError::ReservedCommand`], [`PacketError::Shape`].
@@ -239,7 +239,7 @@ impl Command {
     pub(super) fn parse(code: u8, flits: usize) -> Result<(Self, usize), PacketError> {
         let argument = code & 0xf;
         let capacity = area::capacity(flits);
-        // Whether there is an event, and the bytes of data before the unused ones.
+        // Whether there is an event, and the bytes of data before the padding.
         let counted = || {
             if argument >= 2 * EVENT {
                 return Err(PacketError::ReservedCommand);

@@ -1,15 +1,15 @@
-//! The check of a packet, end to end (white paper, "RAS": "Packet level CRC checks in the network
-//! transport layer provide immediate indication of corrupt data from end to end"; width inferred,
-//! polynomial ours).
+//! The check of a packet, end to end (Cray XC white paper, "RAS": "Packet level CRC checks in the
+//! network transport layer provide immediate indication of corrupt data from end to end"; width
+//! inferred, polynomial ours).
 //!
-//! 64 bytes of data leave 16 bits of 11 flits: the check has 16. It covers all bits of the packet
-//! before it, with zeros where routers write on the way. Start value all ones, first bit first, no
-//! reflection, no final inversion.
+//! 64 bytes of data leave 16 bits of 11 flits for the check. It covers all bits of the packet
+//! before it, with zeros in the fields that routers write. Start value all ones, first bit first,
+//! no reflection, no final inversion.
 //!
 //! [`POLYNOMIAL`] comes from an exhaustive search over all 32,768 polynomials of degree 16 with a
 //! constant term: Hamming distance 4 for packets of up to 14 flits (16 check bits cannot reach 5
-//! there), and of all of them the fewest undetected patterns of four flipped bits at 14 flits,
-//! 118,383. CRC-16/CCITT has 254,844. `tests/aries/crc_distance.rs` proves these numbers.
+//! there), and the fewest undetected patterns of four flipped bits at 14 flits, 118,383.
+//! CRC-16/CCITT has 254,844. `tests/aries/crc_distance.rs` proves these numbers.
 
 #[cfg(feature = "processor-crc")]
 use multiversion::{multiversion, target::match_target};
@@ -27,7 +27,7 @@ pub const POLYNOMIAL: u16 = 0x6087;
 pub const INITIAL: u16 = 0xffff;
 const MASK: u64 = 0xffff;
 
-/// Bits of a head that stay the same from source to destination.
+/// Bits of a head that do not change between source and destination.
 const INVARIANT: u64 = {
     let all = Head::new(
         true,
@@ -40,11 +40,11 @@ const INVARIANT: u64 = {
     all.with_vc(0).flit().bits()
 };
 
-/// By the number of bytes that follow.
+/// By the number of following bytes.
 static TABLES: [[u16; 256]; 14] = tables(POLYNOMIAL, 0);
 
-/// What the bytes `from` to 5 of a flit leave, the last byte being number 0, when `after` more bytes
-/// follow the flit.
+/// The contribution of bytes `from` to 5 of a flit, counted from the last as byte 0, when `after`
+/// bytes follow the flit.
 #[inline(always)]
 fn effect(flit: u64, from: usize, after: usize) -> u16 {
     let mut left = 0;
@@ -54,15 +54,14 @@ fn effect(flit: u64, from: usize, after: usize) -> u16 {
     left
 }
 
-/// The state after a flit, as a remainder: the flit's last 16 bits are added as they are.
+/// The state after a flit, as a remainder: the flit's last 16 bits are added unchanged.
 #[inline(always)]
 fn step(state: u16, flit: u64) -> u16 {
     let own = flit as u16 ^ effect(flit, 2, 0);
     own ^ TABLES[6][usize::from(state as u8)] ^ TABLES[7][usize::from((state >> 8) as u8)]
 }
 
-/// The same after two flits: the first waits for nothing that the second needs, so that a packet
-/// takes half the time.
+/// The state after two flits. Their look-ups are independent, so a packet takes half the time.
 #[inline(always)]
 fn step_two(state: u16, first: u64, second: u64) -> u16 {
     let own = effect(first, 0, 6) ^ second as u16 ^ effect(second, 2, 0);
@@ -95,7 +94,7 @@ fn by_tables(head: u64, rest: &[Flit]) -> u16 {
     state
 }
 
-/// The remainder by the processor's own multiplication, one for each flit.
+/// The remainder by carry-less multiplication, one per flit.
 #[cfg(all(feature = "processor-crc", target_arch = "x86_64"))]
 #[inline]
 #[target_feature(enable = "pclmulqdq,sse4.1")]
@@ -114,7 +113,7 @@ fn folded(head: u64, rest: &[Flit]) -> u16 {
 #[cfg(all(feature = "processor-crc", target_arch = "x86_64"))]
 type Divisor = crate::carrier::folding::Divisor<{ POLYNOMIAL as u32 }, 16>;
 
-/// What the place of each flit of the longest packet amounts to.
+/// The power of x for the position of each flit in the longest packet.
 #[cfg(all(feature = "processor-crc", target_arch = "x86_64"))]
 const POWERS: [u64; MAX_PACKET_FLITS] = {
     let mut powers = [1; MAX_PACKET_FLITS];
@@ -126,7 +125,7 @@ const POWERS: [u64; MAX_PACKET_FLITS] = {
     powers
 };
 
-/// The check that a packet should have and the one it has.
+/// The expected and the actual check of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketCheck {
     /// Computed from all bits but the last 16.
@@ -136,15 +135,15 @@ pub struct PacketCheck {
 }
 
 impl PacketCheck {
-    /// Whether both are the same.
+    /// Whether both are equal.
     #[inline]
     pub const fn is_good(self) -> bool {
         self.computed == self.found
     }
 }
 
-/// The check of a packet with a data area. Virtual channel, non-minimal and poison of its head are
-/// taken as zero, so that no router has to change the check.
+/// The check of a packet with a data area. Virtual channel, non-minimal and poison of its head
+/// count as zero, so that routers need not change the check.
 #[inline]
 pub fn packet_check(packet: &[Flit]) -> PacketCheck {
     let (Some((head, rest)), Some(last)) = (packet.split_first(), packet.last()) else {
@@ -153,12 +152,12 @@ pub fn packet_check(packet: &[Flit]) -> PacketCheck {
             found: 0,
         };
     };
-    // The start value is as good as two bytes added to the first two.
+    // The start value is equivalent to two bytes added to the first two.
     let head = head.bits() & INVARIANT ^ u64::from(INITIAL) << 32;
     let state = remainder(head, rest);
     let found = (last.bits() & MASK) as u16;
     PacketCheck {
-        // What stands in the place of the check went into the state as it is.
+        // The actual check was added to the state unchanged.
         computed: state ^ found,
         found,
     }

@@ -16,7 +16,7 @@ const CODE_BITS: u32 = 6;
 
 /// Bits of a memory domain handle.
 pub const MDH_BITS: u32 = 12;
-/// Bits that a request has for its response to repeat, beside the packet id.
+/// Bits of the echo, which the response repeats beside the packet id.
 pub const ECHO_BITS: u32 = 5;
 /// Bits of a synchronisation sequence id in a packet.
 pub const SSID_BITS: u32 = 4;
@@ -29,13 +29,13 @@ const _: () = assert!(MDH_SHIFT + MDH_BITS == SOURCE_SHIFT && ECHO_SHIFT + ECHO_
 const _: () = assert!(SSID_SHIFT + SSID_BITS == ECHO_SHIFT);
 const _: () = assert!(SSID_SHIFT + 32 == ADDRESS_BITS && ADDRESS_SHIFT + 32 == FLIT_BITS);
 
-/// Flit, shift and bits.
+/// Flit, shift and width of a field.
 const MDH: (usize, u32, u32) = (1, MDH_SHIFT, MDH_BITS);
 const ECHO: (usize, u32, u32) = (1, ECHO_SHIFT, ECHO_BITS);
 const SSID: (usize, u32, u32) = (1, SSID_SHIFT, SSID_BITS);
 const KEY: (usize, u32, u32) = (2, 0, ADDRESS_SHIFT);
 
-/// The three header flits of a request as they stand there: getters and setters without judgement.
+/// The three raw header flits of a request: getters and setters without validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestView([Flit; REQUEST_HEADER_FLITS]);
 
@@ -46,19 +46,19 @@ impl RequestView {
         Self(flits)
     }
 
-    /// The flits back.
+    /// Returns the flits.
     #[inline]
     pub const fn into_inner(self) -> [Flit; REQUEST_HEADER_FLITS] {
         self.0
     }
 
-    /// Some bits of a flit, from a shift on.
+    /// The field at (flit, shift, width).
     #[inline]
     const fn get(&self, (flit, shift, bits): (usize, u32, u32)) -> u64 {
         self.0[flit].bits() >> shift & ((1 << bits) - 1)
     }
 
-    /// Sets them to the low ones of `value`.
+    /// Sets the field to the low bits of `value`.
     #[inline]
     const fn set(&mut self, (flit, shift, bits): (usize, u32, u32), value: u64) {
         let mask = ((1 << bits) - 1) << shift;
@@ -80,7 +80,7 @@ impl RequestView {
         (self.get((1, COMMAND_HIGH_SHIFT, 1)) << CODE_BITS | self.get((0, 0, CODE_BITS))) as u8
     }
 
-    /// The network interface that sent it.
+    /// The sending NIC.
     #[inline]
     pub const fn source(&self) -> NodeId {
         NodeId::from_bits(self.get((1, SOURCE_SHIFT, NodeId::BITS)) as u32)
@@ -110,7 +110,7 @@ impl RequestView {
         self.set((1, SOURCE_SHIFT, NodeId::BITS), source.bits() as u64);
     }
 
-    /// Sets the address, cut to 40 bits.
+    /// Sets the address, truncated to 40 bits.
     #[inline]
     pub const fn set_address(&mut self, address: u64) {
         self.set((1, 0, SSID_SHIFT), address >> 32);
@@ -118,22 +118,22 @@ impl RequestView {
     }
 }
 
-/// The header of a request. Its data stand beside it.
+/// The header of a request. Its data are separate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Request {
-    /// The network interface that the request is for.
+    /// Destination NIC.
     pub destination: NodeId,
-    /// The one that sends it, and that the response goes to.
+    /// Source NIC, and destination of the response.
     pub source: NodeId,
-    /// How its way is chosen.
+    /// Routing mode.
     pub routing: Routing,
     /// The request's number at its source, 12 bits.
     pub packet_id: u16,
-    /// What is asked for.
+    /// The command.
     pub command: Command,
     /// Memory domain handle, 12 bits.
     pub mdh: u16,
-    /// What the response repeats beside the packet id, 5 bits: the source's own affair.
+    /// Repeated by the response beside the packet id, 5 bits; its meaning is up to the source.
     pub echo: u8,
     /// Synchronisation sequence id: the low 4 bits of the number of the source's transaction.
     pub ssid: u16,
@@ -155,12 +155,12 @@ impl Request {
             }
     }
 
-    /// Writes the request with `data` to the start of `out` and returns its flits. Fields are cut
-    /// to their widths.
+    /// Writes the request with `data` to the start of `out`. Returns its length in flits. Fields
+    /// are truncated to their widths.
     ///
     /// # Errors
     /// See [`EmitError`]; `out` is then unchanged.
-    #[inline(always)] // Its fields are waited for if they have to go through memory.
+    #[inline(always)] // Otherwise its fields go through memory and stall.
     pub fn emit(&self, data: &[u8], out: &mut [Flit]) -> Result<usize, EmitError> {
         let code = self.command.code(data.len())?;
         let flits = self.buffer_len(data.len());
@@ -189,8 +189,8 @@ impl Request {
         Ok(flits)
     }
 
-    /// The header and the number of data bytes of a whole packet, whose check is not judged: enough
-    /// to answer the sender of a damaged one.
+    /// Reads the header of a whole packet without verifying its check. Returns the number of data
+    /// bytes too: enough to answer the sender of a damaged packet.
     ///
     /// # Errors
     /// [`PacketError::NoHead`], `Length`, `Direction`, `Shape`, `ReservedCommand`.
@@ -199,7 +199,7 @@ impl Request {
         Self::behind_head(area::head_of(packet)?, packet)
     }
 
-    /// The header of a packet with `head`, and the number of data bytes.
+    /// The header and the number of data bytes of a packet with `head`.
     #[inline(always)]
     fn behind_head(head: Head, packet: &[Flit]) -> Result<(Self, usize), PacketError> {
         if head.is_response() {
@@ -225,8 +225,8 @@ impl Request {
         Ok((request, bytes))
     }
 
-    /// Reads a whole packet: its header, and its data into the front of `data`, whose number is
-    /// returned.
+    /// Reads a whole packet: its header, and its data into the start of `data`. Returns the header
+    /// and the number of data bytes.
     ///
     /// # Errors
     /// See [`PacketError`]; all but the status can occur.

@@ -1,6 +1,6 @@
-//! Responses: one header flit and, where something was read, a data area.
+//! Responses: one header flit and, if something was read, a data area.
 //!
-//! A response that answers other requests as well has their numbers for data.
+//! A response that also answers other requests has their numbers as data.
 
 use super::area::{self, CHECK_BYTES, MAX_DATA};
 use super::{ECHO_BITS, EmitError, PacketError, RESPONSE_HEADER_FLITS};
@@ -8,35 +8,35 @@ use crate::aries::flit::{Flit, Head, NodeId, Routing};
 
 /// Code of the first error.
 const FIRST_ERROR: u8 = 8;
-/// In the code of a response: the last word of the data area is no data. The bits below are the
+/// In the code of a response: the last word of the data area is not data. The lower bits are the
 /// echo.
 const SHORT: u8 = 1 << ECHO_BITS;
 const ECHO_MASK: u8 = SHORT - 1;
-/// Data of responses come in words.
+/// Responses carry data in whole words.
 const WORD_BYTES: usize = 4;
-/// Bytes of the number of another request that is answered as well.
+/// Length in bytes of the number of another answered request.
 const NUMBER_BYTES: usize = 2;
-/// Most flits of the area of such numbers. They have an even number of flits: no data have, with
-/// [`SHORT`].
+/// Most flits of the area of such numbers. They have an even number of flits; data with [`SHORT`]
+/// never do.
 const JOINED_FLITS: usize = 10;
-/// Most requests that a response answers besides the one that it names.
+/// Most requests that a response answers besides its own.
 pub const MAX_JOINED: usize = area::capacity(JOINED_FLITS) / NUMBER_BYTES;
 
 const _: () = assert!(area::capacity(JOINED_FLITS) <= MAX_DATA);
 
 const _: () = assert!(ECHO_BITS + 1 == 6, "the code of a head has six bits");
 
-/// How a request went.
+/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Status {
-    /// Done; the response carries what was read, if anything.
+    /// Done; the response carries the read data, if any.
     Done = 0,
-    /// The memory domain handle names nothing.
+    /// No such memory domain.
     BadMdh = FIRST_ERROR,
     /// The protection key is not the domain's.
     BadKey = 9,
-    /// The address or its end lies outside the domain.
+    /// The range is not entirely in the domain.
     OutOfBounds = 10,
     /// The address is not a multiple of what the command needs.
     Misaligned = 11,
@@ -46,7 +46,7 @@ pub enum Status {
     BadCrc = 13,
     /// The request arrived marked as damaged.
     Poisoned = 14,
-    /// Nobody waits for the message: no receive is posted.
+    /// No receive is posted for the message.
     NotReady = 15,
     /// A queue or table of the target is full: try again.
     Busy = 16,
@@ -71,31 +71,31 @@ impl core::fmt::Display for Status {
     }
 }
 
-/// The header of a response. Its data stand beside it.
+/// The header of a response. Its data are separate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Response {
-    /// The network interface that asked.
+    /// The NIC that sent the request.
     pub destination: NodeId,
-    /// How its way is chosen.
+    /// Routing mode.
     pub routing: Routing,
-    /// The number of the request.
+    /// The request's number.
     pub packet_id: u16,
-    /// The echo of the request, 5 bits.
+    /// The request's echo, 5 bits.
     pub echo: u8,
-    /// How the request went. Only [`Status::Done`] may come with data.
+    /// Result of the request. Only [`Status::Done`] may come with data.
     pub status: Status,
-    /// Whether other requests, of the same source, routing and echo, are done as well: the data are
+    /// Whether other requests with the same source, routing and echo are also done: the data are
     /// [their numbers](others).
     pub joined: bool,
 }
 
 /// Writes the `numbers` of other requests, at most [`MAX_JOINED`], as data of a response to request
-/// `own`, and returns how many bytes these are.
+/// `own`. Returns the number of bytes.
 pub fn write_others(own: u16, numbers: &[u16], data: &mut [u8; MAX_DATA]) -> usize {
     let numbers = &numbers[..numbers.len().min(MAX_JOINED)];
     let least = area::area_flits(numbers.len().max(1) * NUMBER_BYTES);
     let bytes = area::capacity(least.next_multiple_of(2));
-    // The request's own number names no other.
+    // The request's own number is padding.
     let all = numbers.iter().copied().chain(core::iter::repeat(own));
     let places = data[..bytes].as_chunks_mut::<NUMBER_BYTES>().0;
     for (place, number) in places.iter_mut().zip(all) {
@@ -104,7 +104,7 @@ pub fn write_others(own: u16, numbers: &[u16], data: &mut [u8; MAX_DATA]) -> usi
     bytes
 }
 
-/// The numbers of the other requests that the response to request `own` with these `data` answers.
+/// The numbers of the other requests that a response with these `data` to request `own` answers.
 #[inline]
 pub fn others(own: u16, data: &[u8]) -> impl Iterator<Item = u16> {
     let numbers = data.as_chunks::<NUMBER_BYTES>().0.iter();
@@ -124,7 +124,7 @@ impl Response {
         joined: false,
     };
 
-    /// Flits of the response with `bytes` bytes of data. A refusal has an area of one flit, for its
+    /// Flits of the response with `bytes` bytes of data. A refusal has an area of one flit for its
     /// status.
     #[inline]
     pub const fn buffer_len(&self, bytes: usize) -> usize {
@@ -136,12 +136,12 @@ impl Response {
             }
     }
 
-    /// Writes the response with `data`, whole words of 4 bytes, to the start of `out` and returns
-    /// its flits. Fields are cut to their widths.
+    /// Writes the response with `data`, whole words of 4 bytes, to the start of `out`. Returns its
+    /// length in flits. Fields are truncated to their widths.
     ///
     /// # Errors
     /// [`EmitError::BadDataLength`], [`EmitError::BufferTooSmall`]; `out` is then unchanged.
-    #[inline(always)] // As `read`.
+    #[inline(always)] // As for `read`.
     pub fn emit(&self, data: &[u8], out: &mut [Flit]) -> Result<usize, EmitError> {
         let refused = self.status != Status::Done;
         let possible = match self.joined {
@@ -174,7 +174,8 @@ impl Response {
         Ok(flits)
     }
 
-    /// The header and the number of data bytes of a whole packet, whose check is not judged.
+    /// Reads the header of a whole packet without verifying its check. Returns the number of data
+    /// bytes too.
     ///
     /// # Errors
     /// [`PacketError::NoHead`], `Length`, `Direction`, `Shape`, `ReservedStatus`.
@@ -185,14 +186,14 @@ impl Response {
         Ok((response, bytes))
     }
 
-    /// Takes over the header of a packet with `head`, and answers the number of data bytes.
-    #[inline(always)] // As `read`.
+    /// Reads the header of a packet with `head`. Returns the number of data bytes.
+    #[inline(always)] // As for `read`.
     fn read_header(&mut self, head: Head, packet: &[Flit]) -> Result<usize, PacketError> {
         if !head.is_response() {
             return Err(PacketError::Direction);
         }
         let area = &packet[RESPONSE_HEADER_FLITS..];
-        // In whole words: what an area has beyond them is never data.
+        // Only whole words: the rest of an area is never data.
         let room = area::capacity(area.len()) / WORD_BYTES * WORD_BYTES;
         let is_short = head.code() & SHORT != 0;
         let joined = is_short && is_list(area::capacity(area.len()));
@@ -204,7 +205,7 @@ impl Response {
             (true, _) if room - WORD_BYTES <= MAX_DATA => (Status::Done, room - WORD_BYTES),
             _ => return Err(PacketError::Shape),
         };
-        // Each number of words has one form.
+        // Each number of words has only one valid encoding.
         if bytes > 0 && area::area_flits(bytes) != area.len() {
             return Err(PacketError::Shape);
         }
@@ -219,8 +220,8 @@ impl Response {
         Ok(bytes)
     }
 
-    /// Reads a whole packet: its header, and its data into the front of `data`, whose number is
-    /// returned.
+    /// Reads a whole packet: its header, and its data into the start of `data`. Returns the header
+    /// and the number of data bytes.
     ///
     /// # Errors
     /// See [`PacketError`]; all but the command can occur.
@@ -231,8 +232,8 @@ impl Response {
         Ok((response, bytes))
     }
 
-    /// Like [`parse`](Self::parse), into the caller's response: in a returned tuple its fields go
-    /// through memory and stall the load that follows.
+    /// Like [`parse`](Self::parse), into the caller's response: in a returned tuple the fields go
+    /// through memory and stall the following load.
     ///
     /// # Errors
     /// See [`parse`](Self::parse); the fields are then unspecified.
@@ -252,7 +253,7 @@ impl Response {
     }
 }
 
-/// Whether numbers of other requests may take so many bytes: they fill an even number of flits.
+/// Whether numbers of other requests may have this many bytes: they fill an even number of flits.
 #[inline]
 const fn is_list(bytes: usize) -> bool {
     let flits = area::area_flits(bytes);

@@ -3,33 +3,33 @@
 use crate::carrier::names::reasons;
 
 reasons! {
-    /// Why bytes are not a link frame. Each is a drop counter; see [`Self::name`] and
+    /// Why bytes are not a valid link frame. Each is a drop counter; see [`Self::name`] and
     /// [`Self::ALL`].
     FrameError {
         /// Fewer bytes than a header and a check.
         TooShort = "frame_too_short": "frame is shorter than its header",
-        /// It should be [`MAGIC`](super::MAGIC).
+        /// Must be [`MAGIC`](super::MAGIC).
         BadMagic = "frame_bad_magic": "first byte is not that of a link frame",
         BadVersion = "frame_bad_version": "frame is of another version",
-        /// The reader knows no such kind.
+        /// Unknown to the reader.
         BadKind = "frame_bad_kind": "frame kind is reserved",
         BadLength = "frame_bad_length": "frame length does not agree with its header",
-        /// The CRC-32C over everything before it is wrong.
+        /// The CRC-32C over everything before it.
         BadHeaderCheck = "frame_bad_header_check": "check over header and what follows it is wrong",
-        /// There are 13 of them.
+        /// 13 bits.
         ReservedHeader = "frame_reserved_header":
             "reserved bits beside the lane mask are not zero",
-        /// Of a frame of whole packets: in the word of flags, and behind the last word.
+        /// In a frame of whole packets: in the flags word, and after the last word.
         ReservedControl = "frame_reserved_control": "reserved bits of the control are not zero",
         NoLanes = "frame_no_lanes": "lane mask of a data frame is empty",
-        /// In a training frame it must be zero.
+        /// Must be zero in a training frame.
         BadPhitCount = "frame_bad_phit_count":
             "number of phits is not allowed for this kind of frame",
-        /// They are bits 6:3 of the byte.
+        /// Bits 6:3 of the byte.
         ReservedTraining = "frame_reserved_training":
             "reserved bits of the training lane byte are not zero",
         BadName = "frame_bad_name": "node name is empty, not UTF-8 or not padded with zeros",
-        /// A frame of sets has none of them, or more than fit.
+        /// Zero in a frame of sets, or more than fit.
         BadSetCount = "frame_bad_set_count": "number of sets is not allowed",
     }
 }

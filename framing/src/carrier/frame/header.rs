@@ -6,11 +6,11 @@ use super::{
 };
 use crate::carrier::lanes::ALL_LANES;
 
-/// The 20 header bytes as they stand there: getters and setters without judgement.
+/// The 20 raw header bytes: getters and setters without validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderView<T>(T);
 
-/// The getter or the setter of the big endian number in a range of a view's bytes.
+/// Makes the getter or the setter of a big-endian number in a range of a view's bytes.
 macro_rules! field {
     (get $get:ident, $range:ident, $type:ty, $doc:literal) => {
         #[doc = concat!($doc, ".")]
@@ -43,7 +43,7 @@ impl<T: AsRef<[u8]>> HeaderView<T> {
         }
     }
 
-    /// The bytes back.
+    /// Returns the bytes.
     pub fn into_inner(self) -> T {
         self.0
     }
@@ -58,7 +58,7 @@ impl<T: AsRef<[u8]>> HeaderView<T> {
         self.0.as_ref()[KIND_AT] >> 4
     }
 
-    /// What the frame is for.
+    /// The kind of the frame.
     pub fn kind(&self) -> FrameKind {
         FrameKind::new(self.0.as_ref()[KIND_AT] >> 1 & 7)
     }
@@ -96,35 +96,34 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> HeaderView<T> {
     field!(set set_units, UNITS_AT, u16, "the number of units");
 }
 
-/// The meaning of a frame header.
+/// The decoded frame header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FrameHeader {
-    /// What the frame is for.
+    /// The kind of the frame.
     pub kind: FrameKind,
     /// The end that sends it.
     pub end: LinkEnd,
     /// Number of the link within the fabric.
     pub link: u16,
-    /// Hash of the lab's name: keeps labs that share a wire apart.
+    /// Hash of the lab's name: separates labs that share a wire.
     pub fabric: u32,
     /// Incarnation of the sender; a restarted process has another.
     pub tx_epoch: u32,
-    /// Incarnation of the receiver as the sender knows it; 0 = unknown.
+    /// Incarnation of the receiver as the sender knows it; 0 if unknown.
     pub rx_epoch: u32,
     /// Lanes in use, 3 bits.
     pub lanes: u8,
-    /// Number of units in the frame; who writes a frame of a certain kind sets kind and number
-    /// itself.
+    /// Number of units in the frame. Code that writes a kind of frame sets kind and number itself.
     pub units: u16,
 }
 
 impl FrameHeader {
-    /// Bytes of an encoded header, without the check.
+    /// Length of the encoded header in bytes, without the check.
     pub const fn buffer_len(&self) -> usize {
         HEADER_BYTES
     }
 
-    /// The meaning of the first 20 bytes of a frame; neither length nor check is judged.
+    /// Reads the first 20 bytes of a frame; does not verify length or check.
     ///
     /// # Errors
     /// [`FrameError::TooShort`], `BadMagic`, `BadVersion`, `ReservedHeader`, in this order.
@@ -151,7 +150,7 @@ impl FrameHeader {
         })
     }
 
-    /// Writes the first 20 bytes of a frame; the lane mask is cut to 3 bits.
+    /// Writes the first 20 bytes of a frame; the lane mask is truncated to 3 bits.
     ///
     /// # Errors
     /// [`EmitError::BufferTooSmall`].

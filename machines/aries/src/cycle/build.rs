@@ -1,4 +1,4 @@
-//! From a dragonfly to partitions.
+//! Builds partitions from a dragonfly.
 
 use super::direct_router::DirectRouter;
 use super::options::refused;
@@ -27,8 +27,8 @@ use phitwire_framing::aries::set::DATA_FLITS;
 
 type Shared = phitwire::sim::direct::shared::Shared<Aries>;
 
-/// Where routers and NICs go, and the kind of the shortest links that lead from one partition to
-/// another. Networks are cut where links are longest: between groups, or else chassis, or else
+/// Assigns routers and NICs to partitions; returns also the kind of the shortest links between
+/// partitions. Networks are cut where links are longest: between groups, else chassis, else
 /// routers.
 fn places(topology: &Dragonfly, partitions: usize) -> (Places, PortKind) {
     let shape = &topology.shape;
@@ -43,7 +43,7 @@ fn places(topology: &Dragonfly, partitions: usize) -> (Places, PortKind) {
     let units = shape.routers().div_ceil(size);
     let partitions = partitions.clamp(1, units.max(1));
     let mut numbers = Numbers::new(partitions);
-    // Routers that are absent are there, with nothing to do.
+    // Absent routers are included, with nothing to do.
     let chips: Vec<_> = (0..shape.routers())
         .map(|router| numbers.enter((router / size * partitions / units) as u32))
         .collect();
@@ -63,7 +63,7 @@ fn places(topology: &Dragonfly, partitions: usize) -> (Places, PortKind) {
     (places, cut)
 }
 
-/// What makes the nodes of a dragonfly and joins them.
+/// Makes and joins the nodes of a dragonfly.
 struct Nodes<'a> {
     topology: &'a Dragonfly,
     seed: u64,
@@ -127,13 +127,13 @@ impl encoded::Nodes<Aries> for Nodes<'_> {
         Ok(Some(node))
     }
 
-    /// A NIC's link is one like any other.
+    /// A NIC's link is like any other.
     fn links(&self, nic: u32, runtime: &Runtime) -> Result<Vec<AriesLinkConfig>, PlanError> {
         let plan = self.topology.plan_nic(nic, runtime)?;
         Ok(vec![plan.link().clone()])
     }
 
-    /// Gathering a set is the link control block's own time.
+    /// The time to gather a set belongs to the link control block.
     fn cycles(&self, link: usize) -> Result<u32, ConfigError> {
         let gathering = match self.kind(link) {
             Some(PortKind::Processor) => Pace::NIC.cycles_for(0, DATA_FLITS as u64),
@@ -182,7 +182,7 @@ pub(super) fn direct(
     })
 }
 
-/// The same network as nodes behind encoded links.
+/// The same network as nodes with encoded links.
 pub(super) fn encoded(
     topology: &Dragonfly,
     (config, options): (&Config, AriesOptions),
@@ -190,7 +190,7 @@ pub(super) fn encoded(
     partitions: usize,
 ) -> Result<Partitioned<Aries>, ConfigError> {
     let nodes = Nodes::new(topology, (config, options))?;
-    // The window is what frames take at least.
+    // The window is the shortest time that a frame takes.
     let window = options.window() - LOAD_CYCLES as u32;
     if window == 0 {
         return Err(refused(options.window()));
@@ -232,7 +232,7 @@ fn shared(
     ))
 }
 
-/// The pattern of the traffic over the NICs that are there.
+/// The traffic pattern over the existing NICs.
 fn destinations(topology: &Dragonfly, config: &Config) -> Result<Destinations, ConfigError> {
     let numbers: Vec<u32> = topology.nics().collect();
     let population = Population {

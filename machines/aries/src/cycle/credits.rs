@@ -1,14 +1,14 @@
-//! Credits and loads on their way back over a link.
+//! Returning credits and loads of a link.
 
 use crate::router::pipeline::LOAD_CYCLES;
 use phitwire::sim::direct::exchange::delay_cycles;
 use phitwire::sim::direct::model::MAX_VCS;
 
-/// Bits of a load with a mark that there is one.
+/// Bits of a load and its presence mark.
 const LOAD_BITS: usize = 5;
 const LOAD_MARK: u64 = 1 << 4;
 
-/// What comes back over a lane in a window: at most one credit per cycle, and at most one load
+/// Credits and loads returned over a lane in a window: at most one credit per cycle, and one load
 /// every ten cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Returned {
@@ -21,7 +21,7 @@ pub struct Returned {
 }
 
 impl Returned {
-    /// A credit in a cycle that has none.
+    /// Adds a credit in a cycle without one.
     #[inline]
     pub(super) fn credit(&mut self, cycle: u32, vc: usize) {
         self.cycles |= 1 << cycle;
@@ -37,7 +37,7 @@ impl Returned {
         (bit(0) | bit(1) | bit(2)) as usize
     }
 
-    /// A load, 0 to 15, in a cycle that is a multiple of ten.
+    /// Adds a load, 0 to 15, in a cycle that is a multiple of ten.
     #[inline]
     pub(super) fn tell(&mut self, cycle: u32, load: u8) {
         let at = cycle as usize / LOAD_CYCLES as usize * LOAD_BITS;
@@ -50,7 +50,7 @@ impl Returned {
         self.loads != 0
     }
 
-    /// The last load told up to and including a cycle, if any was.
+    /// The last load reported up to and including a cycle, if any.
     #[inline]
     pub(super) const fn load(&self, cycle: u32) -> Option<u8> {
         let bits = (cycle as usize / LOAD_CYCLES as usize + 1) * LOAD_BITS;

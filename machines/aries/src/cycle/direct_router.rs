@@ -25,48 +25,46 @@ use phitwire::trace::Watch;
 
 /// Lanes of all ports.
 const LANES: usize = Aries::CHIP_LANES;
-/// Flits that can leave by a port in a window, and those that Netlink may then ask for at once, at
-/// most.
+/// Most flits that can leave by a port in a window, plus those that Netlink may then ask for at
+/// once.
 const AMPLE: u32 = NIC_LANES as u32 * 64 + 160;
 
 /// The links of a router.
 #[derive(Debug)]
 struct Lanes {
     ends: Box<[IdealEnd; PORTS]>,
-    /// Packets that were handed over whole, by port; empty where flits are handed over.
+    /// Packets handed over whole, by port; empty with flits.
     leaving: Vec<Leaving>,
-    /// Ports with something left of one.
+    /// Ports with an entry in `leaving` still in progress.
     leaving_ports: u64,
-    /// The same of packets that were taken whole.
+    /// The same for packets taken whole.
     freeing: Vec<Freeing>,
     freeing_ports: u64,
-    /// Where each port's link ends: the first of its lanes there.
+    /// The peer of each port: the first of its lanes there.
     peers: [u32; PORTS],
     /// Ports whose link is down.
     down: u64,
     /// What goes out on each lane in this window.
     out: Box<[Arrivals<Aries>; LANES]>,
-    /// Ports that have told a load in this window.
+    /// Ports that reported a load in this window.
     told: u64,
-    /// Ports to which credits return in this window, and the credits, by lane.
+    /// Ports with returned credits in this window, and the credits, by lane.
     returning: u64,
     returned: Box<[[Returned; NIC_LANES]; PORTS]>,
-    /// Ports whose credits of this window have been given already.
+    /// Ports whose credits of this window were returned early.
     early: u64,
-    /// The load that the other end of each port told last, before this window.
+    /// The load last reported by the other end of each port before this window.
     peer_loads: [u8; PORTS],
     sent: Box<[u64; PORTS]>,
-    /// Ports whose link is slower than a full one, and its pace.
+    /// Ports with a link below full speed, and its pace.
     slow: u64,
     slow_pace: Pace,
 }
 
-/// A router of either grain with its links.
+/// A router with its links, of either grain.
 #[derive(Debug)]
 pub enum DirectRouter {
-    /// Of flits.
     Flits(Box<Router<Flits>>),
-    /// Of packets.
     Packets(Box<Router<Packets>>),
 }
 
@@ -79,15 +77,13 @@ macro_rules! each {
     };
 }
 
-/// A router with its links.
 #[derive(Debug)]
 pub struct Router<I> {
     tiles: Tiles<I>,
     lanes: Lanes,
     received: u64,
     forwarded: u64,
-    /// Cycles of this window in which credits arrive that somebody may wait for, and for which
-    /// ports.
+    /// Cycles of this window in which awaited credits may arrive, and the ports of each.
     wake_cycles: u64,
     wakes: Box<[u64; 64]>,
 }
@@ -132,7 +128,7 @@ impl Lanes {
         self.ends.iter().map(|end| u64::from(end.flits())).sum()
     }
 
-    /// Flits that were handed to links and are not on them.
+    /// Flits handed to links but not sent yet.
     fn leaving(&self) -> u64 {
         let flits = self.leaving.iter().map(Leaving::flits);
         flits.map(u64::from).sum()
@@ -151,9 +147,8 @@ impl DirectRouter {
         each!(self, router => &router.lanes)
     }
 
-    /// Joins `port` to the link end of that slot, and to the following slots for its other lanes.
-    /// The link takes `cycles` cycles. At most one pace other than the full one is possible for
-    /// network ports.
+    /// Joins `port` to the link end at `slot`, and its other lanes to the following slots. The link
+    /// takes `cycles` cycles. Network ports can have at most one pace besides the full one.
     pub(super) fn connect(&mut self, port: usize, slot: u32, cycles: u32, pace: Pace) {
         if port < FIRST_NIC_PORT && pace != Pace::PORT {
             each!(self, router => {
@@ -164,7 +159,7 @@ impl DirectRouter {
         }
         let lanes = each!(self, router => &mut router.lanes);
         lanes.peers[port] = slot;
-        // There, through the other end's input stages, and back.
+        // Out, through the other end's input stages, and back.
         let round = 2 * cycles as u16 + INPUT_CYCLES as u16;
         lanes.ends[port] = IdealEnd::new(&SetProfile::paper(), round);
     }
@@ -184,7 +179,7 @@ impl<I: Items> Router<I> {
         }
     }
 
-    /// Puts the window's flits into their queues and tells the core when each will be there.
+    /// Queues the window's flits and announces their arrival cycles to the core.
     fn take_arrivals(&mut self, chip: usize, base: u64, exchange: &mut Exchange<Aries>) {
         let mut lanes = core::mem::take(&mut exchange.read.chip_ports[chip]);
         while lanes != 0 {
@@ -240,8 +235,8 @@ impl<I: Items> Router<I> {
         }
     }
 
-    /// Credits that nobody can be waiting for in this window are given at once; the others each in
-    /// its cycle.
+    /// Returns credits at once if nothing can be waiting for them in this window, else each in its
+    /// cycle.
     fn take_returned(&mut self, port: usize, returned: [Returned; NIC_LANES]) {
         let cycles = returned.iter().fold(0, |all, lane| all | lane.cycles);
         if cycles == 0 && !returned[0].has_loads() {
@@ -265,7 +260,7 @@ impl<I: Items> Router<I> {
         }
     }
 
-    /// Gives the credits of `cycle` of the window and wakes who waited for them.
+    /// Returns the credits of `cycle` of the window and wakes those waiting for them.
     fn give(tiles: &mut Tiles<I>, window: &mut Window<'_>, cycle: usize, ports: u64) {
         for port in bits(ports) {
             for lane in window.lanes.returned[port] {
@@ -280,7 +275,7 @@ impl<I: Items> Router<I> {
         }
     }
 
-    /// Hands what the core did in this window to the links.
+    /// Hands the core's output of this window to the links.
     fn send(&mut self, moved: u64, exchange: &mut Exchange<Aries>) {
         let lanes = &mut self.lanes;
         for port in bits(core::mem::take(&mut lanes.returning)) {
@@ -314,7 +309,7 @@ impl<I: Items> Router<I> {
             size,
             base,
             now: 0,
-            // Who waited before this window waits in it as well, as far as credits come.
+            // Whatever waited before this window still waits, until credits arrive.
             blocked: Cell::new(u64::MAX),
         };
         let (leaving, freeing) = (window.lanes.leaving_ports, window.lanes.freeing_ports);
@@ -340,7 +335,7 @@ impl<I: Items> Router<I> {
         let phits_by_stage = if self.received == self.forwarded {
             [0; 3]
         } else {
-            // Those in Netlink count with the input queues that they came from.
+            // Flits in Netlink count with the input queues that they came from.
             let [netlink, rows, columns] = self.tiles.flits_by_stage();
             let (queued, leaving) = (self.lanes.queued(), self.lanes.leaving());
             [queued + netlink, rows, columns + leaving]
@@ -354,7 +349,7 @@ impl<I: Items> Router<I> {
     }
 }
 
-/// What a router says of itself, whatever its links.
+/// A router's view, apart from its links.
 pub(super) fn view(
     counters: AriesCounters,
     stalls: [u64; 3],
@@ -408,7 +403,7 @@ impl model::DirectRouter<Aries> for DirectRouter {
         let (vc, left) = end.coming();
         let mut queued = core::array::from_fn(|vc| end.len(vc % VCS));
         if let Some(freeing) = lanes.freeing.get(port) {
-            // Their places are not free yet.
+            // Their slots are not free yet.
             queued[usize::from(freeing.vc)] += u32::from(freeing.left);
         }
         PortAccount {
@@ -433,7 +428,7 @@ impl model::DirectRouter<Aries> for DirectRouter {
 
     fn set_link(&mut self, cycle: u64, port: usize, up: bool) {
         each!(self, router => {
-            // What happened before does not know of it.
+            // Earlier cycles ran without this change.
             router.tiles.run_until(cycle, &mut NoPorts);
             let down = &mut router.lanes.down;
             *down = *down & !(1 << port) | u64::from(!up) << port;
@@ -452,8 +447,8 @@ impl model::DirectRouter<Aries> for DirectRouter {
 
 #[cfg(test)]
 impl DirectRouter {
-    /// Says that a port's virtual channel uses `used` credits, without any link knowing: a canary
-    /// for the checker.
+    /// Sets a port's used credits of `vc` to `used` behind the links' back: a canary for the
+    /// checker.
     pub(super) fn spoil_credits(&mut self, port: usize, vc: usize, used: u32) {
         each!(self, router => router.lanes.ends[port].spoil(vc, used));
     }

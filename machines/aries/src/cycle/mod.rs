@@ -3,15 +3,15 @@
 //! # Links
 //!
 //! A link carries one flit per cycle of 1.143 ns; in every tenth cycle a router's port sends none,
-//! since a set of ten flits has nine of data (white paper, "Aries Router"). Where a description
-//! gives lanes 12.5 Gb/s, a port sends 45 flits in 56 cycles. A NIC's link carries 64 flits in 25
-//! cycles (`Pace::NIC`). Latencies are whole sets, so that the loads which the tenth flits carry
-//! every ten cycles stay in step: [`AriesOptions::link_cycles`].
+//! since a set of ten flits has nine of data (XC white paper, "Aries Router"). With lanes of 12.5
+//! Gb/s, a port sends 45 flits in 56 cycles. A NIC's link carries 64 flits in 25 cycles
+//! (`Pace::NIC`). Latencies are whole sets, so that the loads that the tenth flits carry every ten
+//! cycles stay in step: [`AriesOptions::link_cycles`].
 //!
 //! # Windows
 //!
 //! A window is as long as the shortest link takes. Flits on longer links wait in packed form.
-//! Networks are cut between groups where there are any, so that partitions exchange mail only as
+//! Networks are cut between groups if there are several, so that partitions exchange mail only as
 //! often as the shortest blue link takes.
 
 mod build;
@@ -58,18 +58,18 @@ pub(crate) const NIC_LANES: usize = {
 /// Flits of an input buffer, all virtual channels together (128 blocks of 8).
 pub(crate) const INPUT_FLITS: u32 = 1_024;
 
-/// Networks of Aries routers.
+/// Aries networks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Aries;
 
-/// What terminals need to know of packets.
+/// Packet format for terminals.
 #[derive(Clone, Debug)]
 pub struct Format {
-    /// Address of each NIC, by its place among those that are there.
+    /// Address of each NIC, by its index among existing ones.
     nodes: Arc<[u32]>,
     request_flits: usize,
     routing: Routing,
-    /// Packets that a NIC may have outstanding when it waits for replies.
+    /// Packets that a NIC may have outstanding if it waits for replies.
     outstanding: usize,
 }
 
@@ -88,7 +88,7 @@ impl CycleModel for Aries {
     const PORTS: usize = PORTS;
     const CYCLE: Duration = Duration::from_ps(CYCLE_PS);
     const LINK_KINDS: &'static [&'static str] = &["green", "black", "blue"];
-    // One packet: up to 64 bytes (white paper, "Aries NIC"), 14 flits ("Aries Performance").
+    // One packet: up to 64 bytes (XC white paper, "Aries NIC"), 14 flits ("Aries Performance").
     const MAX_MESSAGE_BYTES: u8 = 64;
     const MESSAGE_BYTES: u8 = 64;
     const BIRTH_BITS: u32 = 48;
@@ -138,7 +138,7 @@ impl CycleModel for Aries {
         sets.tx_flits + sets.tx_replayed_sets * DATA_FLITS as u64
     }
 
-    /// Packets of different virtual channels come in between each other.
+    /// Packets of different virtual channels arrive interleaved.
     fn receive(
         input: &mut AriesInput,
         assemblies: &mut Self::Assemblies,
@@ -214,7 +214,7 @@ impl DirectModel<Self> for Aries {
     #[inline]
     fn follow(stream: &mut Stream, flit: u64) -> usize {
         if stream.left == 0 {
-            // Between packets come heads only; anything else would be a packet of one flit.
+            // Only heads appear between packets; anything else would be a packet of one flit.
             let head = Head::parse(Flit::new(flit));
             stream.vc = head.map_or(0, Head::vc);
             stream.left = head.map_or(1, Head::length);

@@ -1,4 +1,4 @@
-//! What can be chosen for an Aries network only.
+//! Options of Aries networks.
 
 use phitwire_framing::aries::flit::Routing;
 use serde_json::{Map, Value, json};
@@ -11,7 +11,6 @@ use phitwire::chip::Grain;
 use phitwire::sim::direct::Chosen;
 use phitwire::sim::direct::config::{ConfigError, MAX_LINK_CYCLES};
 
-/// The routing modes by their names.
 pub(super) const MODES: [(&str, Routing); 11] = [
     ("adaptive0", Routing::Adaptive0),
     ("adaptive1", Routing::Adaptive1),
@@ -26,7 +25,6 @@ pub(super) const MODES: [(&str, Routing); 11] = [
     // The name in the application interfaces.
     ("in-order", Routing::Ordered),
 ];
-/// Their names alone.
 const MODE_NAMES: [&str; MODES.len()] = {
     let mut names = [""; MODES.len()];
     let mut next = 0;
@@ -43,12 +41,12 @@ const MAX_CYCLES: u32 = 1_000;
 /// Length of a green link that [`SHORT_LINK_CYCLES`] include.
 const SHORT_METRES: u32 = 1;
 
-/// What can be chosen for an Aries network only.
+/// Options of Aries networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AriesOptions {
-    /// How the ways of requests and replies are chosen.
+    /// Routing mode of requests and replies.
     pub routing: Routing,
-    /// What moves through the routers at once.
+    /// The unit that moves through the routers.
     pub grain: Grain,
     /// Cycles from an output port over a link of each kind (see [`PortKind`]) into the next input
     /// queue: multiples of ten.
@@ -56,23 +54,23 @@ pub struct AriesOptions {
 }
 
 impl AriesOptions {
-    /// Metres of green, black and blue links if nothing else is said. A chassis' backplane is a
-    /// metre long, copper between the chassis of a group "approximately 3m", optical cables have up
-    /// to 35 m (white paper, "Dragonfly Implementation", "Aries Router"): 20 m stand for what is
-    /// laid in a machine room.
+    /// Default metres of green, black and blue links. A chassis' backplane is a metre long, copper
+    /// between the chassis of a group "approximately 3m", optical cables have up to 35 m (XC white
+    /// paper, "Dragonfly Implementation", "Aries Router"): 20 m represents those laid in a machine
+    /// room.
     pub const METRES: [u32; 3] = [1, 3, 20];
 
-    /// Cycles of a link with `metres` of cable, at 5 ns per metre, to the nearest set: gathering a
-    /// set, checking its CRC, and two SerDes are [`SHORT_LINK_CYCLES`] with the first metre. At 875
-    /// MHz a metre is 4.375 cycles.
+    /// Cycles of a link with `metres` of cable, at 5 ns per metre, rounded to the nearest set:
+    /// [`SHORT_LINK_CYCLES`] cover gathering a set, checking its CRC, two SerDes and the first
+    /// metre. At 875 MHz a metre is 4.375 cycles.
     pub const fn cycles_of(metres: u32) -> u32 {
         let cable = metres.saturating_sub(SHORT_METRES) as u64 * 4_375 / 1_000;
         let cycles = SHORT_LINK_CYCLES + cable + SET_CYCLES as u64 / 2;
         (cycles / SET_CYCLES as u64 * SET_CYCLES as u64) as u32
     }
 
-    /// Options with cables of these lengths in metres: green, black and blue. A NIC's link has no
-    /// cable, but the pipeline of the NIC instead, and counts like a green one of a metre.
+    /// Options with cables of these lengths in metres: green, black and blue. A NIC's link has the
+    /// NIC's pipeline instead of a cable, and counts like a green one of a metre.
     pub const fn with_metres(routing: Routing, [green, black, blue]: [u32; 3]) -> Self {
         Self {
             routing,
@@ -128,7 +126,7 @@ impl AriesOptions {
     }
 }
 
-/// Links of that many cycles there are not.
+/// The error for an impossible number of link cycles.
 pub(super) fn refused(cycles: u32) -> ConfigError {
     ConfigError::Refused(format!(
         "an Aries link of {cycles} cycles: multiples of 10 up to 1,000 are possible"

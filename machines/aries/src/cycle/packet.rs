@@ -1,20 +1,19 @@
-//! The packets of synthetic traffic, and the sink that takes them apart again.
+//! Packets of synthetic traffic, and the sink that takes them apart again.
 //!
-//! They are packets of the Aries network in everything that a router looks at: the head flit and
-//! the length, which is that of a put and of its response (white paper, "Aries Performance"). What
-//! else a put says is of no interest here: a request names itself instead, and its data are a
-//! pattern derived from the name, so that a sink knows whether it got what was sent, once and in
-//! one piece. A response is its head, as on the machine, and names the request by its packet id.
+//! To a router they are packets of the Aries network: the head flit, and the length of a put and of
+//! its response (XC white paper, "Aries Performance"). The rest of a put does not matter here: a
+//! request carries its name, and data derived from the name, so that a sink can check that it got
+//! what was sent, once and whole. A response is its head, as on the machine, and names the request
+//! by its packet id.
 
 use phitwire_framing::aries::flit::{
     FLIT_MASK, Flit, Head, Lines, MAX_PACKET_FLITS, NodeId, Routing,
 };
 
-/// Flits of a request's header.
 const HEADER_FLITS: usize = 3;
 /// Flits of the response to a put.
 pub(super) const REPLY_FLITS: usize = 1;
-/// Bits of a request's number that it carries.
+/// Bits of a request's number that are carried.
 const SEQUENCE_BITS: u32 = 30;
 
 /// Flits of a put of `bytes` bytes: three of header, then the data with a packet CRC of 16 bits.
@@ -22,23 +21,22 @@ pub(super) const fn request_flits(bytes: usize) -> usize {
     HEADER_FLITS + (8 * bytes + 16).div_ceil(48)
 }
 
-/// What a request says about itself.
+/// Identification carried by a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Name {
-    /// Address of the NIC that it goes to.
+    /// Address of the destination NIC.
     pub dest: u32,
-    /// Address of the NIC that it comes from.
+    /// Address of the source NIC.
     pub source: u32,
     /// Its number at its source, cut to 30 bits.
     pub sequence: u32,
-    /// Its packet id.
     pub id: u16,
-    /// Cycle in which it was born, below 2^48.
+    /// Cycle of its birth, below 2^48.
     pub birth: u64,
 }
 
 impl Name {
-    /// A number that belongs to this request alone, for all that matters.
+    /// A number that is in practice unique to this request.
     #[inline]
     pub(super) fn key(self) -> u64 {
         let low = self.birth | u64::from(self.id) << 48;
@@ -47,14 +45,13 @@ impl Name {
         mix(low ^ high.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
-    /// The bits of a request's number that it carries.
+    /// Mask of the bits of a request's number that are carried.
     pub(super) const SEQUENCE_MASK: u32 = (1 << SEQUENCE_BITS) - 1;
 
     pub(super) fn sequence(number: u32) -> u32 {
         number & Self::SEQUENCE_MASK
     }
 
-    /// The reply to this request.
     pub(super) fn reply(self) -> Reply {
         Reply {
             dest: self.source,
@@ -63,17 +60,17 @@ impl Name {
     }
 }
 
-/// What a reply says about itself.
+/// Identification carried by a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// Address of the NIC that it goes to, which sent the request.
+    /// Address of the destination NIC, which sent the request.
     pub dest: u32,
     /// The request's packet id.
     pub id: u16,
 }
 
 impl Reply {
-    /// A number that few other replies have.
+    /// A number shared with few other replies.
     #[inline]
     pub(super) fn key(self) -> u64 {
         mix(1 << 63 | u64::from(self.dest) << 12 | u64::from(self.id))
@@ -86,13 +83,12 @@ fn mix(value: u64) -> u64 {
     (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93) | 1
 }
 
-/// Flit number `index` of the packet of that key, behind the header.
+/// Flit `index` after the header of the packet with this key.
 #[inline]
 fn pattern(key: u64, index: usize) -> u64 {
     key.rotate_left(7 * index as u32) & FLIT_MASK
 }
 
-/// The flits of a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
     flits: [u64; MAX_PACKET_FLITS],
@@ -100,7 +96,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// The request of that name, of `len` flits.
+    /// The request named `name`, of `len` flits.
     #[inline]
     pub(super) fn request(name: Name, len: usize, routing: Routing) -> Self {
         let key = name.key();
@@ -119,7 +115,7 @@ impl Packet {
         }
     }
 
-    /// The reply of that name to a request in that mode.
+    /// The reply named `name` to a request in that mode.
     #[inline]
     pub(super) fn reply(name: Reply, routing: Routing) -> Self {
         let routing = routing.of_response();
@@ -140,34 +136,32 @@ impl Packet {
     }
 }
 
-/// A packet that has arrived.
+/// An arrived packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delivery {
-    /// A request, and whether everything in it is as it was sent.
+    /// A request, and whether all of it arrived as sent.
     Request(Name, bool),
-    /// A reply.
     Reply(Reply),
-    /// Something that is neither.
+    /// Neither.
     Damaged,
 }
 
-/// Takes packets apart that arrive flit by flit on one link.
+/// Reassembles packets that arrive flit by flit on one link.
 #[derive(Clone, Debug, Default)]
 pub struct Assembly {
     flits: [u64; MAX_PACKET_FLITS],
     len: u8,
-    /// Flits of the open packet, as its head says.
+    /// Flits of the open packet, from its head.
     of: u8,
     vc: u8,
 }
 
 impl Assembly {
-    /// Whether a packet has begun and not ended.
     pub(super) const fn is_open(&self) -> bool {
         self.len > 0
     }
 
-    /// Flits of the open packet that are still to come, and its virtual channel.
+    /// Missing flits of the open packet, and its virtual channel.
     pub(super) const fn open(&self) -> (u8, u8) {
         (
             if self.is_open() {
@@ -179,7 +173,7 @@ impl Assembly {
         )
     }
 
-    /// Takes a flit; its virtual channel, and the packet if this is its end.
+    /// Takes a flit; returns its virtual channel, and the packet if this completes it.
     #[inline]
     pub(super) fn take(&mut self, flit: u64, routing: Routing) -> (usize, Option<Delivery>) {
         if self.len == 0 {
@@ -202,7 +196,7 @@ fn read(flits: &[u64], routing: Routing) -> Delivery {
     let Some(head) = flits.first().and_then(|&flit| Head::parse(Flit::new(flit))) else {
         return Delivery::Damaged;
     };
-    // What routers change on the way is not compared.
+    // Fields that routers rewrite are not compared.
     let sent = head
         .with_vc(if head.is_response() { 4 } else { 0 })
         .with_non_minimal(false)
@@ -234,8 +228,8 @@ fn read(flits: &[u64], routing: Routing) -> Delivery {
     Delivery::Request(name, whole)
 }
 
-/// The requests that a NIC waits for replies to, by packet id. It grows to the most that were ever
-/// under way at once.
+/// A NIC's requests that await replies, by packet id. Grows to the most that were ever outstanding
+/// at once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outstanding {
     births: Vec<u64>,
@@ -247,15 +241,14 @@ pub(super) struct Outstanding {
 #[derive(Clone, Debug, Default)]
 struct Ids {
     free: Vec<u16>,
-    /// Ids that have been used so far.
+    /// Ids used so far.
     used: u16,
 }
 
 /// Cache lines that a source writes at each target, in turn.
 const LINES: u32 = 64;
 
-/// The hash of the cache line that a source's request number `sequence` writes; `None` in modes
-/// without one.
+/// Hash of the cache line that a source's request `sequence` writes; `None` in modes without one.
 #[inline]
 pub(super) fn line_hash(sequence: u32, routing: Routing) -> Option<u8> {
     let address = u64::from(sequence % LINES) * Lines::BYTES;
@@ -273,7 +266,7 @@ pub(super) fn id_of(sequence: u32, routing: Routing) -> u16 {
     }
 }
 
-/// In [`Outstanding`]: an id that is free.
+/// Marks a free id in [`Outstanding`].
 const FREE: u64 = u64::MAX;
 
 impl Outstanding {
@@ -306,7 +299,7 @@ impl Outstanding {
         id
     }
 
-    /// The birth of the request that a reply is for; `None` if there is none.
+    /// Ends the request that a reply is for and returns its birth; `None` if there is none.
     pub(super) fn end(&mut self, id: u16) -> Option<u64> {
         let birth = self
             .births
@@ -370,7 +363,7 @@ mod tests {
     fn any_wrong_bit_is_noticed() {
         let packet = Packet::request(name(), 5, Routing::Adaptive1);
         for index in 0..5 {
-            // The head's virtual channel, way and length decide what it is.
+            // The head's virtual channel, routing state and length decide what it is.
             for bit in 0..if index == 0 { 40 } else { 48 } {
                 let mut flits = packet.flits().to_vec();
                 flits[index] ^= 1 << bit;

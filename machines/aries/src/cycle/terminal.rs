@@ -1,4 +1,4 @@
-//! A NIC: an open-loop source, and a sink that takes what its link carries.
+//! A NIC: an open-loop source, and a sink for what its link delivers.
 
 use phitwire_framing::aries::flit::{Flit, NodeId, Routing};
 
@@ -16,7 +16,7 @@ use phitwire::sim::direct::source::{NEVER, Source};
 type Shared = shared::Shared<Aries>;
 type Common = shared::Common<Aries>;
 
-/// The unit within which requests stay in order.
+/// Unit of ordering of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// Requests of one NIC to another.
@@ -39,25 +39,24 @@ impl Order {
 #[derive(Debug)]
 pub struct Terminal {
     common: Common,
-    /// The NIC's address.
     node: u32,
-    /// The link's end, whose buffer nothing stays in.
+    /// The link end; its buffer is always drained.
     end: IdealEnd,
     assembly: Assembly,
     outstanding: Outstanding,
-    /// For modes that keep order: its unit, and the requests seen last.
+    /// For modes that keep order: its unit, and the latest requests seen.
     last_seen: Option<(Order, LastSeen)>,
 }
 
-/// Credits of a window that have not been taken into account yet.
+/// Credits of a window that are not applied yet.
 struct Coming<'a> {
     lanes: &'a [Returned; NIC_LANES],
-    /// Cycles whose credits have been.
+    /// Cycles whose credits are applied.
     done: u64,
 }
 
 impl Coming<'_> {
-    /// Takes the credits up to and including `cycle` into account.
+    /// Applies the credits up to and including `cycle`.
     fn up_to(&mut self, cycle: usize, end: &mut IdealEnd) {
         let new = (u64::MAX >> (63 - cycle)) & !self.done;
         self.done |= new;
@@ -68,7 +67,7 @@ impl Coming<'_> {
         }
     }
 
-    /// The next cycle in which there are credits.
+    /// The next cycle with credits.
     fn next(&self) -> Option<usize> {
         let left = self.lanes.iter().fold(0, |all, lane| all | lane.cycles) & !self.done;
         (left != 0).then(|| left.trailing_zeros() as usize)
@@ -87,7 +86,7 @@ impl Terminal {
         }
     }
 
-    /// Takes the flits of a window; the places that became free again.
+    /// Takes the flits of a window; returns the freed slots.
     fn receive(
         &mut self,
         base: u64,
@@ -141,7 +140,7 @@ impl Terminal {
                     shared.tally.replies_made += 1;
                     self.common.replies.push_back((now + 1, name.reply()));
                 } else {
-                    // A damaged packet may say that it is from the future.
+                    // A damaged packet may claim a birth in the future.
                     shared.message_arrived(name.birth.min(now), now);
                 }
             }
@@ -158,8 +157,8 @@ impl Terminal {
         }
     }
 
-    /// Whether a later request of the same source has arrived before; with order per line, only
-    /// requests to the same lines count.
+    /// Whether a later request of the same source has already arrived; with order per line, among
+    /// requests to the same lines.
     fn is_overtaken(&mut self, name: Name) -> bool {
         self.last_seen.as_mut().is_some_and(|(order, seen)| {
             let lines = match order {
@@ -171,8 +170,8 @@ impl Terminal {
         })
     }
 
-    /// Sends what can be sent in a window in which these credits come; the cycles in which flits
-    /// were sent, by lane.
+    /// Sends what it can in a window with these credits; returns the cycles in which flits were
+    /// sent, by lane.
     fn transmit(
         &mut self,
         base: u64,
@@ -219,7 +218,7 @@ impl Terminal {
     }
 
     /// Begins the next packet, in the first slot of `Pace::NIC` at or after `from` in which a
-    /// packet is there and can be sent. `None` if the window has no such slot.
+    /// packet is ready and can be sent. `None` if the window has no such slot.
     fn begin(
         &mut self,
         base: u64,
@@ -236,7 +235,7 @@ impl Terminal {
         let end = base + size as u64;
         let mut slot = from;
         loop {
-            // Jump to where something is ready.
+            // Skip to the first ready packet.
             let earliest = ready[0].min(ready[1]).clamp(base, end);
             slot = slot.max(Pace::NIC.before(earliest));
             let now = Pace::NIC.cycle_of(slot);
@@ -249,7 +248,7 @@ impl Terminal {
                 self.common.packet = Some((self.next_packet(may, shared)?, 0));
                 return Some(slot);
             }
-            // Nothing fits before credits come, or nothing else is ready before its cycle.
+            // Nothing fits before credits arrive, or nothing else is ready before its cycle.
             let later = ready.into_iter().filter(|&ready| ready > now).min();
             let later = later.map_or(end, |ready| ready.min(end));
             let credit = coming.next().map_or(end, |next| base + next as u64);
@@ -362,7 +361,7 @@ impl Terminal {
         seen.swap_next();
     }
 
-    /// Expects, or does not expect, that requests of a source come in their order.
+    /// Sets whether requests of a source must arrive in order.
     pub(super) fn expect_order(&mut self, order: Option<Order>) {
         self.last_seen = order.map(|order| (order, LastSeen::new()));
     }

@@ -22,7 +22,7 @@ pub(super) fn dragonfly(groups: u16, chassis: u8, blades: u8, nics: u8, global: 
     spec.generate().unwrap()
 }
 
-/// What a run is asked to do, with what is asked of the machine.
+/// Options of a run and of its machine.
 #[derive(Clone)]
 pub(super) struct Asked {
     config: Config,
@@ -87,7 +87,7 @@ pub(super) fn run(topology: &Dragonfly, config: &Asked, partitions: usize) -> Re
     report
 }
 
-/// Both links of NICs, Netlink on both sides, a router, and the 13 flits behind the head.
+/// Both NIC links, Netlink on both sides, a router, and the 13 flits after the head.
 const ONE_ROUTER: u64 = 2 * 40 + 2 * 6 + 47 + 13;
 
 #[test]
@@ -131,7 +131,7 @@ fn a_reply_costs_another_way() {
     let mut config = config(10_000, Routing::Adaptive0);
     config.traffic.request_reply = true;
     let report = run(&dragonfly(1, 1, 1, 4, 0), &config, 1);
-    // A cycle at the target, and one flit instead of 14.
+    // One cycle at the target, and one flit instead of 14.
     assert_eq!(report.latency_cycles.min, 2 * ONE_ROUTER + 1 - 13);
 }
 
@@ -211,7 +211,7 @@ fn a_link_carries_nine_flits_in_ten_cycles() {
     assert!(green.max > 0.88 && green.max <= 0.9 + 1e-3, "{green:?}");
 }
 
-/// Accepted load of the group adversary at a full load.
+/// Accepted load of the group adversary at full load.
 fn adversary(topology: &Dragonfly, routing: Routing) -> Report {
     run(topology, &with("group-adversarial", 1_000_000, routing), 2)
 }
@@ -236,7 +236,7 @@ fn minimal_ways_give_the_adversary_the_links_between_two_groups_and_others_more(
 
 #[test]
 fn long_cables_send_nobody_round() {
-    // Blue links of 35 m have a round trip of 400 cycles: flits on their way are no load.
+    // Blue links of 35 m have a round trip of 400 cycles: flits in flight are no load.
     let topology = dragonfly(5, 1, 4, 1, 2);
     let share = |metres| {
         let mut config = config(200_000, Routing::Adaptive0);
@@ -251,8 +251,8 @@ fn long_cables_send_nobody_round() {
     }
 }
 
-/// What it takes to be the same packets by the same ways: see the test in the router, where packets
-/// meet nobody.
+/// Conditions for the same packets on the same paths: see the test in the router, where packets
+/// meet no other.
 #[test]
 fn where_nobody_waits_a_packet_grain_costs_the_flits_behind_the_head() {
     let topology = dragonfly(3, 2, 2, 2, 4);
@@ -268,7 +268,7 @@ fn where_nobody_waits_a_packet_grain_costs_the_flits_behind_the_head() {
     let none = Some(("non-minimal", 0.0));
     assert_eq!((flits.other_ways, packets.other_ways), (none, none));
     assert!((flits.hops_mean - packets.hops_mean).abs() < 0.02);
-    // Behind the head come its 13 flits once per router: at the first one 2.56 in a cycle, at the
+    // The 13 flits after the head arrive once per router: at the first 2.56 per cycle, at the
     // others with tenth cycles between them. The output to the NIC keeps up with them.
     let behind = 13.0 / 2.56 + 13.0 * (packets.hops_mean - 1.0);
     let more = packets.latency_cycles.mean - flits.latency_cycles.mean;
@@ -320,7 +320,7 @@ fn blue_links(topology: &Dragonfly) -> Vec<usize> {
     (0..topology.links.len()).filter(is_blue).collect()
 }
 
-/// A run of some 9 us in which these faults happen, with any number of partitions.
+/// A run of some 9 us with these faults, with any number of partitions.
 fn broken(topology: &Dragonfly, faults: &[String], encoded: bool) -> Report {
     let mut config = config(200_000, Routing::Adaptive2);
     config.faults = faults.iter().map(|fault| fault.parse().unwrap()).collect();
@@ -354,14 +354,14 @@ fn links_and_routers_break_and_come_back_while_it_runs() {
     let report = broken(&topology, core::slice::from_ref(&one), false);
     assert_ne!(report.trace_hash, whole.trace_hash);
     assert!(report.packets + report.discarded_packets > whole.packets * 9 / 10);
-    // Of all links between two groups nothing is left: adaptive packets go by way of the third.
+    // All links between two groups are gone: adaptive packets go over the third.
     let between: Vec<String> = blue[..4]
         .iter()
         .map(|link| format!("link {link} down at 2us"))
         .collect();
     let report = broken(&topology, &between, false);
     assert!(report.other_ways > whole.other_ways, "{report:?}");
-    // Twice at once is broken until it has been mended twice.
+    // A link broken twice stays broken until it is repaired twice.
     let other = format!("link {} down at 4us for 2us", blue[0]);
     broken(&topology, &[one, other], false);
     let report = broken(
@@ -426,7 +426,7 @@ mod canaries {
     use super::*;
     use phitwire::sim::direct::check::Violation;
 
-    /// Runs a little, lets `spoil` do something that must not be, runs to the end.
+    /// Runs a little, lets `spoil` break something, runs to the end.
     fn spoiled(routing: Routing, spoil: impl FnOnce(&mut Partition<Aries>)) -> Vec<Violation> {
         let topology = dragonfly(2, 2, 2, 2, 2);
         let config = config(300_000, routing);
@@ -504,7 +504,7 @@ mod canaries {
             assert!(has(&found, overtaken), "{order:?}");
         }
         for hashed in [Routing::MinHash, Routing::NminHash] {
-            // Only requests to the same line keep order.
+            // Only requests to the same line stay in order.
             assert_eq!(spoiled(hashed, |_| {}), []);
             let of_pairs = violations(hashed, Some(Order::OfPairs));
             assert!(has(&of_pairs, overtaken), "{hashed:?}");
@@ -514,7 +514,7 @@ mod canaries {
 
     #[test]
     fn packets_that_never_leave_are_noticed() {
-        // Before anything is on the way: no credit will come back.
+        // Before anything is in flight: no credit will return.
         let topology = dragonfly(2, 2, 2, 2, 2);
         let config = config(300_000, Routing::Minimal);
         let mut simulation = direct(&topology, &config, 1);

@@ -1,45 +1,45 @@
-//! When to acknowledge: what rides on data anyway, what waits a little, what cannot wait.
+//! When to acknowledge: what rides on data, what waits briefly, what cannot wait.
 
 use phitwire_framing::aries::flit::{MAX_PACKET_FLITS, VCS};
 use phitwire_framing::aries::set::{VC_ACK_UNIT, vc_ack};
 
 use phitwire::time::{Duration, Time};
 
-/// VC acks ride on tenth flits one channel at a time, and without the last few flits: a control set
-/// that tells the rest of them may wait for this many delays.
+/// VC acks ride on tenth flits one channel at a time, without the last few flits; a control set
+/// with the rest may wait for this many delays.
 const DELAYS_FOR_VC_ACKS: u64 = 16;
 
-/// What a receiver tells of its buffer, for the terms of [`Acks::new`].
+/// A receiver's buffer and its rules for acknowledgements, for [`Acks::new`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AckTerms {
-    /// Sets that the peer may have unacknowledged.
+    /// Most sets that the peer may have unacknowledged.
     pub window: u64,
-    /// Flits of buffer in all.
+    /// Total flits of buffer.
     pub offered: u32,
-    /// Flits that belong to each channel alone.
+    /// Flits private to each channel.
     pub private: u32,
     /// Flits of an earlier session still in the buffer.
     pub debt: [u32; VCS],
-    /// Whether every frame tells everything.
+    /// Whether every frame carries all counts.
     pub full_numbers: bool,
     /// Longest time that an acknowledgement is held back to ride with others.
     pub delay: Duration,
 }
 
-/// Acknowledgements and VC acks that the peer has not been told of.
+/// Acknowledgements and VC acks not sent yet.
 #[derive(Debug)]
 pub(super) struct Acks {
-    /// Flits freed of each channel, less what was there when the session began; modulo 2^32.
+    /// Flits freed per channel, minus those present when the session began; modulo 2^32.
     freed: [u32; VCS],
     told: [u32; VCS],
-    /// Flits freed and not told, of all channels.
+    /// Flits freed but not reported, of all channels.
     news: u32,
     /// Flits in the buffer.
     held: u32,
-    /// Flits above which `held` and `news` together mean that the peer may be waiting for credits.
+    /// Flits above which `held` plus `news` mean that the peer may be waiting for credits.
     capacity: u32,
     private: u32,
-    /// The next expected set as last told.
+    /// The next expected set as last reported.
     told_set: u64,
     ack_due: Time,
     vc_due: Time,
@@ -50,7 +50,7 @@ pub(super) struct Acks {
 }
 
 impl Acks {
-    /// A session on `terms`. The credits are announced at once.
+    /// A session on `terms`; announces the credits at once.
     pub fn new(terms: AckTerms) -> Self {
         let delays = if terms.full_numbers {
             1
@@ -75,7 +75,7 @@ impl Acks {
         }
     }
 
-    /// Sets of `flits` flits of packets were accepted; `expected` is the next one.
+    /// Sets with `flits` flits of packets were accepted; `expected` is the next one.
     #[inline]
     pub fn accepted(&mut self, flits: u32, expected: u64, now: Time) {
         self.held += flits;
@@ -103,8 +103,8 @@ impl Acks {
         }
     }
 
-    /// Whether the peer may be waiting for the news: a quarter of the buffer, or as much as it
-    /// knows to have left while every other channel keeps its private part.
+    /// Whether the peer may be waiting for unreported credits: a quarter of the buffer, or as much
+    /// as it can still use while every other channel keeps its private part.
     #[inline]
     fn is_urgent(&self) -> bool {
         let known = self.held + self.news + self.private * (VCS as u32 - 1);
@@ -112,32 +112,31 @@ impl Acks {
         self.news >= self.capacity / 4 || self.news >= left.max(MAX_PACKET_FLITS as u32)
     }
 
-    /// The peer must hear from us at once.
+    /// Makes a frame to the peer due at once.
     #[inline]
     pub fn urge(&mut self) {
         self.now = true;
     }
 
-    /// The peer should hear from us within a delay of VC acks, though there is nothing to
-    /// acknowledge.
+    /// Makes a frame to the peer due within a delay of VC acks, even with nothing to acknowledge.
     #[inline]
     pub fn suggest(&mut self, now: Time) {
         self.vc_due = self.vc_due.min(now + self.delay.times(DELAYS_FOR_VC_ACKS));
     }
 
-    /// Whether a frame must go out for the acknowledgements alone.
+    /// Whether a frame must be sent for the acknowledgements alone.
     #[inline]
     pub fn is_due(&self, now: Time) -> bool {
         self.now || self.due() <= now
     }
 
-    /// When a frame must go out for the acknowledgements alone.
+    /// When a frame must be sent for the acknowledgements alone.
     #[inline]
     pub fn due(&self) -> Time {
         self.ack_due.min(self.vc_due)
     }
 
-    /// Whether only a control set can tell what must be told now.
+    /// Whether the due acknowledgements need a control set.
     #[inline]
     pub fn wants_control(&self, now: Time) -> bool {
         self.now || self.vc_due <= now

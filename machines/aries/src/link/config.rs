@@ -1,4 +1,4 @@
-//! What an Aries link end is told beside what every link end is told.
+//! Aries-specific configuration of a link end.
 
 use phitwire_framing::aries::flit::{MAX_PACKET_FLITS, VCS};
 use phitwire_framing::carrier::lanes::LANES;
@@ -8,14 +8,15 @@ use phitwire::kit::config::getters;
 use phitwire::link::ErrorInjection;
 use phitwire::link::config::{LinkConfig, LinkConfigError, in_range};
 
-/// Flits of buffer that both ends can still count.
+/// Most flits of buffer that both ends can count.
 pub(super) const MAX_INPUT_FLITS: u32 = 1 << 18;
-/// Sets that may be unacknowledged at once with full-width numbers.
+/// Most unacknowledged sets with full-width numbers.
 const MAX_WINDOW_SETS: u16 = 1 << 14;
-/// Flits of buffer that 8-bit VC acks in blocks of eight can count, with a block to spare for each
+/// Most flits of buffer that 8-bit VC acks in blocks of eight can count, with a block to spare per
 /// channel.
 const MAX_SHORT_INPUT_FLITS: u32 = 2_048 - 8 * VCS as u32;
-/// Sets that 6-bit numbers with their odd bit can tell from those of the lap before.
+/// Most unacknowledged sets that 6-bit numbers with their odd bit can distinguish from those of the
+/// previous lap.
 const MAX_SHORT_WINDOW_SETS: u16 = 64;
 
 /// Depths of a link: the chip's own, or deeper ones for wires with a longer round trip. The times
@@ -24,18 +25,18 @@ const MAX_SHORT_WINDOW_SETS: u16 = 64;
 pub struct SetProfile {
     /// Sets that the replay buffer holds.
     pub window_sets: u16,
-    /// Flits of input buffer that belong to each virtual channel alone.
+    /// Input buffer flits private to each virtual channel.
     pub private_flits: u32,
-    /// Flits of input buffer that all virtual channels share.
+    /// Input buffer flits shared by all virtual channels.
     pub common_flits: u32,
-    /// Sets that the receiver keeps although one before them is missing. 0: none, as on the chip;
-    /// the sender then replays everything from the missing set on.
+    /// Sets that the receiver keeps after a gap. 0: none, as on the chip; the sender then replays
+    /// everything from the missing set on.
     pub held_sets: u16,
     /// Whether every frame begins with a control set that carries full-width numbers.
     pub full_numbers: bool,
-    /// Flits taken from the core and not sent above which no packet may begin.
+    /// No packet may begin while more flits than this are accepted from the core but not sent.
     pub backlog_flits: u32,
-    /// Under a paced clock, sets gathered into a frame at most before it leaves.
+    /// Under a paced clock, most sets gathered into a frame before it leaves.
     pub burst_sets: u32,
 }
 
@@ -45,7 +46,7 @@ impl SetProfile {
     pub fn paper() -> Self {
         Self {
             window_sets: 64,
-            // Two blocks each, the least that hold a longest packet; the rest is everybody's.
+            // Two blocks each, enough for a longest packet; the rest is shared.
             private_flits: 16,
             common_flits: 1_024 - 16 * VCS as u32,
             held_sets: 0,
@@ -71,7 +72,7 @@ impl SetProfile {
         }
     }
 
-    /// Flits of input buffer in all.
+    /// Total flits of input buffer.
     pub const fn input_flits(&self) -> u32 {
         self.private_flits * VCS as u32 + self.common_flits
     }
@@ -80,16 +81,16 @@ impl SetProfile {
 /// Programmable registers of a link control block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LcbRegisters {
-    /// Lanes of each direction that may be given up, 0 to 2, before the link dies instead.
+    /// Lanes of each direction that may be dropped, 0 to 2, before the link fails instead.
     pub max_degrades: u8,
-    /// Sets with a bad CRC in a row, 1 to 7, after which the link is initialised again.
+    /// Consecutive sets with a bad CRC, 1 to 7, after which the link is reinitialised.
     pub reinit_after_bad_sets: u8,
     /// Repeated acknowledgement numbers after which the sender replays; 0: it waits for a nack or
-    /// its time-out.
+    /// its timeout.
     pub replay_after_repeats: u8,
     /// Seed of each lane's scrambler; 0: the lane is not scrambled. Both ends must agree.
     pub scrambler_seeds: [u16; LANES],
-    /// Errors made on purpose.
+    /// Injected errors.
     pub injection: ErrorInjection,
 }
 
@@ -105,7 +106,7 @@ impl Default for LcbRegisters {
     }
 }
 
-/// The checked configuration of one Aries link end.
+/// The validated configuration of one Aries link end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AriesLinkConfig {
     pub(super) link: LinkConfig,
@@ -114,11 +115,11 @@ pub struct AriesLinkConfig {
 }
 
 impl AriesLinkConfig {
-    /// A link end as `link` says (its times, not its phits), with the depths of `sets` and default
-    /// registers.
+    /// A link end with the configuration `link` (its times, not its phits), the depths of `sets`
+    /// and default registers.
     ///
     /// # Errors
-    /// [`LinkConfigError::OutOfRange`], for a rate that is not Aries' too.
+    /// [`LinkConfigError::OutOfRange`], also for a rate that Aries does not have.
     pub fn new(link: LinkConfig, sets: SetProfile) -> Result<Self, LinkConfigError> {
         if !rates::OF_LINKS.contains(&link.rate()) {
             let (value, min) = (link.rate().code().into(), rates::G14_0.code().into());
@@ -148,7 +149,7 @@ impl AriesLinkConfig {
         let window = u64::from(sets.window_sets);
         match (sets.full_numbers, sets.held_sets) {
             (_, 0) => {}
-            // What the peer may send must find a place, and numbers must say where.
+            // Whatever the peer may send must fit, and numbers must give its position.
             (true, held) => in_range("held_sets", held.into(), window, MAX_WINDOW_SETS.into())?,
             (false, held) => in_range("held_sets", held.into(), 0, 0)?,
         }

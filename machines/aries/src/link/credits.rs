@@ -1,18 +1,18 @@
 //! Credits of a dynamically shared buffer at both ends of a link, as cumulative counts.
 //!
-//! A session starts with no credits: the receiver's first control set announces them. Its counts
-//! begin negative by as many flits as its buffer still holds from an earlier session.
+//! A session starts without credits: the receiver's first control set announces them. Its counts
+//! start at minus the number of flits that its buffer still holds from an earlier session.
 
 use phitwire_framing::aries::flit::VCS;
 
 use phitwire::link::credits::Impossible;
 
-/// Counts further apart than this are older, not newer.
+/// A count that differs by more is older, not newer.
 const HALF: u32 = 1 << 31;
 
-/// The sender's side: how much of the peer's buffer is in use, and by whom.
+/// The sender's side: how much of the peer's buffer each channel uses.
 ///
-/// Every channel has a private part; what it uses beyond that it takes from the common part
+/// Every channel has a private part and takes what it uses beyond that from the common part
 /// (publicly known of Aries: private and shared limits). Counts wrap at 2^32, far beyond any
 /// buffer.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +27,7 @@ pub(super) struct SharedCredits {
 }
 
 impl SharedCredits {
-    /// No credits yet, of a buffer of `common` flits and `private` ones for each channel.
+    /// No credits yet, for a buffer of `common` flits and `private` ones per channel.
     pub fn new(private: u32, common: u32) -> Self {
         Self {
             private,
@@ -42,9 +42,8 @@ impl SharedCredits {
         self.sent[vc].wrapping_sub(self.freed[vc])
     }
 
-    /// Far-end load: flits that lie in the peer's buffer as far as this end knows, when
-    /// `unacknowledged` of those taken have not been acknowledged, and `early` credits have not
-    /// come although they are counted here.
+    /// Far-end load: flits in the peer's buffer as far as known, if `unacknowledged` of those sent
+    /// are not acknowledged and `early` credits are counted that have not arrived.
     #[inline]
     pub fn far_flits(&self, early: u32, unacknowledged: u32) -> u32 {
         (self.used_in_all + early).saturating_sub(unacknowledged)
@@ -66,7 +65,7 @@ impl SharedCredits {
         self.used_in_all != 0 || !self.announced
     }
 
-    /// What of `used` flits of one channel is common.
+    /// The common part of `used` flits of one channel.
     #[inline]
     fn beyond(&self, used: u32) -> u32 {
         used.saturating_sub(self.private)
@@ -75,7 +74,7 @@ impl SharedCredits {
     /// Takes credits for a packet of `flits` flits on `vc`.
     ///
     /// # Panics
-    /// If there are too few: the caller makes sure of credits for all of a packet first.
+    /// If there are too few: the caller checks the credits for the whole packet first.
     #[inline]
     pub fn take(&mut self, vc: usize, flits: u32) {
         assert!(self.available(vc) >= flits, "a packet without credits");
@@ -85,7 +84,7 @@ impl SharedCredits {
         self.used_in_all += flits;
     }
 
-    /// Whether the peer may have freed as many flits of each channel as `counts` say.
+    /// Whether the peer can have freed as many flits of each channel as `counts` say.
     pub fn check_all(&self, counts: &[u32; VCS]) -> Result<(), Impossible> {
         let offered = self.private * VCS as u32 + self.common;
         let (mut owed, mut common) = (0_u32, 0_u32);
@@ -109,7 +108,7 @@ impl SharedCredits {
         Ok(())
     }
 
-    /// Takes in the peer's counts, checked before; returns the flits newly freed.
+    /// Applies the peer's counts, checked before; returns the flits newly freed.
     pub fn release_all(&mut self, counts: &[u32; VCS]) -> u32 {
         if !self.announced {
             self.announced = true;
@@ -118,7 +117,7 @@ impl SharedCredits {
                 self.common_used += self.beyond(self.used(vc));
                 self.used_in_all += self.used(vc);
             }
-            return 1; // Whatever it is, it is news.
+            return 1; // Any first count is news.
         }
         let mut freed = 0;
         for (vc, count) in counts.iter().enumerate() {
@@ -127,34 +126,35 @@ impl SharedCredits {
         freed
     }
 
-    /// Takes in that one more flit of `vc` was freed: for links on which credits come one by one.
-    /// One too many is not taken in.
+    /// One more flit of `vc` was freed, on a link that returns credits one by one. A surplus credit
+    /// is ignored.
     #[inline]
     pub fn give(&mut self, vc: usize) {
-        // What nobody owes is the checkers' business.
+        // Surplus credits are left to the checkers.
         let _ = self.release(vc, self.freed[vc].wrapping_add(1));
     }
 
-    /// Whether any channel can have `flits` flits more than what is known, whatever its private
+    /// Whether every channel can take `flits` flits beyond what is known, whatever its private
     /// part.
     #[inline]
     pub fn is_ample(&self, flits: u32) -> bool {
         self.common_used + flits <= self.common
     }
 
-    /// The count of `vc` as known.
+    /// The known count of `vc`.
     #[inline]
     pub fn freed(&self, vc: usize) -> u32 {
         self.freed[vc]
     }
 
-    /// Whether the peer has told what is free.
+    /// Whether the peer has announced its credits.
     #[inline]
     pub fn is_announced(&self) -> bool {
         self.announced
     }
 
-    /// Takes in the peer's count for `vc`; returns the flits newly freed, or why it cannot be.
+    /// Applies the peer's count for `vc`; returns the flits newly freed, or why the count is
+    /// impossible.
     #[inline]
     pub fn release(&mut self, vc: usize, count: u32) -> Result<u32, Impossible> {
         let step = count.wrapping_sub(self.freed[vc]);
@@ -174,7 +174,7 @@ impl SharedCredits {
 
 #[cfg(test)]
 impl SharedCredits {
-    /// Says that `vc` uses `used` flits, whatever was sent.
+    /// Sets the used flits of `vc` to `used`, whatever was sent.
     pub fn spoil(&mut self, vc: usize, used: u32) {
         self.sent[vc] = self.freed[vc].wrapping_add(used);
     }
@@ -198,7 +198,7 @@ mod tests {
     fn what_one_channel_cannot_have_used_is_impossible_from_the_start() {
         let mut counts = [0; VCS];
         let credits = SharedCredits::new(512, 12_288);
-        // As many as all channels together have: more than one can.
+        // As many as all channels together have: more than one can have.
         counts[0] = (512 * VCS as u32 + 12_288).wrapping_neg();
         assert!(credits.check_all(&counts).is_err());
         counts[0] = (512_u32 + 12_288).wrapping_neg();

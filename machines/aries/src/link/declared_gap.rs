@@ -1,8 +1,8 @@
-//! Whether a gap that was declared a loss was one.
+//! Detects whether a gap that was declared lost was only late.
 
 use phitwire::time::{Duration, Time};
 
-/// A gap that was declared a loss, watched for the frame that was only late.
+/// A gap declared lost, watched for a late frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DeclaredGap {
     /// The first missing set; `None` once it was counted.
@@ -20,8 +20,8 @@ impl DeclaredGap {
         }
     }
 
-    /// The sets from `start` up to `end` arrived. Returns how long after the gap had shown its
-    /// frame came, when it has now come twice: once late and once again.
+    /// The sets from `start` up to `end` arrived. If the missing frame has now arrived twice, late
+    /// and resent, returns how long after the gap appeared it first came.
     pub fn sighted(&mut self, start: u64, end: u64, now: Time) -> Option<Duration> {
         let at = self.at?;
         if start > at || end <= at {

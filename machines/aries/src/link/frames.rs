@@ -1,4 +1,4 @@
-//! Frames of sets on their way in and out of a link control block.
+//! Frames of sets: receiving and sending.
 
 use phitwire_framing::aries::flit::Flit;
 use phitwire_framing::aries::frame::{SETS_AT, SetFrame, SetFrameWriter, max_sets};
@@ -17,27 +17,27 @@ use phitwire::time::Time;
 /// Emulated time between pulses of the global clock in ns (ours).
 const PULSE_NS: u64 = 1_000;
 
-/// What a frame of sets has brought so far.
+/// Content found in a frame of sets so far.
 #[derive(Debug, Default)]
 struct Brought {
-    /// Number of the next data set, where a control set said so.
+    /// Number of the next data set, if a control set named it.
     at: Option<u64>,
-    /// Something that can be the peer's: a control set, or a data set with a number.
+    /// Something that can come from the peer: a control set, or a data set with a number.
     accepted: bool,
-    /// Something that was not here before, a control set included.
+    /// Something new, or a control set.
     news: bool,
-    /// Data sets that were here before.
+    /// Data sets received before.
     repeated: bool,
-    /// It came more than a window late.
+    /// It is more than a window late.
     stale: bool,
-    /// Something could be read.
+    /// A readable set.
     readable: bool,
-    /// Sets that could not.
+    /// Unreadable sets.
     bad: u32,
 }
 
 impl AriesLcb {
-    /// A frame of sets whose header is well formed.
+    /// Handles a frame of sets with a well-formed header.
     pub(super) fn on_sets(&mut self, now: Time, frame: SetFrame<'_>, input: &mut AriesInput) {
         let header = frame.header();
         if !self.belongs(now, header, input) {
@@ -78,7 +78,7 @@ impl AriesLcb {
             self.unusable(now);
         }
         if !brought.readable {
-            // Its sets stand for a frame each: how long frames are is the sender's choice.
+            // Each of its sets counts like a frame: the sender chooses how long frames are.
             self.common.bad_words += brought.bad;
             self.common.counters.drop_bad_sideband += 1;
             if self.common.bad_words >= BAD_WORDS_UNTIL_DOUBT {
@@ -86,14 +86,14 @@ impl AriesLcb {
             }
         }
         if brought.repeated && !brought.news {
-            // The peer does not know that it is here, so an acknowledgement was lost.
+            // The peer does not know that it arrived, so an acknowledgement was lost.
             self.rx.acks.urge();
         }
         self.rx.look_for_gaps(now, &mut self.sets);
     }
 
-    /// One set of a frame, scrambled as it came. An error means that no correct peer sent it, and
-    /// that the rest of the frame is dropped.
+    /// Handles one set of a frame, still scrambled. On an error no correct peer sent it, and the
+    /// rest of the frame is dropped.
     #[inline]
     fn on_set(
         &mut self,
@@ -152,8 +152,8 @@ impl AriesLcb {
                 return Err(());
             };
             if number == self.rx.expected() {
-                // A repeated set may carry old acknowledgements, which six bits cannot tell from
-                // new ones.
+                // A repeated set may carry old acknowledgements, which six bits cannot distinguish
+                // from new ones.
                 self.on_tail(now, &tail);
             }
             number
@@ -219,8 +219,8 @@ impl AriesLcb {
         Ok(())
     }
 
-    /// A set that failed its CRC. What number it had, its place in the frame tells, or that it was
-    /// its turn.
+    /// Handles a set that failed its CRC. Its position in the frame gives its number, or it was the
+    /// expected one.
     fn on_bad_set(&mut self, bytes: &SetBytes, brought: &mut Brought) {
         brought.bad += 1;
         let number = if self.config.sets.full_numbers {
@@ -228,7 +228,7 @@ impl AriesLcb {
             brought.at = number.map(|number| number + 1);
             number
         } else {
-            // Only if it says so itself: its number may be right although it is not.
+            // Only if it says so itself: its number may be intact although the set is not.
             let expected = self.rx.expected();
             let view = SetView::new(bytes);
             let agrees = !view.is_control() && view.number() == expected as u8 & 0x7f;
@@ -265,13 +265,13 @@ impl AriesLcb {
         Some((length, sent > 0))
     }
 
-    /// Fills a frame: control sets where they are due, and up to `most` data sets. Returns how many
-    /// of these.
+    /// Fills a frame with the control sets due and up to `most` data sets. Returns the number of
+    /// data sets.
     fn emit_sets(&mut self, now: Time, most: u64, writer: &mut SetFrameWriter<'_>) -> u64 {
         let full_numbers = self.config.sets.full_numbers;
         let mut left = most;
         let mut pulse = self.pulse(now);
-        // On the chip's own terms a nack rides on data.
+        // On the chip's terms a nack rides on data.
         let rides = !full_numbers && left > 0 && self.rx.may_ride();
         if !rides {
             self.emit_nacks(now, left > 0, writer, &mut pulse);
@@ -303,8 +303,8 @@ impl AriesLcb {
         most - left
     }
 
-    /// A control set for each gap to be asked for, with room for a control set and a data set left
-    /// where there is data.
+    /// A control set for each gap to request, leaving room for one control set and one data set if
+    /// there is data.
     fn emit_nacks(
         &mut self,
         now: Time,
@@ -380,7 +380,7 @@ impl AriesLcb {
         self.tx.sent(run, now, &mut self.sets);
     }
 
-    /// Whether the global clock has pulsed since a set last said so.
+    /// Whether the global clock has pulsed since a set last reported it.
     #[inline]
     fn pulse(&mut self, now: Time) -> bool {
         let pulse = now.as_ns() / (PULSE_NS * self.common.config.clock.dilation());

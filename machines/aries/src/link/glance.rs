@@ -1,4 +1,4 @@
-//! What a frame carries, seen from outside.
+//! Contents of a frame, seen from outside.
 
 use phitwire_framing::aries::frame::SetFrame;
 use phitwire_framing::aries::set::Set;
@@ -8,8 +8,8 @@ use super::config::LcbRegisters;
 use super::scrambler::Scrambler;
 use phitwire::link::Glance;
 
-/// The data sets that a frame of sets carries, where control sets say their numbers, as they do over
-/// real wires; scrambled by the seeds of the registers' defaults.
+/// The data sets in a frame of sets, where control sets give their numbers, as over real wires;
+/// scrambled with the registers' default seeds.
 pub(crate) fn glance(frame: &Frame<'_>) -> Option<Glance> {
     let frame = SetFrame::of(frame).ok()?;
     let seeds = LcbRegisters::default().scrambler_seeds;
@@ -27,7 +27,7 @@ pub(crate) fn glance(frame: &Frame<'_>) -> Option<Glance> {
         }
         glance.carries = true;
         if let Some(number) = &mut next {
-            // A damaged one has left all the same.
+            // A damaged one was sent all the same.
             glance.units.push(*number..*number + 1);
             *number += 1;
         }

@@ -1,9 +1,9 @@
-//! Sets that arrived although one before them is missing.
+//! Sets that arrived after a gap.
 
 use phitwire_framing::aries::flit::Flit;
 use phitwire_framing::aries::set::DATA_FLITS;
 
-/// Keeps sets by number in a ring, with a bit for each that is there.
+/// Keeps sets by number in a ring, with a presence bit each.
 #[derive(Debug)]
 pub(super) struct HeldSets {
     /// Empty until the first set is held: on most wires none ever is.
@@ -15,7 +15,7 @@ pub(super) struct HeldSets {
 }
 
 impl HeldSets {
-    /// Room for sets up to `limit` behind the expected one; 0: for none.
+    /// Room for sets up to `limit` after the expected one; 0: for none.
     pub fn new(limit: u16) -> Self {
         let slots = match limit {
             0 => 0,
@@ -35,7 +35,6 @@ impl HeldSets {
         set as usize & self.slots.wrapping_sub(1)
     }
 
-    /// Whether `set` is held.
     #[inline]
     pub fn has(&self, set: u64) -> bool {
         let slot = self.slot(set);
@@ -53,13 +52,13 @@ impl HeldSets {
         self.held == 0
     }
 
-    /// Whether `set` could be held while `expected` is.
+    /// Whether `set` could be held while `expected` is expected.
     #[inline]
     pub fn reaches(&self, expected: u64, set: u64) -> bool {
         set - expected < self.limit
     }
 
-    /// Keeps a set that [`Self::reaches`] and that it does not have.
+    /// Keeps a set that [`Self::reaches`] and that is not held yet.
     #[inline]
     pub fn hold(&mut self, set: u64, flits: &[Flit; DATA_FLITS]) {
         if self.flits.is_empty() {
@@ -71,7 +70,7 @@ impl HeldSets {
         self.held += 1;
     }
 
-    /// Takes `set` out, if it is there.
+    /// Removes and returns `set`, if held.
     #[inline]
     pub fn take(&mut self, set: u64) -> Option<[Flit; DATA_FLITS]> {
         if !self.has(set) {
@@ -83,8 +82,7 @@ impl HeldSets {
         Some(self.flits[slot])
     }
 
-    /// The next run of sets that are not there, among those from `from` up to `to`, all within
-    /// reach.
+    /// The next run of missing sets among those from `from` up to `to`, all within reach.
     pub fn gap(&self, from: u64, to: u64) -> Option<(u64, u64)> {
         let start = self.skip(from, to, true);
         if start >= to {
@@ -93,7 +91,7 @@ impl HeldSets {
         Some((start, self.skip(start, to, false)))
     }
 
-    /// The first set from `from` on, below `to`, that is not there (`over_held`), or that is.
+    /// The first set from `from` on, below `to`, that is missing (`over_held`), or held.
     fn skip(&self, from: u64, to: u64, over_held: bool) -> u64 {
         if self.held == 0 {
             return if over_held { from } else { to };
@@ -116,7 +114,6 @@ impl HeldSets {
         at.min(to)
     }
 
-    /// Forgets all sets.
     pub fn clear(&mut self) {
         self.present.fill(0);
         self.held = 0;

@@ -1,5 +1,4 @@
-//! An ideal link: flits, credits and loads are handed over as they are, each after the time that
-//! the link takes.
+//! An ideal link: flits, credits and loads arrive unchanged after the link's delay.
 
 use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, VCS};
 
@@ -10,16 +9,16 @@ use super::unacknowledged::Unacknowledged;
 
 /// One end of a link between routers in virtual time without bytes: the input buffer, the credits
 /// and the load estimate of [`AriesLcb`](super::AriesLcb), without sets, CRC, replay, sessions and
-/// lanes. Nothing is lost on it, so that an acknowledgement would come a round trip after its flit
-/// and say nothing else. What travels on it, and when it arrives, is its owner's business.
+/// lanes. Nothing is lost, so an acknowledgement would come a round trip after its flit and carry
+/// no other news. The owner transports its content and times the arrivals.
 #[derive(Clone, Debug)]
 pub struct IdealEnd {
     input: AriesInput,
     credits: SharedCredits,
     unacknowledged: Unacknowledged,
-    /// Virtual channel of the packet that is handed over, and the flits that it lacks.
+    /// Virtual channel of the packet being pushed, and its missing flits.
     going: (u8, u8),
-    /// Flits in the buffer, and what it may hold.
+    /// Flits in the buffer, and its capacity.
     flits: u32,
     depth: u32,
     refused: u32,
@@ -30,7 +29,7 @@ impl IdealEnd {
     /// each flit.
     ///
     /// # Panics
-    /// If the buffer does not hold a longest packet, or holds more than half a million flits.
+    /// If the buffer cannot hold a longest packet, or holds more than half a million flits.
     pub fn new(sets: &SetProfile, round: u16) -> Self {
         let mut credits = SharedCredits::new(sets.private_flits, sets.common_flits);
         credits.release_all(&[0; VCS]);
@@ -47,8 +46,8 @@ impl IdealEnd {
 
     // Receiving.
 
-    /// Takes in a flit that has arrived. Its virtual channel; `None` where it found no room or is
-    /// not what must come next, which is [counted](Self::refused).
+    /// Handles an arrived flit. Returns its virtual channel; `None` if it found no room or is out
+    /// of place, which is [counted](Self::refused).
     #[inline]
     pub fn receive(&mut self, flit: Flit) -> Option<usize> {
         let room = self.flits < self.depth;
@@ -64,7 +63,7 @@ impl IdealEnd {
         self.input.front(vc)
     }
 
-    /// Takes the next flit of `vc`; a credit for it is to go back.
+    /// Takes the next flit of `vc`; the caller must return a credit for it.
     #[inline]
     pub fn pop(&mut self, vc: usize) -> Option<Flit> {
         let flit = self.input.pop(vc)?;
@@ -72,8 +71,7 @@ impl IdealEnd {
         Some(flit)
     }
 
-    /// Takes the next flits of `vc`, as many as there are places in `into` if there are as many;
-    /// their number.
+    /// Takes the next flits of `vc`, as many as there are and fit `into`. Returns their number.
     #[inline]
     pub fn pop_into(&mut self, vc: usize, into: &mut [Flit]) -> usize {
         let taken = self.input.pop_into(vc, into);
@@ -92,18 +90,17 @@ impl IdealEnd {
         self.flits
     }
 
-    /// Whether the buffer is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.flits == 0
     }
 
-    /// Virtual channel of the packet that comes in, and the flits that it lacks.
+    /// Virtual channel of the arriving packet, and its missing flits.
     pub const fn coming(&self) -> (u8, u8) {
         self.input.open()
     }
 
-    /// Flits that found no room.
+    /// Flits that found no room or were out of place.
     pub const fn refused(&self) -> u32 {
         self.refused
     }
@@ -116,14 +113,14 @@ impl IdealEnd {
         self.credits.available(vc) as usize >= flits
     }
 
-    /// Whether any virtual channel has credits for `flits` more flits, for certain.
+    /// Whether every virtual channel surely has credits for `flits` more flits.
     #[inline]
     pub fn is_ample(&self, flits: u32) -> bool {
         self.credits.is_ample(flits)
     }
 
-    /// Takes the next flit of a packet, which is sent in cycle `now`. Its head takes credits for
-    /// all of it.
+    /// Takes the next flit of a packet, sent in cycle `now`. Its head takes the credits for all of
+    /// it.
     ///
     /// # Panics
     /// If there are too few.
@@ -137,7 +134,7 @@ impl IdealEnd {
         self.unacknowledged.sent(now);
     }
 
-    /// Takes credits for a packet of `flits` flits on `vc`, whose flits are pushed then.
+    /// Takes credits for a packet of `flits` flits on `vc`, whose flits are then pushed.
     ///
     /// # Panics
     /// If there are too few.
@@ -148,22 +145,21 @@ impl IdealEnd {
         self.going = (vc, flits);
     }
 
-    /// A credit of `vc` has come back.
+    /// A credit of `vc` was returned.
     #[inline]
     pub fn give(&mut self, vc: usize) {
         self.credits.give(vc);
     }
 
     /// Far-end load in cycle `now`; see [`AriesLcb::far_flits`](super::AriesLcb::far_flits).
-    /// `early` credits were [given](Self::give) before they have come.
+    /// `early` credits were [given](Self::give) before they arrived.
     #[inline]
     pub fn far_flits(&self, now: u64, early: u32) -> u32 {
         let unacknowledged = self.unacknowledged.flits(now) + u32::from(self.going.1);
         self.credits.far_flits(early, unacknowledged)
     }
 
-    /// Flits of each virtual channel for which no credit has come back, without those still to be
-    /// sent.
+    /// Flits of each virtual channel without returned credits, except those not sent yet.
     pub fn used(&self) -> [u32; VCS] {
         let (vc, left) = self.going;
         core::array::from_fn(|i| {
@@ -175,7 +171,7 @@ impl IdealEnd {
 
 #[cfg(test)]
 impl IdealEnd {
-    /// Says that `vc` uses `used` flits, whatever was sent.
+    /// Sets the used flits of `vc` to `used`, whatever was sent.
     pub(crate) fn spoil(&mut self, vc: usize, used: u32) {
         self.credits.spoil(vc, used);
     }

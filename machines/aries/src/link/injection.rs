@@ -1,4 +1,4 @@
-//! Bit errors made on purpose, as the link control block's registers ask for them.
+//! Injected bit errors, as programmed in the link control block's registers.
 
 use phitwire_framing::aries::set::{SET_BYTES, SetBytes};
 use phitwire_framing::carrier::lanes::LANES;
@@ -8,10 +8,10 @@ use phitwire::rng::Rng;
 
 /// Sets among which the number of errors is bounded.
 const SPAN: u8 = 64;
-/// Bits of the word that is hit.
+/// Bits of a word that is hit.
 const WORD: u64 = 16;
 
-/// Damages sets on their way out.
+/// Damages outgoing sets.
 #[derive(Debug)]
 pub(super) struct Injector {
     registers: ErrorInjection,
@@ -19,7 +19,7 @@ pub(super) struct Injector {
     /// Sets seen of the current 64, and hit among them.
     seen: u8,
     hit: u8,
-    /// The check of the next set is to be damaged.
+    /// Damage the check of the next set.
     bad_crc: bool,
 }
 
@@ -44,7 +44,7 @@ impl Injector {
         self.bad_crc || self.registers.probability != 0
     }
 
-    /// Lets a set that leaves on `lanes` be hit. True when it was.
+    /// Possibly damages a set that leaves on `lanes`. Returns whether it did.
     pub fn apply(&mut self, set: &mut SetBytes, lanes: u8) -> bool {
         let mut hit = core::mem::take(&mut self.bad_crc);
         if hit {
@@ -74,14 +74,14 @@ impl Injector {
         hit
     }
 
-    /// Inverts the bits of `mask` in one word of what `lane` carries of the set.
+    /// Inverts the bits of `mask` in one of the set's words on `lane`.
     fn strike(&mut self, set: &mut SetBytes, lanes: u8, lane: u8, mask: u16) {
         let active = u64::from(lanes.count_ones());
         let index = u64::from((lanes & ((1 << lane) - 1)).count_ones());
         let words = SET_BYTES as u64 * 8 / active / WORD;
         let word = self.rng.below(words);
         for k in (0..WORD).filter(|k| mask >> k & 1 != 0) {
-            // Bit i of the set, counted from its last, travels on the (i mod n)-th lane.
+            // Bit i of the set, counted from its last, travels on lane i mod n of those in use.
             let bit = ((word * WORD + k) * active + index) as usize;
             set[SET_BYTES - 1 - bit / 8] ^= 1 << (bit % 8);
         }

@@ -7,14 +7,14 @@ use phitwire::kit::below;
 use phitwire::kit::copy::copy_few;
 use phitwire::link::{Change, ReceiveBuffer};
 
-/// Flits of a block (the chip's input buffer is 128 of them).
+/// Flits of a block (the chip's input buffer has 128 blocks).
 const BLOCK: usize = 8;
-/// Blocks that a packet may need.
+/// Most blocks of a packet.
 const MOST_BLOCKS: u32 = MAX_PACKET_FLITS.div_ceil(BLOCK) as u32;
 /// No block.
 const NONE: u16 = u16::MAX;
 
-/// One line of the cache.
+/// One cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Block([Flit; BLOCK]);
@@ -24,13 +24,13 @@ struct Block([Flit; BLOCK]);
 struct Chain {
     first: u16,
     last: u16,
-    /// Flits taken out of the first block.
+    /// Flits read from the first block.
     out: u8,
     /// Flits written to the last block.
     written: u8,
     len: u32,
     acks: u32,
-    /// Flits written since the reader was last told.
+    /// Flits written since last reported to the reader.
     new: u32,
 }
 
@@ -45,7 +45,7 @@ impl Chain {
         new: 0,
     };
 
-    /// Whether nothing is left in the first block.
+    /// Whether the first block is used up.
     #[inline]
     fn is_block_out(&self) -> bool {
         usize::from(self.out) == BLOCK || self.len == 0
@@ -56,10 +56,10 @@ impl Chain {
 #[derive(Clone, Copy, Debug)]
 struct Open {
     vc: u8,
-    /// Flits that it lacks; 0: no packet is open.
+    /// Missing flits; 0: no packet is open.
     left: u8,
     so_far: u8,
-    /// There was no room for it: nobody sends that who counts credits.
+    /// No room for it: the peer ignored its credits.
     refused: bool,
 }
 
@@ -72,44 +72,44 @@ impl Open {
     };
 }
 
-/// What became of flits that arrived. Idle ones are in none of the counts.
+/// Outcome of arriving flits; idle ones are not counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Arrived {
-    /// Flits of packets that are in the buffer now.
+    /// Flits of packets written to the buffer.
     pub written: u32,
-    /// Packets whose last flit is among these.
+    /// Packets that they complete.
     pub packets: u32,
-    /// Flits of packets that found no room.
+    /// Flits of packets without room.
     pub refused: u32,
-    /// Flits where a head should be and that can be none.
+    /// Flits in a head's position that are no valid head.
     pub malformed: u32,
 }
 
-/// One port's input buffer, dynamically shared among eight virtual channels (white paper, "Aries
+/// One port's input buffer, dynamically shared among eight virtual channels (XC white paper, "Aries
 /// Router"; 128 blocks of 8 flits on the chip, with a private and a common part).
 ///
-/// What is in it passed its CRC. A packet's flits become visible as their sets arrive, so that a
-/// head may be seen before its tail is there; the number of flits that follow is in the head.
+/// Its content passed its CRC. A packet's flits become visible as their sets arrive, so that a head
+/// may be visible before its tail arrives; the head holds the number of flits that follow.
 ///
-/// Private and common parts are the *sender's* business, who counts credits; here all channels draw
-/// on the same blocks. Two blocks per channel more than the credits need make up for blocks that
-/// are only partly filled.
+/// The *sender*, which counts credits, manages private and common parts; here all channels draw on
+/// the same blocks. Two blocks per channel more than the credits need make up for partly filled
+/// blocks.
 ///
 /// The write side belongs to the [`AriesLcb`](super::AriesLcb), the read side to the router core or
-/// network interface. A [`LinkPort`](phitwire::link::LinkPort) passes what
-/// [`take_acks`](Self::take_acks) gives to [`vc_freed`](phitwire::link::LinkControlBlock::vc_freed).
+/// NIC. A [`LinkPort`](phitwire::link::LinkPort) passes the result of
+/// [`take_acks`](Self::take_acks) to [`vc_freed`](phitwire::link::LinkControlBlock::vc_freed).
 #[derive(Clone, Debug)]
 pub struct AriesInput {
-    /// The blocks that were ever used: as many as the worst backlog so far has asked for.
+    /// Blocks ever used: as many as the worst backlog so far needed.
     blocks: Vec<Block>,
-    /// The block behind each one, in a channel's chain or in the chain of free ones.
+    /// Successor of each block, in a channel's chain or the free list.
     next: Vec<u16>,
-    /// The free block that was used last, which is the most likely to be in the cache.
+    /// The most recently used free block, the most likely to be in the cache.
     free: u16,
     free_blocks: u32,
     chains: [Chain; VCS],
     pending: u8,
-    /// Virtual channels that were written to since the reader was last told, one bit each.
+    /// Virtual channels with unreported writes, one bit each.
     changed: u8,
     /// Virtual channels that may have acknowledgements to take, one bit each.
     freed: u8,
@@ -122,7 +122,7 @@ impl AriesInput {
         Self::with_depth(config.sets.input_flits())
     }
 
-    /// An empty buffer for credits of `flits` in all.
+    /// An empty buffer for `flits` flits of credit.
     ///
     /// # Panics
     /// If a longest packet does not fit, or there are more than half a million flits.
@@ -145,12 +145,12 @@ impl AriesInput {
 
     // Write side, for the link control block.
 
-    /// Writes the next flits that arrived, of whichever packets.
+    /// Writes the next arrived flits, which may belong to several packets.
     pub(super) fn write(&mut self, flits: &[Flit]) -> Arrived {
         self.write_each(flits.len(), |index| flits[index])
     }
 
-    /// The same of `count` flits, each of which is taken from where it lies.
+    /// Like [`Self::write`], for `count` flits read in place.
     #[inline]
     pub(super) fn write_each(&mut self, count: usize, flit: impl Fn(usize) -> Flit) -> Arrived {
         let mut arrived = Arrived::default();
@@ -178,9 +178,9 @@ impl AriesInput {
         arrived
     }
 
-    /// Writes the next flit that arrived, as [`Self::write`] does. Its virtual channel, or `None`
-    /// where no room was left for it or it should have been a head.
-    // Virtual time writes flit by flit: by way of `write` that took 7 % of its instructions.
+    /// Writes the next arrived flit, like [`Self::write`]. Returns its virtual channel, or `None`
+    /// if there was no room or it should have been a head.
+    // Virtual time writes flit by flit: through `write` that took 7 % of its instructions.
     #[inline]
     pub(super) fn write_one(&mut self, flit: Flit) -> Option<usize> {
         if self.open.left == 0 && !self.begin(flit) {
@@ -203,13 +203,13 @@ impl AriesInput {
         Some(vc)
     }
 
-    /// Virtual channel of the packet being written, and the flits that it lacks; 0: none is.
+    /// Virtual channel of the open packet, and its missing flits; 0: none is open.
     #[inline]
     pub(super) const fn open(&self) -> (u8, u8) {
         (self.open.vc, self.open.left)
     }
 
-    /// Opens the packet that begins with `first`. False when none can.
+    /// Opens the packet that begins with `first`. False if impossible.
     #[inline]
     fn begin(&mut self, first: Flit) -> bool {
         let Some(head) = Head::parse(first) else {
@@ -234,7 +234,7 @@ impl AriesInput {
         self.free_blocks >= more as u32
     }
 
-    /// Appends flits for which [`Self::has_room`] said that there is room.
+    /// Appends flits that fit ([`Self::has_room`]).
     // Measured: as calls, this and two others cost one to four percent of the message rate.
     #[inline(always)]
     fn append(&mut self, vc: u8, count: usize, flit: impl Fn(usize) -> Flit) {
@@ -267,7 +267,7 @@ impl AriesInput {
         chain
     }
 
-    /// Puts a free block behind the last one of a channel.
+    /// Appends a free block to a channel's chain.
     #[inline(never)]
     fn extend(&mut self, vc: usize) {
         assert!(self.free_blocks > 0, "room was looked for at the head");
@@ -292,11 +292,11 @@ impl AriesInput {
         chain.written = 0;
     }
 
-    /// The session ended inside a packet: its rest is filled with ones, and when its head is still
-    /// here it is marked as poisoned. True when there was such a packet.
+    /// The session ended inside a packet: fills the rest with ones and marks the head, if still
+    /// here, as poisoned. True if there was such a packet.
     ///
-    /// No source, memory domain or command consists of ones, so that a destination refuses even a
-    /// request that has no data and hence no packet CRC.
+    /// No source, memory domain or command consists of ones, so a destination rejects even a
+    /// request without data and hence without packet CRC.
     pub(super) fn cut(&mut self) -> bool {
         let Open {
             vc,
@@ -314,7 +314,7 @@ impl AriesInput {
         true
     }
 
-    /// The flit of `vc` that was written as the `nth` last, if it is still here.
+    /// The `nth` last flit written to `vc`, if still here.
     fn nth_last(&mut self, vc: usize, nth: u32) -> Option<&mut Flit> {
         let chain = &self.chains[vc];
         let place = usize::from(chain.out) + chain.len.checked_sub(nth)? as usize;
@@ -322,8 +322,8 @@ impl AriesInput {
         Some(&mut self.blocks[usize::from(block)].0[place % BLOCK])
     }
 
-    /// Prepares for a new session with the peer: flits still queued count against the credits that
-    /// it will be given. Returns their number per virtual channel.
+    /// Prepares for a new session: flits still queued count against the credits that the peer will
+    /// get. Returns their number per virtual channel.
     ///
     /// # Panics
     /// If a packet is open.
@@ -338,15 +338,15 @@ impl AriesInput {
         })
     }
 
-    // Read side, for the router core and the network interface.
+    // Read side, for the router core and the NIC.
 
-    /// The virtual channels with a flit to take, one bit each.
+    /// Virtual channels with flits, one bit each.
     #[inline]
     pub fn pending_vcs(&self) -> u8 {
         self.pending
     }
 
-    /// The next flit of `vc`, left in place.
+    /// The next flit of `vc`, without taking it.
     #[inline]
     pub fn front(&self, vc: usize) -> Option<Flit> {
         let chain = &self.chains[vc];
@@ -372,8 +372,7 @@ impl AriesInput {
         Some(flit)
     }
 
-    /// Takes the next flits of `vc`, as many as are there and have a place in `into`. Returns their
-    /// number.
+    /// Takes the next flits of `vc`, as many as there are and fit `into`. Returns their number.
     #[inline]
     pub fn pop_into(&mut self, vc: usize, into: &mut [Flit]) -> usize {
         let taken = into.len().min(self.chains[vc].len as usize);
@@ -395,7 +394,7 @@ impl AriesInput {
         taken
     }
 
-    /// Frees the first block of a channel, of which all is out. An empty channel holds no block.
+    /// Frees the first block of a channel once read. An empty channel holds no block.
     #[inline(never)]
     fn free_first(&mut self, vc: usize) {
         let chain = &mut self.chains[vc];
@@ -418,20 +417,19 @@ impl AriesInput {
         self.chains[vc].len
     }
 
-    /// Whether all virtual channels are empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.pending == 0
     }
 
-    /// Flits of `vc` that left and whose VC acknowledgements have not been taken before.
+    /// Flits that left `vc` since the last call, to acknowledge.
     #[inline]
     pub fn take_acks(&mut self, vc: usize) -> u32 {
         core::mem::take(&mut self.chains[vc].acks)
     }
 }
 
-/// Calls `act` with the number of every bit that is set.
+/// Calls `act` with the number of each set bit.
 #[inline]
 fn each_bit(mut bits: u8, mut act: impl FnMut(usize)) {
     while bits != 0 {

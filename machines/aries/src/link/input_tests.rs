@@ -83,7 +83,7 @@ fn every_channel_is_a_queue_of_its_own_whatever_the_order() {
     );
 }
 
-/// Packets, idle flits between them, and now and then a flit that can be no head.
+/// Packets, idle flits between them, and occasional invalid heads.
 fn traffic(rng: &mut Rng, packets: u64) -> Vec<Flit> {
     let mut flits = Vec::new();
     for tag in 0..packets {

@@ -1,4 +1,4 @@
-//! The link control block of Aries: one end of a link.
+//! The Aries link control block (LCB): one end of a link.
 
 use phitwire_framing::aries::flit::{Flit, MAX_PACKET_FLITS, VCS};
 use phitwire_framing::aries::frame::{SetFrame, set_frame_len};
@@ -21,22 +21,20 @@ use phitwire::link::training::{Offer, Terms};
 use phitwire::link::{EndStatus, LinkEvent};
 use phitwire::time::{Duration, Time};
 
-/// Fewest bytes that the buffer of a frame may have: a training frame, or a
-/// control set and a data set.
+/// Smallest buffer of a frame, in bytes: a training frame, or a control set and a data set.
 pub const MIN_SET_FRAME_BYTES: usize = TRAINING_BYTES;
 
 const _: () = assert!(set_frame_len(2) <= MIN_SET_FRAME_BYTES);
 
-/// One end of an Aries link (white paper, "Aries Router").
+/// One end of an Aries link (XC white paper, "Aries Router").
 ///
-/// Call order: that of every [`LinkControlBlock`](phitwire::link::LinkControlBlock), and any number of
-/// [`push`](Self::push). The same [`AriesInput`] is handed in every time.
+/// Call order: that of every [`LinkControlBlock`](phitwire::link::LinkControlBlock), and any number
+/// of [`push`](Self::push). Every call must pass the same [`AriesInput`].
 ///
 /// # Peer restarts
-/// When the peer turns out to be another incarnation, every packet in the replay buffer is
-/// discarded and counted; when it is merely silent, nothing is, and this end tries again at growing
-/// intervals for ever, unless the profile's `give_up` says otherwise. The same holds of frames that
-/// cannot be used.
+/// If the peer turns out to be another incarnation, every packet in the replay buffer is discarded
+/// and counted; if it is merely silent, none is, and this end retries at growing intervals forever,
+/// unless the profile's `give_up` limits that. The same holds for unusable frames.
 #[derive(Debug)]
 pub struct AriesLcb {
     pub(super) common: Common,
@@ -57,13 +55,13 @@ pub struct AriesLcb {
     deaf_until: Option<Time>,
 }
 
-/// Index of the scrambler of what is sent.
+/// Index of the transmit scrambler.
 pub(super) const OUT: usize = 0;
-/// Index of the scrambler of what is received.
+/// Index of the receive scrambler.
 pub(super) const IN: usize = 1;
 
 impl AriesLcb {
-    /// One end as `config` says, in training.
+    /// A link end in training.
     pub fn new(config: AriesLinkConfig, now: Time) -> Self {
         let sets = config.sets();
         let terms = Terms {
@@ -96,7 +94,7 @@ impl AriesLcb {
         }
     }
 
-    // The core's side.
+    // Core side.
 
     /// Whether a packet of `flits` flits on `vc` may begin: the link is active, no packet is open,
     /// and credits and replay buffer have room for all of it (virtual cut-through).
@@ -109,12 +107,11 @@ impl AriesLcb {
     }
 
     /// Takes the next flit of a packet; its head says how many follow, one packet after the other.
-    /// Once begun, a packet is taken without further questions. While the link is not active,
-    /// packets are swallowed and counted.
+    /// A packet once begun is accepted to its end. While the link is not active, packets are
+    /// dropped and counted.
     ///
     /// # Panics
-    /// If a packet begins with something that is no head or, on an active link, without
-    /// [`Self::can_begin`].
+    /// If a packet begins with an invalid head or, on an active link, without [`Self::can_begin`].
     #[inline]
     pub fn push(&mut self, flit: Flit) {
         let active = self.is_active();
@@ -124,10 +121,10 @@ impl AriesLcb {
         }
     }
 
-    /// Takes a whole packet, its head first: as [`Self::push`] for each of its flits.
+    /// Takes a whole packet, head first: like [`Self::push`] for each of its flits.
     ///
     /// # Panics
-    /// As [`Self::push`].
+    /// Like [`Self::push`].
     // Measured: as calls, this and two others cost one to four percent of the message rate.
     #[inline(always)]
     pub fn push_packet(&mut self, packet: &[Flit]) {
@@ -143,32 +140,30 @@ impl AriesLcb {
 
     // Getters.
 
-    /// Sets and flits so far.
+    /// Counters of sets and flits.
     pub fn set_counters(&self) -> &SetCounters {
         &self.sets
     }
 
-    /// The whole configuration.
     pub fn aries_config(&self) -> &AriesLinkConfig {
         &self.config
     }
 
-    /// Near-end load: flits taken from the core and not sent.
+    /// Near-end load: flits taken from the core but not sent.
     #[inline]
     pub fn backlog_flits(&self) -> u32 {
         self.tx.buffer().backlog()
     }
 
-    /// Far-end estimate: flits that lie in the peer's input buffer as far as this end knows:
-    /// acknowledged, and their credits have not come. What is only on its way is no load, however
-    /// long the cable.
+    /// Far-end estimate: flits in the peer's input buffer as far as known, that is, acknowledged
+    /// but without returned credits. Flits in flight are no load, however long the cable.
     #[inline]
     pub fn far_flits(&self) -> u32 {
         let unacknowledged = self.tx.buffer().unacknowledged();
         self.tx.credits().far_flits(0, unacknowledged)
     }
 
-    /// The same of one virtual channel.
+    /// The same for one virtual channel.
     #[inline]
     pub fn far_flits_of(&self, vc: usize) -> u32 {
         self.tx.credits().used(vc)
@@ -180,8 +175,8 @@ impl AriesLcb {
         self.peer_load
     }
 
-    /// Sets the 4 bits of load that every set tells the peer. A change goes out with the next
-    /// frame, or with one of its own a little later.
+    /// Sets the 4 bits of load that every set reports to the peer. A change leaves with the next
+    /// frame, or shortly with a frame of its own.
     #[inline]
     pub fn set_load(&mut self, load: u8) {
         self.load = load & 0xf;
@@ -190,7 +185,7 @@ impl AriesLcb {
         }
     }
 
-    /// The peer's global clock in emulated nanoseconds modulo 2^48, and when it came.
+    /// The peer's global clock in emulated nanoseconds modulo 2^48, and when it arrived.
     pub fn peer_clock(&self) -> Option<(u64, Time)> {
         self.peer_clock
     }
@@ -200,7 +195,7 @@ impl AriesLcb {
         core::array::from_fn(|vc| self.tx.credits().available(vc))
     }
 
-    /// Data sets sent that the peer has not acknowledged.
+    /// Data sets sent but not acknowledged by the peer.
     pub fn unacknowledged_sets(&self) -> u64 {
         self.tx.buffer().next() - self.tx.buffer().acked()
     }
@@ -218,7 +213,7 @@ impl AriesLcb {
         self.injector.force_bad_crc();
     }
 
-    /// Initialises the lanes again, as after a run of bad CRCs.
+    /// Reinitialises the lanes, as after a run of bad CRCs.
     pub fn force_reinit(&mut self, now: Time) {
         self.common.see(now);
         if self.is_active() {
@@ -227,13 +222,13 @@ impl AriesLcb {
         }
     }
 
-    /// Hears nothing for `span`: the receive clock is lost. Then the lanes are initialised again.
+    /// Receives nothing for `span`: the receive clock is lost. Then reinitialises the lanes.
     pub fn lose_clock(&mut self, now: Time, span: Duration) {
         self.common.see(now);
         self.deaf_until = Some(now + span);
     }
 
-    /// Makes errors on purpose from now on.
+    /// Injects errors from now on.
     pub fn inject(&mut self, injection: ErrorInjection) {
         self.injector = Injector::new(injection);
     }
@@ -243,7 +238,7 @@ impl AriesLcb {
         self.tx.poison_next();
     }
 
-    /// Asks the peer for its training pattern, in which every lane is looked at.
+    /// Requests the peer's training pattern, which tests every lane.
     pub(super) fn reinitialise(&mut self) {
         self.common.doubt_lanes();
         self.common.report(LinkEvent::Reinitialised);
@@ -256,7 +251,7 @@ impl EndStatus for AriesLcb {
         (&self.common, &self.tx.out, &self.rx.lanes)
     }
 
-    /// Packets taken whole of which the peer has not acknowledged every flit.
+    /// Packets accepted whole and not wholly acknowledged.
     fn unacknowledged_packets(&self) -> u64 {
         self.tx.buffer().packets()
     }
@@ -282,7 +277,7 @@ impl Session for AriesLcb {
         (&mut self.common, &mut self.tx.out, &mut self.rx.lanes)
     }
 
-    /// Not while the receive clock is lost, after which the lanes are initialised again.
+    /// False while the receive clock is lost, after which the lanes are reinitialised.
     fn hears(&mut self, now: Time) -> bool {
         if let Some(until) = self.deaf_until {
             if now < until {
@@ -295,7 +290,7 @@ impl Session for AriesLcb {
         true
     }
 
-    /// Flits of packets go up once the CRC of their set is known to be good.
+    /// Flits of packets go up once their set's CRC is known to be good.
     fn on_frame(
         &mut self,
         now: Time,
@@ -328,7 +323,7 @@ impl Session for AriesLcb {
 
     #[inline]
     fn freed(&mut self, vc: usize, flits: u32) {
-        // What is freed between sessions, the next one counts when it begins.
+        // What is freed between sessions counts when the next one begins.
         if self.is_active() {
             self.rx.acks.free(vc, flits, self.common.now);
         }
@@ -336,7 +331,7 @@ impl Session for AriesLcb {
 
     fn send_on(&mut self, lanes: u8, now: Time) {
         self.tx.set_lanes(lanes, now, &mut self.sets);
-        // A control set shows the peer the new lanes even when there is nothing to send.
+        // A control set shows the peer the new lanes even without data.
         self.rx.acks.urge();
     }
 
@@ -351,7 +346,7 @@ impl Session for AriesLcb {
     }
 
     fn was_trained(&mut self, training: &Training) {
-        // The clock may have been lost because a cable was plugged in anew.
+        // The clock may have been lost because a cable was replugged.
         if let Ok(cable) = find_cable(&training.pattern) {
             self.common.handshake.cable = cable;
         }

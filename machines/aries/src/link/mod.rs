@@ -1,15 +1,15 @@
-//! One external link of an Aries router or network interface: sets of ten flits, replayed until
-//! they are acknowledged.
+//! One external link of an Aries router or NIC: sets of ten flits, replayed until they are
+//! acknowledged.
 //!
-//! White paper, "Aries Router" and "Network Reliability": the link control block (LCB) transfers
+//! XC white paper, "Aries Router" and "Network Reliability": the link control block (LCB) transfers
 //! data in sets of ten 48-bit flits, the last of which carries a 20-bit CRC beside global clock and
 //! network load; the receiver acknowledges success or failure of every set, and the sender
-//! retransmits. Register-level facts that are publicly known add: a replay buffer of 64 sets, 6-bit
-//! set numbers and an odd bit, acknowledgements of eight virtual channels, lane degrade,
+//! retransmits. Publicly known register-level facts add: a replay buffer of 64 sets, 6-bit set
+//! numbers and an odd bit, acknowledgements of eight virtual channels, lane degrade,
 //! reinitialisation, error injection.
 //!
-//! [`AriesLcb`] is one end of a link; what it hands up goes into an [`AriesInput`]. It hands up
-//! nothing before its CRC is known to be good, so nothing ever has to be taken back.
+//! [`AriesLcb`] is one end of a link; it hands data up into an [`AriesInput`], and only once its
+//! CRC is known to be good, so that nothing ever has to be taken back.
 
 use phitwire_framing::aries::flit::{FIRST_RESPONSE_VC, VCS};
 
@@ -50,7 +50,7 @@ pub use lcb::{AriesLcb, MIN_SET_FRAME_BYTES};
 #[cfg(test)]
 pub(crate) use scrambler::Scrambler;
 
-/// What its virtual channels are called, by number.
+/// Names of the virtual channels, by number.
 pub const VC_NAMES: [&str; VCS] = [
     "request 0",
     "request 1",
@@ -63,8 +63,8 @@ pub const VC_NAMES: [&str; VCS] = [
 ];
 const _: () = assert!(FIRST_RESPONSE_VC == 4);
 
-/// What all links of an Aries network have in common. They have no packets of phits: for those,
-/// the longest is what fits a frame.
+/// Properties of all links of an Aries network. They have no packets of phits: the longest is what
+/// fits a frame.
 pub const STANDARD: LinkStandard = LinkStandard {
     rates: &rates::OF_LINKS,
     max_packet_phits: MAX_UNIT_WORDS as u8,

@@ -1,6 +1,6 @@
-//! Runs of sets that the peer asked for again.
+//! Runs of sets requested again by the peer.
 
-/// Most runs kept; beyond them everything is sent again.
+/// Most runs kept; beyond it everything is resent.
 const MAX_RANGES: usize = 32;
 
 /// Runs of sets to be replayed, oldest request first.
@@ -20,15 +20,15 @@ impl Ranges {
         self.len = 0;
     }
 
-    /// Sets in all runs, those below `acked` left out.
+    /// Sets in all runs, except those below `acked`.
     pub fn sets(&self, acked: u64) -> u64 {
         let runs = self.list[..self.len].iter();
         runs.map(|(from, to)| to.saturating_sub(acked.max(*from)))
             .sum()
     }
 
-    /// Adds the sets from `from` up to `to`, of which those that wait already stay where they are.
-    /// False when there are too many runs.
+    /// Adds the sets from `from` up to `to`; those already queued keep their position. False if
+    /// there are too many runs.
     pub fn add(&mut self, from: u64, to: u64) -> bool {
         for run in &mut self.list[..self.len] {
             if from <= run.1 && run.0 <= to {
@@ -44,7 +44,7 @@ impl Ranges {
         true
     }
 
-    /// The first run, without what lies below `acked`.
+    /// The first run, without the sets below `acked`.
     pub fn front(&mut self, acked: u64) -> Option<(u64, u64)> {
         while self.len > 0 {
             let (from, to) = self.list[0];
@@ -56,7 +56,7 @@ impl Ranges {
         None
     }
 
-    /// The first `sets` sets of the first run, as [`Self::front`] gave it, were sent.
+    /// The first `sets` sets of the first run, as returned by [`Self::front`], were sent.
     pub fn sent(&mut self, from: u64, sets: u64) {
         self.list[0].0 = from + sets;
         if self.list[0].0 >= self.list[0].1 {

@@ -1,4 +1,4 @@
-//! Rates of a lane (white paper, "Aries" and "Dragonfly Implementation").
+//! Rates of a lane (XC white paper, "Aries" and "Dragonfly Implementation").
 
 use phitwire::link::LaneRate;
 
@@ -11,7 +11,7 @@ pub const G12_5: LaneRate = LaneRate::new(7, 12_500_000_000);
 /// chip these are wires to Netlink, without lanes, and 10.2 GB/s of payload ("Aries Performance").
 pub const NIC: LaneRate = LaneRate::new(8, 39_822_222_222);
 
-/// Rates of cables, the faster first.
+/// Rates of cables, faster first.
 pub const ALL: [LaneRate; 2] = [G14_0, G12_5];
 /// All rates that link ends can have.
 pub const OF_LINKS: [LaneRate; 3] = [G14_0, G12_5, NIC];

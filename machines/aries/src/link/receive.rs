@@ -17,10 +17,10 @@ use phitwire::link::reorder_hold::ReorderHold;
 use phitwire::link::round_trip::RoundTrip;
 use phitwire::time::{Duration, Time};
 
-/// Sets that may lie between two gaps that are asked for as one: less than what asking apart costs.
+/// Most sets between two gaps that one nack covers: fewer than a separate nack would cost.
 const JOINED_GAPS: u64 = 3;
 
-/// What the two ends agreed on for a session, as far as the receiver needs it.
+/// Session terms that the receiver needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReceiveTerms {
     pub window: u16,
@@ -29,7 +29,7 @@ pub(super) struct ReceiveTerms {
     pub lanes: u8,
 }
 
-/// Something was asked for again: what, when, and whether the answer measures a round trip.
+/// A pending nack: its set, its time, and whether the answer measures a round trip.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     set: u64,
@@ -37,37 +37,36 @@ struct Asked {
     single: bool,
 }
 
-/// Receives the stream of sets: hands up what comes in its turn and asks for what is missing.
+/// Receives the stream of sets: hands up sets in order and requests missing ones.
 ///
-/// On the chip's own terms (`held_sets` 0) whatever is not the expected set is dropped, and a nack
-/// asks for everything from the expected one on. Otherwise sets behind a gap are kept; a gap counts
-/// as a loss when it has been there for longer than frames are late on this link, and the nack asks
-/// for the gap alone.
+/// On the chip's terms (`held_sets` 0) every set but the expected one is dropped, and a nack
+/// requests everything from that one on. Otherwise sets after a gap are kept; a gap counts as a
+/// loss once it is older than frames are late on this link, and the nack requests the gap only.
 #[derive(Debug)]
 pub(super) struct Receiver {
     expected: u64,
-    /// The peer sent everything below this, as far as known.
+    /// The peer has sent everything below this, as far as known.
     top: u64,
     window: i64,
     held: HeldSets,
     pub acks: Acks,
     pub lanes: LaneWatch,
-    /// What is missing below the number has been missing since the time.
+    /// Gaps below this set have existed since this time.
     mark: Option<(u64, Time)>,
-    /// What is missing below this was asked for.
+    /// Gaps below this were requested.
     declared: u64,
     asked: Option<Asked>,
     retry_due: Time,
-    /// The next frame out asks for what is missing from here up to there.
+    /// Range whose gaps the next frame out requests.
     wanted: Option<(u64, u64)>,
-    /// An earlier nack was not heeded: the next one does not ride on data that may not arrive
-    /// either.
+    /// An earlier nack brought no answer: the next one does not ride on data, which may be lost
+    /// too.
     insists: bool,
     recovery_time: RoundTrip,
     hold: ReorderHold,
-    /// A gap declared a loss, watched until the time.
+    /// A gap declared lost, watched until this time.
     late: Option<(Time, DeclaredGap)>,
-    /// Sets with a bad CRC in a row.
+    /// Consecutive sets with a bad CRC.
     pub bad_run: u8,
 }
 
@@ -103,24 +102,24 @@ impl Receiver {
         }
     }
 
-    /// The next set expected: all before it were accepted.
+    /// The next set expected: all earlier ones were accepted.
     #[inline]
     pub fn expected(&self) -> u64 {
         self.expected
     }
 
-    /// The set that was asked for again and has not come.
+    /// The requested set that has not arrived.
     #[inline]
     pub fn waits_for(&self) -> Option<u64> {
         (self.retry_due != Time::NEVER).then_some(self.expected)
     }
 
-    /// How long a gap may now be a late frame.
+    /// How long a gap may currently be a late frame.
     pub fn reorder_hold(&self) -> Duration {
         self.hold.get()
     }
 
-    /// The set that a control set names as the next one.
+    /// The full number of the set that a control set names as the next one.
     ///
     /// # Errors
     /// No control set of a correct peer can name it.
@@ -134,14 +133,14 @@ impl Receiver {
     }
 
     /// Whether a control set that names `next` is more than a window late: the peer sent the set
-    /// before the expected one later, and so there is nothing behind it that is not here, and
-    /// nothing that it says is still so.
+    /// before the expected one later, so all that it announces is here and nothing that it says
+    /// still holds.
     #[inline]
     pub fn is_stale(&self, next: u64) -> bool {
         self.expected.saturating_sub(next) > self.window as u64
     }
 
-    /// The set that seven bits name, where nothing names it in full.
+    /// The full number of the set that seven bits name.
     ///
     /// # Errors
     /// There was no such set.
@@ -153,13 +152,13 @@ impl Receiver {
             .ok_or(Impossible)
     }
 
-    /// A control set says that everything below `next` was sent.
+    /// A control set announces that everything below `next` was sent.
     #[inline]
     pub fn hint(&mut self, next: u64) {
         self.top = self.top.max(next);
     }
 
-    /// Takes in a set whose CRC is good. True when it was not here before.
+    /// Handles a set with a good CRC. True if it is new.
     #[inline]
     pub fn data(
         &mut self,
@@ -182,7 +181,7 @@ impl Receiver {
             self.top = if self.held.keeps() {
                 self.top.max(self.expected)
             } else {
-                // The peer has gone back, and sends what follows again.
+                // The peer has gone back and resends what follows.
                 self.expected
             };
             return true;
@@ -216,7 +215,7 @@ impl Receiver {
         true
     }
 
-    /// The set that was expected has come, and its flits are in the input buffer.
+    /// The expected set has arrived; its flits are in the input buffer.
     #[inline]
     fn accepted(
         &mut self,
@@ -250,7 +249,7 @@ impl Receiver {
         if set >= self.declared {
             return;
         }
-        // The peer is at it.
+        // The peer is resending.
         self.retry_due = now + self.recovery_time.timeout();
         if let Some(asked) = self.asked.filter(|asked| asked.set <= set) {
             if asked.single && asked.set == set {
@@ -270,8 +269,8 @@ impl Receiver {
         }
     }
 
-    /// A set failed its CRC; it is number `set` if nothing lies about that. Returns whether the
-    /// lanes shall be initialised again.
+    /// A set failed its CRC; its number is `set`, unless that is damaged too. Returns whether to
+    /// reinitialise the lanes.
     pub fn bad(
         &mut self,
         set: Option<u64>,
@@ -290,7 +289,7 @@ impl Receiver {
             self.lanes.note(charged, 1, link);
             self.top = self.top.max(set + 1);
             if self.held.keeps() {
-                // Asked for at once; should the nack be lost, the gap is found like any other.
+                // Requested at once; if the nack is lost, the gap is found like any other.
                 self.want(set, set + 1);
             }
         }
@@ -306,14 +305,14 @@ impl Receiver {
         again
     }
 
-    /// A set passed its CRC while an earlier copy that did not is
-    /// [kept](LaneWatch::waits): does it show what was wrong with that?
+    /// A set passed its CRC while an earlier, bad copy is [kept](LaneWatch::waits): compares them
+    /// to find the faulty lane.
     pub fn good(&mut self, set: u64, bytes: &SetBytes, link: &mut LinkCounters) {
         let charged = self.lanes.accepted(set, words(bytes));
         self.lanes.note(charged, 1, link);
     }
 
-    /// After a frame: is something missing in front of what was received or announced?
+    /// Checks after a frame for gaps below what was received or announced.
     #[inline]
     pub fn look_for_gaps(&mut self, now: Time, counters: &mut SetCounters) {
         if self.expected == self.top && self.mark.is_none() && self.retry_due == Time::NEVER {
@@ -344,7 +343,7 @@ impl Receiver {
         }
     }
 
-    /// Asks for everything missing below `declared`; `set` is the first.
+    /// Requests everything missing below `declared`; `set` is the first.
     fn ask(&mut self, now: Time, set: u64, single: bool, counters: &mut SetCounters) {
         counters.rx_nacks += 1;
         self.want(set, self.declared);
@@ -365,21 +364,19 @@ impl Receiver {
         });
     }
 
-    /// Whether the next frame out asks for something.
+    /// Whether the next frame out carries a nack.
     #[inline]
     pub fn wants_nack(&self) -> bool {
         self.wanted.is_some()
     }
 
-    /// Whether a nack may ride on data.
     #[inline]
     pub fn may_ride(&self) -> bool {
         !self.insists
     }
 
-    /// The next gap to ask for: how far behind the expected set it begins, and how many sets it
-    /// has, 0 for everything from there on. `last`: there is room for no other, so it covers all
-    /// that follow.
+    /// The next gap to request: its distance from the expected set and its number of sets, 0 for
+    /// everything from there on. `last`: no room for another, so it covers all that follow.
     pub fn next_nack(&mut self, last: bool) -> Option<(u16, u16)> {
         let (from, to) = self.wanted.take()?;
         self.insists = false;
@@ -400,7 +397,6 @@ impl Receiver {
         Some((u16::try_from(start).ok()?, u16::try_from(sets).ok()?))
     }
 
-    /// The earliest deadline.
     #[inline]
     pub fn deadline(&self) -> Time {
         match self.mark {
@@ -409,7 +405,6 @@ impl Receiver {
         }
     }
 
-    /// Expires deadlines.
     pub fn handle_timers(&mut self, now: Time, counters: &mut SetCounters) {
         if let Some((mark, at)) = self.mark
             && at + self.hold.get() <= now
@@ -435,8 +430,8 @@ impl Receiver {
         }
     }
 
-    /// A gap that begins with `set` since `at` counts as a loss from now on: was it only late? One
-    /// at a time is watched, until its copy must have come.
+    /// A gap at `set` since `at` is now declared lost: watches whether it was only late. One at a
+    /// time is watched, until its copy must have arrived.
     fn watch_for_late(&mut self, set: u64, at: Time, now: Time) {
         let patience = self.recovery_time.timeout().times(2);
         match &self.late {
@@ -447,20 +442,20 @@ impl Receiver {
         self.late = Some((now + patience, DeclaredGap::new(set, at)));
     }
 
-    /// A lane was dropped: what was sent on all of them is worthless, and the peer goes back by
-    /// itself when it hears of it. What was received stays.
+    /// A lane was dropped: what was sent on all of them is useless, and the peer goes back when it
+    /// learns of it. Received sets stay.
     pub fn lanes_changed(&mut self) {
         self.wanted = None;
     }
 
-    /// The session ends: closes what is open.
+    /// The session ends: closes an open packet.
     pub fn abort(&mut self, input: &mut AriesInput, counters: &mut SetCounters) {
         counters.rx_cut_packets += u64::from(input.cut());
         self.held.clear();
     }
 }
 
-/// What the lanes carry of a set that is the same in every copy: all but its tenth flit.
+/// The words of a set that are the same in every copy: all but its tenth flit.
 fn words(bytes: &SetBytes) -> impl Iterator<Item = u32> + Clone {
     let words = bytes[..TENTH_AT.start].as_chunks::<3>().0;
     words

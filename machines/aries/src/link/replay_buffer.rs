@@ -6,14 +6,14 @@ use phitwire_framing::aries::set::DATA_FLITS;
 use phitwire::kit::ring::Ring;
 use phitwire::time::{Duration, Time};
 
-/// What is known of a set in the buffer.
+/// State of a set in the buffer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Record {
     /// When it was last sent.
     at: Time,
-    /// Position of its first flit, its low 32 bits.
+    /// Position of its first flit, low 32 bits.
     start: u32,
-    /// Its flits; the rest of the nine is idle.
+    /// Its flits; the rest of the nine are idle.
     flits: u8,
     /// Packets that end in it.
     ends: u8,
@@ -21,52 +21,52 @@ struct Record {
     again: bool,
 }
 
-/// What an acknowledgement did.
+/// The effect of an acknowledgement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Acknowledged {
     /// Sets acknowledged for the first time.
     pub sets: u64,
-    /// Packets that were wholly acknowledged with them.
+    /// Packets wholly acknowledged by this.
     pub packets: u64,
-    /// Time from sending the newest of them to its acknowledgement, when it was sent only once
-    /// (Karn's rule: otherwise nobody knows which copy is acknowledged).
+    /// Time from sending the newest of them to its acknowledgement, if sent once only (Karn's rule:
+    /// otherwise the copy is ambiguous).
     pub round_trip: Option<Duration>,
 }
 
-/// A ring of flits, cut into sets of up to nine when they are sent for the first time.
+/// A ring of flits, cut into sets of up to nine when first sent.
 ///
-/// White paper, "Aries Router": the LCB includes a send buffer of sufficient size to cover the
-/// round trip of a long optical cable, and the sending link retransmits on an error. Set numbers
-/// count up for ever; `acked <= cursor <= next`: acknowledged below `acked`, to be sent next
-/// `cursor`, sent at least once below `next`. Going back moves `cursor` to `acked`. A set once cut
-/// keeps its flits, so that every copy is the same.
+/// XC white paper, "Aries Router": the LCB's send buffer covers the round trip of a long optical
+/// cable, and the sending link retransmits on an error. Set numbers count up forever; `acked <=
+/// cursor <= next`: sets below `acked` are acknowledged, `cursor` is sent next, sets below `next`
+/// were sent at least once. Going back moves `cursor` to `acked`. A set keeps its flits once cut,
+/// so every copy is the same.
 #[derive(Debug)]
 pub(super) struct ReplayBuffer {
     flits: Ring<Flit>,
-    /// Flits that it may hold.
+    /// Most flits held.
     capacity: u64,
     records: Ring<Record>,
     /// Flits before this position are acknowledged.
     head: u64,
     /// Flits before this position are in sets.
     cut: u64,
-    /// Flits before this position were taken from the core.
+    /// Flits before this position were accepted from the core.
     tail: u64,
     /// Position of the open packet's head; `tail` when none is open.
     open_at: u64,
-    /// Flits that the open packet still lacks.
+    /// Flits still missing from the open packet.
     open_left: u8,
-    /// Flits behind `cut` that belong to a packet begun before it.
+    /// Flits after `cut` of a packet begun before it.
     cut_left: u8,
     acked: u64,
     cursor: u64,
     next: u64,
-    /// Packets that were taken whole and not acknowledged whole.
+    /// Packets accepted whole but not wholly acknowledged.
     packets: u64,
 }
 
 impl ReplayBuffer {
-    /// An empty buffer for `sets` sets, and `backlog` flits that are in none yet.
+    /// An empty buffer for `sets` sets, plus `backlog` flits not yet in a set.
     pub fn new(sets: u16, backlog: u32) -> Self {
         let flits = u32::from(sets) * DATA_FLITS as u32 + backlog + MAX_PACKET_FLITS as u32;
         Self {
@@ -97,19 +97,19 @@ impl ReplayBuffer {
         self.open_left != 0
     }
 
-    /// Flits that the open packet lacks; 0 when none is open.
+    /// Flits still missing from the open packet; 0 if none is open.
     #[inline]
     pub fn open_left(&self) -> u8 {
         self.open_left
     }
 
-    /// Flits taken and in no set yet.
+    /// Flits accepted but not yet in a set.
     #[inline]
     pub fn backlog(&self) -> u32 {
         (self.tail - self.cut) as u32
     }
 
-    /// Flits taken and not acknowledged, and those that the open packet lacks.
+    /// Flits accepted but not acknowledged, plus those missing from the open packet.
     #[inline]
     pub fn unacknowledged(&self) -> u32 {
         (self.tail - self.head) as u32 + u32::from(self.open_left)
@@ -121,15 +121,15 @@ impl ReplayBuffer {
         self.tail - self.head + u64::from(flits) <= self.capacity
     }
 
-    /// Adds a whole packet, for which [`Self::has_room`] said that there is room.
+    /// Adds a whole packet that fits ([`Self::has_room`]).
     #[inline]
     pub fn push_packet(&mut self, packet: &[Flit]) {
         debug_assert!(!self.is_open() && !packet.is_empty());
         while self.tail - self.head + packet.len() as u64 > self.flits.slots() {
             self.flits.grow(self.head);
         }
-        // The head is copied alone: a router has just rewritten it, and a wider load over that store
-        // stalls.
+        // The head is copied alone: a router has just rewritten it, and a wider load over that
+        // store would stall.
         if let [head, rest @ ..] = packet {
             *self.flits.get_mut(self.tail) = *head;
             self.flits.put(self.tail + 1, rest);
@@ -139,8 +139,7 @@ impl ReplayBuffer {
         self.packets += 1;
     }
 
-    /// Adds the head of a packet of `flits` flits, for which [`Self::has_room`] said that there is
-    /// room.
+    /// Adds the head of a packet of `flits` flits that fits ([`Self::has_room`]).
     #[inline]
     pub fn begin(&mut self, head: Flit, flits: u8) {
         debug_assert!(!self.is_open() && flits > 0);
@@ -176,8 +175,8 @@ impl ReplayBuffer {
         }
     }
 
-    /// Flits of the set that could be cut now: nine, or fewer that end with a packet; 0 when the
-    /// packet at hand lacks some, for idle flits may only stand between packets.
+    /// Flits of the set that could be cut now: nine, or fewer that end with a packet; 0 if the
+    /// current packet is incomplete, since idle flits may only stand between packets.
     #[inline]
     fn next_cut(&self) -> u32 {
         let backlog = self.tail - self.cut;
@@ -188,7 +187,7 @@ impl ReplayBuffer {
         self.open_at.saturating_sub(self.cut) as u32
     }
 
-    /// Sets, and flits that will make sets, that [`Self::cut_next`] would give at most.
+    /// Most sets, and the flits in them, that [`Self::cut_next`] would produce.
     #[inline]
     pub fn new_sets(&self, window: u64) -> u64 {
         let room = window.saturating_sub(self.next - self.acked);
@@ -198,7 +197,7 @@ impl ReplayBuffer {
         (whole + u64::from(last)).min(room)
     }
 
-    /// Cuts the next set off the flits in none. False when there is none.
+    /// Cuts the next set off the backlog. False if there is none.
     pub fn cut_next(&mut self, window: u64) -> bool {
         if self.next - self.acked >= window {
             return false;
@@ -223,7 +222,7 @@ impl ReplayBuffer {
         true
     }
 
-    /// Packets that end among the `flits` flits from `cut` on.
+    /// Packets that end within the `flits` flits after `cut`.
     #[inline]
     fn count_ends(&mut self, flits: u32) -> u8 {
         let (mut end, mut ends) = (u32::from(self.cut_left), u8::from(self.cut_left != 0));
@@ -232,11 +231,11 @@ impl ReplayBuffer {
             ends += 1;
         }
         self.cut_left = (end - flits) as u8;
-        // The last one does not end here if it lacks some.
+        // A last packet that is incomplete does not end here.
         ends - u8::from(end > flits)
     }
 
-    /// The nine flits of `set`, which was cut: where they lie, or in `buffer`, whose flits are
+    /// The nine flits of `set`, which was cut: in the ring, or copied to `buffer`, whose flits are
     /// idle.
     #[inline]
     pub fn flits_of<'a>(
@@ -255,43 +254,41 @@ impl ReplayBuffer {
         buffer
     }
 
-    /// Number of the oldest set that is not acknowledged.
+    /// The oldest unacknowledged set.
     #[inline]
     pub fn acked(&self) -> u64 {
         self.acked
     }
 
-    /// Number of the set to be sent next.
+    /// The set to send next.
     #[inline]
     pub fn cursor(&self) -> u64 {
         self.cursor
     }
 
-    /// Number of the next set to be cut.
+    /// The next set to cut.
     #[inline]
     pub fn next(&self) -> u64 {
         self.next
     }
 
-    /// When `set` was last sent.
     #[inline]
     pub fn sent_at(&self, set: u64) -> Time {
         self.record(set).at
     }
 
-    /// Whether `set` was sent more than once.
     #[inline]
     pub fn was_repeated(&self, set: u64) -> bool {
         self.record(set).again
     }
 
-    /// `set` leaves at `now`. True when it had left before.
+    /// `set` leaves at `now`. Returns whether it was sent before.
     #[inline]
     pub fn sent(&mut self, set: u64, now: Time) -> bool {
         let record = self.records.get_mut(set);
         let again = record.at != Time::ZERO;
         record.again |= again;
-        // Time zero means never; a picosecond is nothing.
+        // Time zero means never; a picosecond is negligible.
         record.at = now.max(Time::from_ps(1));
         self.cursor = self.cursor.max(set + 1);
         again
@@ -303,26 +300,26 @@ impl ReplayBuffer {
         self.cursor - self.acked
     }
 
-    /// Whether anything that was sent, also before the cursor went back, is not acknowledged.
+    /// Whether any sent set is unacknowledged, even one beyond a rewound cursor.
     #[inline]
     pub fn awaits(&self) -> bool {
         self.next > self.acked
     }
 
-    /// Packets taken whole of which the peer has not acknowledged every flit.
+    /// Packets accepted whole and not wholly acknowledged.
     #[inline]
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Whether the peer may have everything below `set`: all of it was sent.
+    /// Whether the peer may have everything below `set`, that is, all of it was sent.
     #[inline]
     pub fn could_acknowledge(&self, set: u64) -> bool {
         set <= self.acked || set <= self.next && self.record(set - 1).at != Time::ZERO
     }
 
-    /// Takes in that everything below `set`, which [could be](Self::could_acknowledge), has
-    /// arrived. The cursor moves on when it had gone back behind.
+    /// Everything below `set`, which [could be acknowledged](Self::could_acknowledge), has arrived.
+    /// Advances a cursor that is behind.
     #[inline]
     pub fn acknowledge(&mut self, set: u64, now: Time) -> Acknowledged {
         debug_assert!(self.could_acknowledge(set));
@@ -334,7 +331,7 @@ impl ReplayBuffer {
         if !newest.again {
             done.round_trip = Some(now.since(newest.at.min(now)));
         }
-        // Never more than 2^32 flits ahead, of which it has the low bits.
+        // Never more than 2^32 flits ahead, so the low bits suffice.
         let end = newest.start.wrapping_add(newest.flits.into());
         self.head += u64::from(end.wrapping_sub(self.head as u32));
         done.sets = set - self.acked;
@@ -350,22 +347,23 @@ impl ReplayBuffer {
         done
     }
 
-    /// Empty: goes to the start of the ring, whose memory is the most likely to be in the cache.
+    /// When empty, restarts at the beginning of the ring, the memory most likely to be in the
+    /// cache.
     #[inline]
     fn start_over(&mut self) {
         let start = self.tail.next_multiple_of(self.flits.slots());
         (self.head, self.cut, self.tail, self.open_at) = (start, start, start, start);
     }
 
-    /// Goes back to the oldest unacknowledged set. False when nothing was sent since the last time.
+    /// Goes back to the oldest unacknowledged set. False if nothing was sent since the last time.
     pub fn rewind(&mut self) -> bool {
         let back = self.cursor != self.acked;
         self.cursor = self.acked;
         back
     }
 
-    /// Forgets everything and starts at set 0; returns the number of packets discarded, an open one
-    /// included.
+    /// Discards everything and restarts at set 0. Returns the number of packets discarded, an open
+    /// one included.
     pub fn discard(&mut self) -> u64 {
         let discarded = self.packets + u64::from(self.is_open());
         self.open_left = 0;
@@ -397,7 +395,7 @@ mod tests {
         part(buffer, flits, flits, tag);
     }
 
-    /// The first `some` flits of a packet of `flits`.
+    /// Pushes the first `some` flits of a packet of `flits`.
     fn part(buffer: &mut ReplayBuffer, flits: u8, some: u8, tag: u16) {
         let head = Head::new(false, flits, NodeId::default(), Routing::Ordered, tag, 0);
         buffer.begin(head.flit(), flits);
@@ -511,7 +509,7 @@ mod tests {
                     left = left.saturating_sub(1);
                 }
             }
-            // Every fifth time nothing stays behind.
+            // Every fifth time everything is acknowledged.
             let keep = u64::from(tag % 5);
             let ack = buffer.next().saturating_sub(keep.min(3));
             buffer.acknowledge(ack, ns(tag.into()));
@@ -522,7 +520,7 @@ mod tests {
     #[test]
     fn a_whole_packet_lies_where_its_flits_one_by_one_would() {
         let mut rng = Rng::new(7, 0);
-        // Enough for the ring to begin smaller than it may become, and to go round.
+        // Enough for the ring to start below its final size and to wrap.
         let (mut whole, mut single) = (ReplayBuffer::new(64, 800), ReplayBuffer::new(64, 800));
         for now in 0..6_000 {
             let flits = 1 + rng.below(14) as u8;

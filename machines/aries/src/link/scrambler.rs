@@ -1,14 +1,14 @@
-//! Scrambling: what a lane carries looks random whatever the data (publicly known of Aries: a seed
-//! per lane).
+//! Scrambling: a lane's bits look random whatever the data (publicly known of Aries: a seed per
+//! lane).
 
 use phitwire_framing::aries::pattern::Pattern;
 use phitwire_framing::aries::set::{SET_BYTES, SetBytes};
 use phitwire_framing::carrier::lanes::{ALL_LANES, LANES, bits_of_lane};
 
-/// A pattern for each combination of lanes in use, laid over every set.
+/// A pattern for each combination of lanes in use, applied to every set.
 ///
-/// Every lane has a 15-bit generator x^15 + x^14 + 1 with a seed of its own, which starts anew with
-/// every set: a frame can be lost, so that a running generator would lose step (ours).
+/// Every lane has a 15-bit generator x^15 + x^14 + 1 with its own seed, restarted with every set: a
+/// frame can be lost, and a running generator would lose synchronisation (ours).
 #[derive(Clone, Debug)]
 pub(crate) struct Scrambler {
     seeds: [u16; LANES],
@@ -17,7 +17,7 @@ pub(crate) struct Scrambler {
 }
 
 impl Scrambler {
-    /// For the lanes of `lanes`; a lane whose seed is 0 is left as it is.
+    /// Patterns for the lanes in `lanes`; a lane with seed 0 is not scrambled.
     pub fn new(seeds: [u16; LANES], lanes: u8) -> Self {
         let mut scrambler = Self {
             seeds,
@@ -28,7 +28,7 @@ impl Scrambler {
         scrambler
     }
 
-    /// Other lanes are in use.
+    /// Changes the lanes in use.
     #[inline]
     pub fn set_lanes(&mut self, lanes: u8) {
         if self.lanes != lanes {
@@ -57,19 +57,18 @@ impl Scrambler {
         self.pattern = Pattern::new(pattern);
     }
 
-    /// What is laid over a set.
     #[inline]
     pub const fn pattern(&self) -> &Pattern {
         &self.pattern
     }
 
-    /// Lays the pattern over a set, or takes it off.
+    /// Scrambles or descrambles a set.
     #[inline]
     pub fn apply(&self, set: &mut SetBytes) {
         self.pattern.apply(set);
     }
 
-    /// A set without the pattern that was laid over it.
+    /// Descrambles a copy of a set.
     pub fn taken_off(&self, mut set: SetBytes) -> SetBytes {
         self.apply(&mut set);
         set

@@ -1,4 +1,4 @@
-//! The links of Aries in the rig: what is in their packets and frames.
+//! Aries links in the test rig: contents of their packets and frames.
 
 use std::ops::Range;
 
@@ -21,12 +21,12 @@ use phitwire::link::{
 };
 use phitwire::time::{Duration, Time};
 
-/// The links of Aries.
+/// Aries links.
 pub struct Aries;
 pub type Pair = rig::Pair<Aries>;
 pub type End = rig::End<Aries>;
 
-/// Four sets and the header.
+/// Four sets plus the header.
 pub const SMALL: usize = set_frame_len(4);
 
 pub fn config(end: usize) -> LinkConfigBuilder {
@@ -37,7 +37,7 @@ pub fn aries(builder: LinkConfigBuilder, sets: SetProfile) -> AriesLinkConfig {
     AriesLinkConfig::new(builder.build().unwrap(), sets).unwrap()
 }
 
-/// A configuration with the wire's own depths and times.
+/// A configuration with depths and times for real wires.
 pub fn live(end: usize) -> AriesLinkConfig {
     rig::live::<Aries>(end)
 }
@@ -70,7 +70,7 @@ pub fn data(number: u64, flits: &[Flit]) -> Set {
     Set::Data(DataSet { flits: all, tail })
 }
 
-/// A well-formed frame with `sets` in the name of the other end of `to`.
+/// A well-formed frame with `sets`, as from the peer of `to`.
 pub fn frame_with(pair: &Pair, to: usize, lanes: u8, sets: &[Set]) -> Vec<u8> {
     frame_changed(pair, to, sets, |header| header.lanes = lanes)
 }
@@ -109,7 +109,7 @@ pub fn frame_changed(
     buf
 }
 
-/// A packet that carries `id` (30 bits) in its head and something made of it in the others.
+/// A packet with `id` (30 bits) in its head and contents derived from it.
 pub fn packet(vc: usize, id: u32, flits: usize) -> Vec<Flit> {
     let to = NodeId::from_bits(id >> 12);
     let id12 = (id & 0xfff) as u16;
@@ -145,7 +145,7 @@ impl AriesPair for Pair {
     }
 }
 
-/// What can be done to an end of Aries only.
+/// Aries-specific commands to a link end.
 #[derive(Clone, Debug)]
 pub enum Command {
     BadCrc,
@@ -171,7 +171,7 @@ impl Link for Aries {
     const OTHER_RATE: LaneRate = rates::G12_5;
     const LOSES_TAILS: bool = true;
     const NUMBERS_SOFT_ERRORS: bool = true;
-    // The sets of one frame are charged before the lane is judged.
+    // All sets of one frame are charged before the lane is judged.
     const CHARGES_OF_20: Range<u64> = 21..45;
 
     fn common(lcb: &mut AriesLcb) -> &mut Common {
@@ -197,8 +197,8 @@ impl Link for Aries {
         aries(builder, sets)
     }
 
-    /// Six bits of number cannot tell a late set from a new one: a cable keeps the order of what it
-    /// carries.
+    /// Six-bit numbers cannot distinguish a late set from a new one, so the cable keeps frames in
+    /// order.
     fn paper(seed: u64) -> Pair {
         Pair::cabled(seed, paper(A), paper(B), Duration::from_us(2))
     }
@@ -249,7 +249,7 @@ impl Link for Aries {
         flits.len() == usize::from(head.length())
     }
 
-    /// What flows out comes once and in order, and is what was sent.
+    /// Checks that output comes once, in order and unchanged.
     fn check(end: &mut End, vc: usize, got: &[Flit]) {
         let head = Head::parse(got[0]).expect("it was looked at before");
         let id = id_of(head);

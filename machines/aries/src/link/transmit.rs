@@ -18,13 +18,13 @@ use phitwire::link::outgoing::Outgoing;
 use phitwire::link::pacing::LineClock;
 use phitwire::time::Time;
 
-/// Sets sent after a time-out until something is acknowledged.
+/// Most sets sent after a timeout until something is acknowledged.
 const PROBATION_SETS: u64 = 8;
-/// Sets replayed at most because the peer repeated its number although it would have kept what
+/// Most sets replayed because the peer repeated its number, although it would have kept what
 /// followed.
 const REPEAT_SETS: u64 = 32;
 
-/// What the two ends agreed on for a session, as far as the transmitter needs it.
+/// Session terms that the transmitter needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TransmitTerms {
     pub window: u16,
@@ -40,12 +40,12 @@ pub(super) enum BadAck {
     VcAck,
 }
 
-/// Sets that leave one behind the other.
+/// Consecutive sets of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     pub first: u64,
     pub sets: u64,
-    /// The peer asked for them in particular.
+    /// The peer requested these sets.
     requested: bool,
 }
 
@@ -56,9 +56,9 @@ pub(super) struct Transmitter {
     credits: SharedCredits,
     window: u64,
     full_numbers: bool,
-    /// While more flits than these are not sent, no packet may begin.
+    /// No packet may begin while more flits than these are unsent.
     backlog_limit: u32,
-    /// Flits of a packet still to be dropped.
+    /// Flits still to drop of the current packet.
     swallow: u8,
     /// Command: mark the next packet as damaged.
     poison_next: bool,
@@ -71,7 +71,7 @@ pub(super) struct Transmitter {
 }
 
 impl Transmitter {
-    /// A transmitter without a session: it takes nothing.
+    /// A transmitter without a session accepts nothing.
     pub fn new(config: &AriesLinkConfig, profile: &LinkProfile, now: Time) -> Self {
         let (link, sets) = (&config.link, &config.sets);
         Self {
@@ -105,8 +105,8 @@ impl Transmitter {
         self.out.restart(terms.lanes, now);
     }
 
-    /// Ends a session: what was not acknowledged is discarded, because the peer may or may not have
-    /// it and sending it again could deliver it twice. Returns the number of packets.
+    /// Ends a session. Unacknowledged packets are discarded: the peer may have them, and resending
+    /// could deliver them twice. Returns their number.
     pub fn stop(&mut self, counters: &mut LinkCounters) -> u64 {
         self.swallow = self.swallow.max(self.buffer.open_left());
         let discarded = self.buffer.discard();
@@ -116,9 +116,8 @@ impl Transmitter {
         discarded
     }
 
-    /// Takes in a control set: acknowledgements, VC acks and requests in full width. One that
-    /// acknowledges less than another did was sent before that one: nothing that it says is still
-    /// so.
+    /// Handles a control set: acknowledgements, VC acks and requests in full width. One that
+    /// acknowledges less than another was sent earlier, and nothing that it says still holds.
     ///
     /// # Errors
     /// Why it cannot be the peer's; nothing of it is then used.
@@ -151,7 +150,7 @@ impl Transmitter {
         Ok(())
     }
 
-    /// Takes in what the tenth flit of a data set says, when it is known to be new.
+    /// Handles the tenth flit of a data set that is known to be new.
     ///
     /// # Errors
     /// Why it cannot be the peer's.
@@ -211,7 +210,7 @@ impl Transmitter {
         }
     }
 
-    /// The peer asks for `missing` sets from `from` on; 0: for everything.
+    /// The peer requests `missing` sets from `from` on; 0: everything.
     fn nacked(&mut self, from: u64, missing: u64, now: Time, sets: &mut SetCounters) {
         if missing == 0 || !self.full_numbers {
             let oldest = self.buffer.acked();
@@ -223,7 +222,7 @@ impl Transmitter {
             }
             return;
         }
-        // Whatever lies behind the cursor is sent anyway.
+        // Sets beyond the cursor are sent anyway.
         let to = (from + missing).min(self.buffer.cursor());
         if from >= to {
             return;
@@ -241,9 +240,9 @@ impl Transmitter {
         self.out.again(now);
     }
 
-    /// An acknowledgement came that says nothing new. Publicly known of Aries: a replay is also
-    /// triggered by repeated received numbers. Here only those count that came when the oldest set
-    /// should have been acknowledged.
+    /// An acknowledgement arrived without news. On Aries, as is publicly known, repeated received
+    /// numbers also trigger a replay. Here only those count that arrive when the oldest set should
+    /// have been acknowledged.
     #[inline]
     fn repeated(&mut self, now: Time, sets: &mut SetCounters) {
         if self.repeat_limit == 0 || self.buffer.in_flight() == 0 {
@@ -267,7 +266,7 @@ impl Transmitter {
             self.rewind();
             return;
         }
-        // The peer kept what it got of the rest.
+        // The peer kept what it received of the rest.
         let most = self.buffer.cursor().min(acked + REPEAT_SETS);
         let late = |set: &u64| self.buffer.sent_at(*set) + patience <= now;
         let to = (acked..most)
@@ -284,7 +283,7 @@ impl Transmitter {
         self.buffer.rewind()
     }
 
-    /// Goes back because the lanes changed: whatever is under way will be dropped.
+    /// Goes back because the lanes changed: everything in flight will be dropped.
     pub fn set_lanes(&mut self, lanes: u8, now: Time, sets: &mut SetCounters) {
         self.out.lanes = lanes;
         self.line.set_lanes(lanes);
@@ -292,7 +291,7 @@ impl Transmitter {
         self.out.again(now);
     }
 
-    /// Command: go back as if asked to.
+    /// Command: goes back as if requested.
     pub fn force_retry(&mut self, now: Time, sets: &mut SetCounters) {
         if self.rewind() {
             sets.tx_replays_forced += 1;
@@ -300,7 +299,7 @@ impl Transmitter {
         }
     }
 
-    /// Sets that may be sent, whatever the clock says.
+    /// Sets that may be sent, regardless of pacing.
     #[inline]
     fn sendable(&self) -> u64 {
         let again = self.buffer.next() - self.buffer.cursor();
@@ -314,7 +313,7 @@ impl Transmitter {
         sets
     }
 
-    /// Whether [`Self::allowance`] should be asked.
+    /// Whether to call [`Self::allowance`].
     #[inline]
     pub fn has_data(&self, now: Time) -> bool {
         if !self.line.is_paced() {
@@ -327,13 +326,13 @@ impl Transmitter {
         sendable > 0 && self.line.sent_at(sendable.min(self.burst)) <= now
     }
 
-    /// Sets for a frame that leaves now and holds at most `most`.
+    /// Sets for a frame that leaves now, at most `most`.
     pub fn allowance(&mut self, now: Time, most: u64) -> u64 {
         let sendable = self.sendable();
         if !self.line.is_paced() {
             return sendable.min(most);
         }
-        // Flits of a packet that lacks some are on the line as they come.
+        // Flits of an incomplete packet occupy the line as they come.
         let waiting = sendable.max(u64::from(self.buffer.backlog() > 0));
         let sent = self.line.sent(waiting, now).min(sendable);
         if sent < sendable.min(self.burst) {
@@ -364,7 +363,7 @@ impl Transmitter {
         })
     }
 
-    /// See [`ReplayBuffer::flits_of`]: `set` is among a run.
+    /// See [`ReplayBuffer::flits_of`]; `set` belongs to a run.
     #[inline]
     pub fn flits_of<'a>(
         &'a self,
@@ -374,7 +373,7 @@ impl Transmitter {
         self.buffer.flits_of(set, buffer)
     }
 
-    /// A run leaves in a frame at `now`.
+    /// Records a run sent at `now`.
     pub fn sent(&mut self, run: Run, now: Time, sets: &mut SetCounters) {
         if self.line.is_paced() {
             let sendable = self.sendable();
@@ -394,20 +393,20 @@ impl Transmitter {
         self.out.sent(waited, now);
     }
 
-    /// Everything below this number was sent.
+    /// All sets below this number were sent.
     #[inline]
     pub fn sent_up_to(&self) -> u64 {
         self.buffer.next()
     }
 
-    /// When to ask again for what the peer owes us: an acknowledgement, or credits.
+    /// When to probe for what the peer owes: an acknowledgement, or credits.
     #[inline]
     fn retry_deadline(&self) -> Time {
         let outstanding = self.buffer.in_flight() > 0;
         self.out.retry_deadline(outstanding, self.credits.is_owed())
     }
 
-    /// The earliest deadline: a retry timer, or sets that will have gone over a paced line.
+    /// The earliest deadline: a retry timer, or sets that have passed a paced line.
     #[inline]
     pub fn deadline(&self) -> Time {
         let retry = self.retry_deadline();
@@ -420,7 +419,7 @@ impl Transmitter {
         }
     }
 
-    /// The peer is there: it owes nothing but what it was sent.
+    /// The peer was heard; it still owes answers only to what was sent.
     #[inline]
     pub fn heard(&mut self) {
         self.out.heard(self.buffer.awaits());

@@ -1,19 +1,19 @@
-//! What an ideal link has not acknowledged.
+//! Unacknowledged flits of an ideal link.
 
-/// Flits sent within the last round trip of a link, about: those of this period and a share of the
-/// period before. A period is a round trip long.
+/// Flits sent within about the last round trip of a link: those of this period and a share of the
+/// previous one. A period is a round trip long.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Unacknowledged {
-    /// Cycles of a period; 0 where there is no link.
+    /// Cycles of a period; 0 without a link.
     round: u16,
     this: u16,
     before: u16,
-    /// The cycle in which the period of `this` began: a multiple of `round`.
+    /// The cycle in which the current period began: a multiple of `round`.
     since: u64,
 }
 
 impl Unacknowledged {
-    /// Of a link on which an acknowledgement comes that many cycles after its flit was sent.
+    /// For a link that acknowledges a flit this many cycles after it was sent.
     pub(super) fn over(round: u16) -> Self {
         Self {
             round,
@@ -21,7 +21,7 @@ impl Unacknowledged {
         }
     }
 
-    /// A flit was sent. Time does not go back.
+    /// A flit was sent. Time must not go back.
     #[inline]
     pub(super) fn sent(&mut self, now: u64) {
         let round = u64::from(self.round.max(1));
@@ -65,7 +65,7 @@ mod tests {
         }
         let on_its_way = u64::from(flight.flits(10 * round));
         assert!(on_its_way.abs_diff(round * 9 / 10) <= 2, "{on_its_way}");
-        // A round trip without flits later it is half, and later nothing.
+        // A round trip later without flits it is half, and later nothing.
         let half = u64::from(flight.flits(10 * round + round / 2));
         assert!(half.abs_diff(round * 9 / 20) <= 2, "{half}");
         assert_eq!(flight.flits(11 * round), 0);

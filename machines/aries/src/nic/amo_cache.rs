@@ -1,29 +1,28 @@
 //! The AMO cache, and the memory behind it.
 //!
-//! White paper, "Remote Memory Access": a 64-entry cache of atomic variables spares reads of host
-//! memory. "Host memory is updated each time the variable is updated. Lazy update mechanisms are
-//! also provided." What comes through the NIC is coherent with it: a put takes the words that it
-//! touches out of the cache, a get sees what the cache holds.
+//! XC white paper, "Remote Memory Access": a 64-entry cache of atomic variables spares reads of
+//! host memory. "Host memory is updated each time the variable is updated. Lazy update mechanisms
+//! are also provided." Accesses through the NIC are coherent with it: a put evicts the words that
+//! it touches, a get sees the cached values.
 
 use phitwire::nic::memory::{Memory, OutOfRange, WINDOW_BYTES};
 
-/// Entries of the cache (white paper, "Remote Memory Access").
+/// Entries of the cache (XC white paper, "Remote Memory Access").
 pub const AMO_CACHE_ENTRIES: usize = 64;
 const WORD: u64 = 8;
-/// The tag of an entry that holds nothing: no memory is so large.
+/// The tag of an empty entry: no memory is so large.
 const EMPTY: u64 = u64::MAX;
 
-/// When host memory learns what an atomic operation did.
+/// When an atomic operation updates host memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AmoUpdate {
     /// With every operation.
     #[default]
     EachTime,
-    /// When the word leaves the cache, is got or put, or the cache is flushed.
+    /// When the word is evicted, got or put, or the cache is flushed.
     Lazy,
 }
 
-/// What the cache did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AmoCacheCounts {
     pub hits: u64,
@@ -36,12 +35,11 @@ pub(crate) struct AmoCacheCounts {
 pub(crate) struct CachedMemory {
     memory: Memory,
     update: AmoUpdate,
-    /// Addresses of the cached words; apart from their values, so that looking for one is a short
-    /// scan.
+    /// Addresses of the cached words, separate from their values so that a search is a short scan.
     tags: [u64; AMO_CACHE_ENTRIES],
     values: [u64; AMO_CACHE_ENTRIES],
     dirty: u64,
-    /// When each entry was used last, in operations.
+    /// Last use of each entry, in operations.
     used: [u64; AMO_CACHE_ENTRIES],
     clock: u64,
     filled: usize,
@@ -65,23 +63,23 @@ impl CachedMemory {
         }
     }
 
-    /// The memory without the cache: with lazy updates, it may be behind.
+    /// The memory without the cache: with lazy updates it may be stale.
     pub(crate) fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// The memory for the processor's own use. The cache is emptied into it first.
+    /// The memory for the processor's own use, after a flush of the cache.
     pub(crate) fn memory_mut(&mut self) -> &mut Memory {
         self.clear();
         &mut self.memory
     }
 
-    /// The memory, to attach and detach windows: what the cache holds is none of theirs.
+    /// The memory, to attach and detach windows, whose words are never cached.
     pub(crate) fn windows_mut(&mut self) -> &mut Memory {
         &mut self.memory
     }
 
-    /// Brings host memory up to date.
+    /// Writes the cache back to host memory.
     pub(crate) fn flush(&mut self) {
         while self.dirty != 0 {
             self.write_back(self.dirty.trailing_zeros() as usize);
@@ -102,8 +100,7 @@ impl CachedMemory {
         self.counts.writebacks += 1;
     }
 
-    /// Lets host memory have what the cache holds of the `len` bytes at `address`; `forget` also
-    /// takes it out of the cache.
+    /// Writes back what the cache holds of the `len` bytes at `address`; `forget` also evicts it.
     #[inline]
     fn settle(&mut self, address: u64, len: usize, forget: bool) {
         if self.filled == 0 || (!forget && self.dirty == 0) {
@@ -111,7 +108,7 @@ impl CachedMemory {
         }
         let first = address & !(WORD - 1);
         let span = address.saturating_add(len as u64) - first;
-        // Most accesses touch no cached word: that is found out without a branch per entry.
+        // Most accesses touch no cached word; this check has no branch per entry.
         let touched = |tag: u64| tag.wrapping_sub(first) < span;
         if !self.tags.iter().fold(false, |any, &tag| any | touched(tag)) {
             return;
@@ -130,22 +127,21 @@ impl CachedMemory {
         }
     }
 
-    /// Stores `data` at `address`.
     #[inline]
     pub(crate) fn write(&mut self, address: u64, data: &[u8]) -> Result<(), OutOfRange> {
         self.settle(address, data.len(), true);
         self.memory.write(address, data)
     }
 
-    /// Fills `out` from `address` on.
+    /// Fills `out` with the bytes at `address`.
     #[inline]
     pub(crate) fn read(&mut self, address: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
         self.settle(address, out.len(), false);
         self.memory.read(address, out)
     }
 
-    /// The 64-bit word at `address` (a multiple of eight, in the memory) as everybody sees it,
-    /// without a trace.
+    /// The current 64-bit word at `address` (a multiple of eight, in the memory), without side
+    /// effects.
     pub(crate) fn peek_64(&self, address: u64) -> u64 {
         if let Some(entry) = self.tags.iter().position(|&tag| tag == address) {
             return self.values[entry];
@@ -156,8 +152,8 @@ impl CachedMemory {
         u64::from_le_bytes(word)
     }
 
-    /// Changes the 64-bit word at `address` (a multiple of eight) and answers what it was. Words
-    /// that are shared with a program are not cached: it sees each change at once.
+    /// Changes the 64-bit word at `address` (a multiple of eight) and returns its former value.
+    /// Words shared with a program are not cached: it sees each change at once.
     pub(crate) fn update_64(
         &mut self,
         address: u64,
@@ -172,7 +168,7 @@ impl CachedMemory {
         Ok(old)
     }
 
-    /// Changes the 32-bit word at `address` (a multiple of four) and answers what it was.
+    /// Changes the 32-bit word at `address` (a multiple of four) and returns its former value.
     pub(crate) fn update_32(
         &mut self,
         address: u64,
@@ -189,7 +185,7 @@ impl CachedMemory {
         Ok(old)
     }
 
-    /// The entry that holds the word at `address`, fetched if need be.
+    /// The entry of the word at `address`, fetched if necessary.
     fn fetch(&mut self, address: u64) -> Result<usize, OutOfRange> {
         self.clock += 1;
         if let Some(entry) = self.tags.iter().position(|&tag| tag == address) {

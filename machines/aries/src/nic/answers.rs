@@ -1,10 +1,10 @@
-//! Responses on their way to the link, of which one may answer several requests.
+//! Responses on their way to the link; one may answer several requests.
 //!
-//! A put is answered by a response of its own, which costs routers as much as the put does. Where
-//! requests come in frames of many, their responses wait together for as long as it takes to serve
-//! the rest of what has come, and those that say nothing but "done" of one source's requests are
-//! joined ([`Response::others`](phitwire_framing::aries::packet::Response)). Nothing is held back
-//! for the sake of joining it.
+//! A put gets a response of its own, which costs routers as much as the put does. Where frames
+//! carry many requests, the responses wait together while the rest of the received requests are
+//! served, and those for one source that say only "done" are joined
+//! ([`Response::others`](phitwire_framing::aries::packet::Response)). Nothing is held back just to
+//! be joined.
 
 use phitwire_framing::aries::flit::Head;
 use phitwire_framing::aries::packet::{MAX_DATA, MAX_JOINED, Response, write_others};
@@ -15,7 +15,7 @@ use super::packet_buf::{PacketBuf, PacketQueue};
 #[derive(Clone, Copy, Debug, Default)]
 struct Open {
     head: Option<Head>,
-    /// The numbers of the other requests that it answers.
+    /// Numbers of the other requests that it answers.
     others: [u16; MAX_JOINED],
     len: usize,
 }
@@ -28,7 +28,7 @@ impl Open {
         self.len = 0;
     }
 
-    /// Lets a response of one flit join, if it says the same and there is room.
+    /// Joins a response of one flit if it says the same and there is room.
     #[inline]
     fn takes(&mut self, head: Head) -> bool {
         let what = |head: Head| (head.destination(), head.routing(), head.code());
@@ -44,10 +44,10 @@ impl Open {
     }
 }
 
-/// Responses that wait for the link, the oldest first.
+/// Responses queued for the link, oldest first.
 ///
-/// Call order: [`vacant`](Self::vacant) is written to and [`push_vacant`](Self::push_vacant) called
-/// for each; [`close`](Self::close), then [`front`](Self::front) and
+/// Call order: write to [`vacant`](Self::vacant) and call [`push_vacant`](Self::push_vacant) for
+/// each response; [`close`](Self::close), then [`front`](Self::front) and
 /// [`pop_front`](Self::pop_front) as the link takes them.
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
@@ -58,7 +58,7 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// None; with `joins`, one may answer several requests.
+    /// An empty queue; with `joins`, one response may answer several requests.
     pub(crate) fn new(joins: bool) -> Self {
         Self {
             joins,
@@ -66,18 +66,18 @@ impl Answers {
         }
     }
 
-    /// Packets that wait.
+    /// Queued packets.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// Responses that went with another one.
+    /// Responses joined to another.
     pub(crate) fn joined(&self) -> u64 {
         self.joined
     }
 
-    /// The place for the next response.
+    /// The slot for the next response.
     #[inline]
     pub(crate) fn vacant(&mut self) -> &mut PacketBuf {
         self.queue.vacant()
@@ -102,14 +102,14 @@ impl Answers {
         self.open.begin(head);
     }
 
-    /// Nothing joins what is there any more: it may leave.
+    /// Closes the last response to others, so that it may leave.
     #[inline]
     pub(crate) fn close(&mut self) {
         self.finish_last();
         self.open.begin(None);
     }
 
-    /// Writes into the last response whom else it answers.
+    /// Writes the other answered requests into the last response.
     #[inline]
     fn finish_last(&mut self) {
         if self.open.len > 0 {
@@ -141,7 +141,7 @@ impl Answers {
         self.queue.front()
     }
 
-    /// Takes the oldest packet away, if there is one.
+    /// Removes the oldest packet, if any.
     #[inline]
     pub(crate) fn pop_front(&mut self) {
         self.queue.pop_front();
@@ -171,7 +171,7 @@ mod tests {
         answers.push_vacant();
     }
 
-    /// What goes out: of each packet the number of the first request, and of all others.
+    /// Packets sent: of each the number of the first request, and of all others.
     fn sent(answers: &mut Answers) -> Vec<Vec<u16>> {
         answers.close();
         let mut all = Vec::new();
@@ -197,7 +197,7 @@ mod tests {
         }
         assert_eq!((answers.len(), answers.joined()), (1, 5));
         assert_eq!(sent(&mut answers), [ids]);
-        // As many as have room.
+        // As many as fit.
         for id in 0..100 {
             write(&mut answers, done(id), &[]);
         }

@@ -1,4 +1,4 @@
-//! A block transfer: its descriptor, how it stands, and the packets that it is cut into.
+//! A block transfer: its descriptor, its state, and the packets that it is cut into.
 
 use phitwire_framing::aries::flit::{NodeId, Routing};
 use phitwire_framing::aries::packet::{Command, MAX_DATA, Status};
@@ -17,14 +17,13 @@ use super::virtual_node::Target;
 use phitwire::nic::NUMBERED_BYTES;
 use phitwire::time::{Duration, Time};
 
-/// Longest transfer, in bytes: 4 GB (white paper, "Remote Memory Access").
+/// Longest transfer, in bytes: 4 GB (XC white paper, "Remote Memory Access").
 pub const MAX_TRANSFER_BYTES: u64 = 1 << 32;
 /// A send's wait for a receive doubles up to this.
 const LONGEST_WAIT: Duration = Duration::from_ms(10);
 /// Bytes of a piece.
 const PIECE: u64 = MAX_DATA as u64;
 
-/// What a block transfer does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockOperation {
     /// Writes local memory to the target's.
@@ -36,7 +35,7 @@ pub enum BlockOperation {
         /// First byte in the domain.
         offset: u64,
     },
-    /// Reads the target's memory into the local one.
+    /// Reads the target's memory into local memory.
     Get {
         /// Memory domain handle.
         handle: u16,
@@ -45,7 +44,7 @@ pub enum BlockOperation {
         /// First byte in the domain.
         offset: u64,
     },
-    /// Sends local memory to a receive that the target has posted.
+    /// Sends local memory to a receive posted by the target.
     Send {
         /// Protection key of the receive.
         key: u16,
@@ -55,37 +54,35 @@ pub enum BlockOperation {
 /// A descriptor for the block transfer engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockTransfer {
-    /// The other node.
     pub target: Target,
-    /// What to do.
     pub operation: BlockOperation,
-    /// First byte in the local memory.
+    /// First byte in local memory.
     pub local: u64,
     /// Bytes, up to [`MAX_TRANSFER_BYTES`].
     pub length: u64,
-    /// How the packets choose their ways.
+    /// How the packets are routed.
     pub routing: Routing,
-    /// Waits until all transfers queued before, on any channel, have ended.
+    /// Waits until all transfers queued earlier, on any channel, have ended.
     pub fence: bool,
-    /// What an event at the target says when all of a put is in its memory; `None`: no event.
+    /// Payload of an event at the target once all of a put is in its memory; `None`: no event.
     pub event: Option<u64>,
-    /// What the completion repeats.
+    /// Repeated in the completion.
     pub user: u64,
 }
 
 /// Why a transfer was not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BlockError {
-    /// There is no such channel.
+    /// No such channel.
     #[error("there is no channel {0}")]
     Channel(usize),
-    /// The channel's queue, or the completion queue, has no room.
+    /// The channel's queue or the completion queue is full.
     #[error("the channel or the completion queue has no room")]
     QueueFull,
     /// Longer than [`MAX_TRANSFER_BYTES`].
     #[error("{0} bytes: up to 4 GB are possible")]
     Length(u64),
-    /// Some of the bytes are not in the local memory.
+    /// Some of the bytes are outside local memory.
     #[error("the bytes are not in the local memory")]
     LocalBounds,
     /// The virtual node does not exist.
@@ -106,18 +103,18 @@ pub(super) struct Queued {
     pub(super) queued: Time,
 }
 
-/// In their order.
+/// In order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
-    /// A send whose announcement is to be sent at `.0`.
+    /// A send to be announced at `.0`.
     Announcing(Time),
-    /// A send whose announcement is on its way.
+    /// A send whose announcement is in flight.
     Announced,
-    /// Pieces go out and are acknowledged.
+    /// Pieces are sent and acknowledged.
     Streaming,
-    /// The last packet is to be sent: the event, or the end of a send that failed.
+    /// The last packet must be sent: the event, or the end of a failed send.
     Ending,
-    /// It is on its way.
+    /// The last packet is in flight.
     Ended,
 }
 
@@ -133,27 +130,27 @@ pub(super) struct Active {
     pub(super) channel: u8,
     pub(super) ssid: u16,
     pub(super) stage: Stage,
-    /// First byte that has not been asked for.
+    /// First byte not requested yet.
     pub(super) next: u64,
     pub(super) outstanding: u32,
     pub(super) acknowledged: u64,
     pub(super) failure: Option<Failure>,
-    /// Of a send: the handle that the target gave it.
+    /// For a send: the handle assigned by the target.
     pub(super) handle: u16,
     pub(super) attempts: u32,
-    /// Of a send: whether no receive has been found for it yet.
+    /// For a send: whether it still lacks a receive.
     pub(super) is_untaken: bool,
-    /// Whether the last piece says that the block is there: see [`Active::tells`].
+    /// Whether the last piece announces the whole block: see [`Active::tells`].
     pub(super) tells: bool,
 }
 
-/// A packet of a transfer, but for its data.
+/// A packet of a transfer, without its data.
 pub(super) struct Piece {
     pub(super) command: Command,
     pub(super) handle: u16,
     pub(super) key: u16,
     pub(super) address: u64,
-    /// Bytes of data in the packet, and where they are if in the local memory.
+    /// Data bytes in the packet, and their address if in local memory.
     pub(super) sent: u8,
     pub(super) from: Option<u64>,
     pub(super) answer_bytes: u8,
@@ -161,14 +158,14 @@ pub(super) struct Piece {
 }
 
 impl Active {
-    /// Bytes that have not been asked for.
+    /// Bytes not requested yet.
     pub(super) fn left(&self) -> u64 {
         self.what.transfer.length - self.next
     }
 
-    /// Of a block of a traffic run: whether its last piece says itself that the block is there. It
-    /// is whole enough to tell which, and its target counts the pieces, so that it need not wait
-    /// for the answers to all others.
+    /// For a block of a traffic run: whether its last piece announces the whole block. It must be
+    /// long enough to identify the block; since the target counts pieces, it need not wait for the
+    /// answers to the others.
     pub(super) fn tells(owner: TransferOwner, transfer: &BlockTransfer) -> bool {
         let BlockOperation::Put { offset, .. } = transfer.operation else {
             return false;
@@ -180,7 +177,7 @@ impl Active {
             && (u64::from(NUMBERED_BYTES)..transfer.length).contains(&last)
     }
 
-    /// Whether a packet follows when all pieces have ended.
+    /// Whether a packet follows once all pieces have ended.
     pub(super) fn has_ending(&self) -> bool {
         let BlockTransfer {
             operation, event, ..
@@ -219,7 +216,7 @@ impl Active {
         }
     }
 
-    /// Whether a packet id is free for its next packet. Adaptive packets find one whenever there is
+    /// Whether a packet id is free for the next packet. Adaptive packets find one whenever there is
     /// room.
     pub(super) fn finds_id(&self, requester: &Requester) -> bool {
         let routing = self.what.transfer.routing;
@@ -233,8 +230,8 @@ impl Active {
         requester.has_id(routing, piece.address | piece.ssid_bits(self.ssid))
     }
 
-    /// The next piece of the data.
-    #[inline(always)] // Most packets are pieces, and whatever goes through memory is waited for.
+    /// The next piece of data.
+    #[inline(always)] // Most packets are pieces, and a result passed through memory stalls.
     pub(super) fn piece(&self) -> Piece {
         let transfer = &self.what.transfer;
         let local = transfer.local + self.next;
@@ -289,7 +286,7 @@ impl Active {
         }
     }
 
-    /// The last packet: the event of a put, or the end of a send that failed.
+    /// The last packet: the event of a put, or the end of a failed send.
     pub(super) fn end(&self, data: &mut [u8; MAX_DATA]) -> Piece {
         let (command, handle, sent) = match self.what.transfer.operation {
             BlockOperation::Put { handle, .. } | BlockOperation::Get { handle, .. } => {
@@ -326,7 +323,7 @@ impl Active {
         self.stage = Stage::Streaming;
     }
 
-    /// The target has none now: the send waits, longer each time, and not for ever.
+    /// The target has no receive now: the send waits, longer each time, but not forever.
     pub(super) fn refused<T>(
         &mut self,
         now: Time,
@@ -350,7 +347,7 @@ impl Active {
 }
 
 impl Piece {
-    /// The upper bits of the SSID, for the address of a packet that has room for them.
+    /// The upper bits of the SSID, for the address of a packet with room for them.
     pub(super) fn ssid_bits(&self, ssid: u16) -> u64 {
         match self.command {
             Command::Message { .. } | Command::Control { code: EVENT_CODE } => high_ssid(ssid),

@@ -1,16 +1,15 @@
 //! The block transfer engine: long transfers between local and remote memory.
 //!
-//! White paper, "Remote Memory Access": descriptors of up to 4 GB are queued and carried out
-//! asynchronously, as puts and gets with an address at the target, or as sends to a receive posted
-//! there; four channels work at once. A transfer is cut at the target's multiples of 64 bytes, so
-//! that all pieces but the first and the last are whole packets. A channel goes on to its next
-//! transfer when the last piece of one has been sent, not when it has been answered, so that short
-//! puts and gets do not cost a round trip each; a send leaves its channel with its announcement,
-//! and what is left of it goes out in turn with the channels when the target has taken that.
-//! Transfers complete in any order, also those of one channel, unless one is fenced. A channel
-//! whose transfer may send nothing more to its [target](super::transfer_targets) for now goes on
-//! with one to another. When a target has answered nothing for a whole time-out, the transfers
-//! queued for it fail.
+//! XC white paper, "Remote Memory Access": descriptors of up to 4 GB are queued and executed
+//! asynchronously, as puts and gets at a target address or as sends to a receive posted there; four
+//! channels work at once. A transfer is cut at the target's multiples of 64 bytes, so that all
+//! pieces but the first and the last are whole packets. A channel starts its next transfer when the
+//! last piece is sent, not when it is answered, so that short puts and gets do not cost a round
+//! trip each. A send leaves its channel after its announcement; once the target accepts that, the
+//! rest takes turns with the channels. Transfers complete in any order, even on one channel, unless
+//! fenced. A channel whose transfer may send nothing more to its [target](super::transfer_targets)
+//! continues with one to another target. If a target answers nothing for a whole timeout, the
+//! transfers queued for it fail.
 
 mod failing;
 
@@ -34,29 +33,28 @@ use super::transfer_targets::Targets;
 use phitwire::nic::memory::Memory;
 use phitwire::time::{Duration, Time};
 
-/// Concurrent block transfers (white paper, "Remote Memory Access").
+/// Concurrent block transfers (XC white paper, "Remote Memory Access").
 pub const CHANNELS: usize = 4;
-/// Transfers that wait on one channel.
+/// Most transfers queued on one channel.
 pub const MAX_QUEUED_TRANSFERS: usize = 256;
-/// Sends under way: a target has room for so many messages that arrive, and some of others.
+/// Most open sends. A target has room for `MAX_ARRIVING` messages, including those of other nodes.
 const MAX_SENDS: usize = MAX_ARRIVING * 3 / 4;
-/// Those of one owner that no receive has been found for yet: what waits for one that nobody posts
-/// leaves room for others'.
+/// Most sends of one owner without a receive: those whose receive is never posted must leave room
+/// for others.
 const MAX_UNTAKEN_OF_ONE: u8 = 16;
-/// The same while no send waits for a receive: those that announce themselves are on their way.
+/// The same while no send waits for a receive: announcements are then still in flight.
 const MAX_ANNOUNCED_OF_ONE: u8 = 32;
-/// What takes turns: the channels, and sends that have left theirs.
+/// Participants in the round robin: the channels, and the sends that have left theirs.
 const LANES: usize = CHANNELS + 1;
-/// Requests in front of the link above which transfers add none, so that single requests do not
-/// wait behind a megabyte.
+/// Requests queued for the link above which transfers add none, so that single requests do not wait
+/// behind a megabyte.
 const QUEUE_AHEAD: usize = 64;
 
-/// Whose transfer it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TransferOwner {
-    /// Its owner gets a completion: a client, or (0) the node itself.
+    /// A client, or (0) the node; gets a completion.
     User(u8),
-    /// A traffic run's.
+    /// A traffic run.
     Run,
 }
 
@@ -70,7 +68,6 @@ impl TransferOwner {
     }
 }
 
-/// A transfer that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TransferEnded {
     pub owner: TransferOwner,
@@ -79,41 +76,41 @@ pub(crate) struct TransferEnded {
     pub queued: Time,
     pub bytes: u64,
     pub failure: Option<Failure>,
-    /// No packet of it has been sent.
+    /// No packet was sent.
     pub unsent: bool,
 }
 
 #[derive(Debug, Default)]
 struct Channel {
     queue: VecDeque<Queued>,
-    /// The slot of the transfer that it sends, and waits for if that fails or is a send.
+    /// Slot of the transfer being sent; the channel waits for it if it fails or is a send.
     sending: Option<u8>,
 }
 
-/// The engine of one network interface.
+/// The engine of one NIC.
 #[derive(Debug)]
 pub(crate) struct BlockTransferEngine {
     channels: [Channel; CHANNELS],
     slots: Slots,
-    /// Slots whose last packet is to be sent, all others of theirs being answered.
+    /// Slots with only the last packet left to send, all others answered.
     ending: VecDeque<u8>,
-    /// Slots of sends that have left their channel and have something to send, in their turn.
+    /// Slots of sends that have left their channel and have data to send, in turn.
     taken: VecDeque<u8>,
-    /// Slots of sends that wait until they announce themselves again.
+    /// Slots of sends that wait to announce themselves again.
     waiting: Vec<u8>,
-    /// Slots that have left their channel until their target has room.
+    /// Slots moved off their channel until their target has room.
     parked: Vec<u8>,
-    /// Slots whose bytes are not there any more.
+    /// Slots whose source bytes are no longer readable.
     unread: Vec<u8>,
-    /// Sends under way, in all, and by owner those that no receive has been found for.
+    /// Open sends: all, and per owner those without a receive.
     sends: usize,
     untaken_of: [u8; 1 << u8::BITS],
     turn: usize,
     serial: u64,
-    /// Whom transfers that are queued or under way are for. They share the packets that transfers
-    /// may have outstanding; the rest is left to single requests.
+    /// Targets of queued and open transfers. They share the packets that transfers may have
+    /// outstanding; the rest is reserved for single requests.
     targets: Targets,
-    /// The serial numbers of transfers queued or under way.
+    /// Serial numbers of queued and open transfers.
     open: BTreeSet<u64>,
     first_wait: Duration,
     attempts: u32,
@@ -188,32 +185,32 @@ impl BlockTransferEngine {
         Ok(())
     }
 
-    /// Whether another transfer may be queued on some channel.
+    /// Whether any channel can queue another transfer.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         let has_room = |channel: &Channel| channel.queue.len() < MAX_QUEUED_TRANSFERS;
         self.channels.iter().any(has_room)
     }
 
-    /// The channel with the shortest queue, if that has room.
+    /// The channel with the shortest queue, unless full.
     pub(crate) fn idlest(&self) -> Option<usize> {
         let queued = |&channel: &usize| self.channels[channel].queue.len();
         let idlest = (0..CHANNELS).min_by_key(queued)?;
         (queued(&idlest) < MAX_QUEUED_TRANSFERS).then_some(idlest)
     }
 
-    /// Transfers queued or under way.
+    /// Transfers queued or open.
     pub(crate) fn open(&self) -> usize {
         self.open.len()
     }
 
-    /// Transfers under way.
+    /// Open transfers.
     #[cfg(test)]
     pub(crate) fn under_way(&self) -> usize {
         self.slots.find(|_| true).len()
     }
 
-    /// The next transfer that has ended; with `runs`, whosever it is.
+    /// The next ended transfer; with `runs`, of any owner.
     #[inline]
     pub(crate) fn next_ended(&mut self, runs: bool) -> Option<TransferEnded> {
         let may = |ended: &&TransferEnded| runs || ended.owner != TransferOwner::Run;
@@ -221,7 +218,7 @@ impl BlockTransferEngine {
         self.ended.pop_front()
     }
 
-    /// When a send tries again.
+    /// When the next send retries its announcement.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         self.waiting
             .iter()
@@ -229,8 +226,8 @@ impl BlockTransferEngine {
             .min()
     }
 
-    /// Starts what may start and sends what may be sent: the last packets of transfers first, then
-    /// packets of the channels in turn. Whether anything was sent.
+    /// Starts and sends what it can: first the last packets of transfers, then packets of the
+    /// channels in turn. Returns whether anything was sent.
     pub(crate) fn issue(
         &mut self,
         now: Time,
@@ -276,9 +273,8 @@ impl BlockTransferEngine {
         sent
     }
 
-    /// What a channel is to begin next, and its place in the queue: the first of those that may.
-    /// Sends that wait for others to end are passed over, and transfers to targets that have no
-    /// room; a fence is not.
+    /// The first transfer that may begin on a channel, and its queue position. Skips sends that
+    /// wait for others to end and transfers whose target has no room, but never a fence.
     fn first_to_start(&self, now: Time, channel: usize) -> Option<(usize, Queued)> {
         let bounds = [MAX_UNTAKEN_OF_ONE, MAX_ANNOUNCED_OF_ONE];
         let most_untaken = bounds[usize::from(self.waiting.is_empty())];
@@ -303,16 +299,16 @@ impl BlockTransferEngine {
         None
     }
 
-    /// Whether a channel may begin another transfer: it sends none, or one whose target has no room
-    /// while there are others.
+    /// Whether a channel may begin another transfer: it sends none, or its target has no room and
+    /// there are other targets.
     fn is_free(&self, now: Time, index: usize) -> bool {
         self.channels[index].sending.is_none_or(|slot| {
             self.targets.are_several() && !self.targets.has_room(now, self.slots.target(slot))
         })
     }
 
-    /// Lets a channel that is free begin its next transfer, if no fence forbids it. Whether one
-    /// began; what has no bytes and no event has also ended.
+    /// Begins the next transfer of a free channel unless a fence forbids it. Returns whether one
+    /// began; one without bytes and event has also ended.
     fn start(&mut self, now: Time, index: usize, transactions: &mut Transactions) -> bool {
         let mut started = false;
         while self.is_free(now, index)
@@ -353,7 +349,7 @@ impl BlockTransferEngine {
         started
     }
 
-    /// Sends one packet of a send that has left its channel, each in its turn. Whether there was
+    /// Sends one packet of a send that has left its channel, in turn. Returns whether there was
     /// one.
     fn step_taken(
         &mut self,
@@ -382,8 +378,8 @@ impl BlockTransferEngine {
         false
     }
 
-    /// Sends one packet of a transfer, if there is one to send. With the last piece, or with its
-    /// announcement, its channel is free for the next transfer.
+    /// Sends one packet of a transfer, if any. After the last piece or the announcement, the
+    /// channel is free.
     fn step(
         &mut self,
         now: Time,
@@ -410,7 +406,7 @@ impl BlockTransferEngine {
         if let Some(local) = piece.from
             && memory.read(local, &mut data[..sent]).is_err()
         {
-            // The bytes were looked for when it was queued, but a program may take its own away.
+            // The bytes were checked when queued, but a program may unmap its own memory.
             active.failure.get_or_insert(Failure::LocalMemory);
             if let Stage::Announcing(_) = active.stage {
                 active.stage = Stage::Ended;
@@ -462,7 +458,7 @@ impl BlockTransferEngine {
         self.parked.retain(|&parked| parked != slot);
     }
 
-    /// The transfer has nothing left to send that its channel would have to wait for.
+    /// The channel need not wait for this transfer any more.
     fn leave_channel(&mut self, slot: u8) {
         let channel = usize::from(self.slots.get(slot).channel);
         let sending = &mut self.channels[channel].sending;
@@ -471,7 +467,7 @@ impl BlockTransferEngine {
         }
     }
 
-    /// Takes the end of a packet; `data` is what its response brought.
+    /// A packet has ended; `data` is the response's.
     pub(crate) fn answered(
         &mut self,
         now: Time,
@@ -508,9 +504,10 @@ impl BlockTransferEngine {
         }
         if step == TransferStep::Open && active.failure.is_some() {
             match answer {
-                // There is nobody to tell: the target has not taken it, or gives up by itself.
+                // No need to notify the target: it did not accept the send, or gives up on its own
+                // timeout.
                 Err(_) => active.stage = Stage::Ended,
-                // All of it is there, although its source has given it up.
+                // All data arrived, although the source had given up.
                 Ok(_) if active.left() == 0 => active.failure = None,
                 Ok(_) => {}
             }
@@ -528,7 +525,7 @@ impl BlockTransferEngine {
         }
     }
 
-    /// Goes to the next stage, or ends the transfer, when nothing is outstanding and nothing left.
+    /// Advances the stage, or ends the transfer, once nothing is outstanding or left to send.
     fn proceed(&mut self, slot: u8, transactions: &mut Transactions) {
         let active = self.slots.get(slot);
         if active.is_untaken && active.stage >= Stage::Streaming {

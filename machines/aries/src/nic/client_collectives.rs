@@ -1,8 +1,8 @@
 //! Collective operations of local programs.
 //!
-//! Each engine belongs to one program at a time. Its tree bears the key of the program's job, so
-//! that nobody else's contribution counts. What a program waits for when it ends, others are told
-//! at once; that it had ended before they joined, they are told when their patience ends.
+//! Each engine belongs to one program at a time. Its tree has the key of the program's job, so that
+//! other contributions do not count. If a program ends while it waits for an operation, the others
+//! learn that at once; if it ended before they joined, they learn it when their patience ends.
 
 use phitwire_framing::door::{CollectiveRequest, Completion as Told, Local, Reduction, Status};
 
@@ -16,10 +16,10 @@ use phitwire::nic::local::{Client, Taken};
 use phitwire::nic::{Collective, ENGINES, Operand};
 use phitwire::time::{Duration, Time};
 
-/// Most participants of a program's tree: as many numbers as processors have.
+/// Most participants of a program's tree: as many as there are processor numbers.
 const MOST_PARTICIPANTS: u64 = 1 << 16;
 
-/// Whose the engines are.
+/// Owners of the engines.
 pub(super) type Owners = [Option<Client>; ENGINES];
 
 fn collective_of(op: Reduction) -> Result<Collective, Status> {
@@ -36,7 +36,7 @@ fn refusal_of_tree(error: &TreeError) -> Status {
 }
 
 impl AriesNic {
-    /// Takes what a client asks of an engine. A join that is under way counts as a request.
+    /// Handles a client's request to an engine. A pending join counts as a request.
     pub(super) fn collective_of_client(
         &mut self,
         now: Time,
@@ -55,7 +55,8 @@ impl AriesNic {
             CollectiveRequest::SetUp { .. } if owner.is_some_and(|owner| owner != client) => {
                 Taken::refused(Status::Busy)
             }
-            // One that was restarted just now asks nothing yet, and others' patience would end.
+            // A NIC that has just restarted must not send requests yet; meanwhile the others'
+            // patience could end.
             CollectiveRequest::SetUp { .. } if !self.interface.may_ask(now) => Taken::Later,
             CollectiveRequest::SetUp { .. } => done(self.set_up_for(client, engine, request)),
             _ if owner != Some(client) => Taken::refused(Status::NotYours),
@@ -73,7 +74,7 @@ impl AriesNic {
                     return Taken::refused(Status::Busy);
                 }
                 self.clients.engines[engine] = None;
-                // Whom it has still to tell of a result or a failure is told.
+                // Neighbours that lack a result or a failure still get it.
                 self.interface.leave_collective(now, engine);
                 done(Ok(()))
             }
@@ -118,7 +119,7 @@ impl AriesNic {
         Ok(())
     }
 
-    /// The numbers of processors in a client's data.
+    /// The processor numbers in a client's data.
     fn numbers_of(&mut self, client: Client, bytes: u64, part: Local) -> Result<Vec<u16>, Status> {
         let is_list = part.bytes.is_multiple_of(2) && part.bytes > 0;
         if !is_list || part.bytes > 2 * MOST_PARTICIPANTS {
@@ -165,7 +166,7 @@ impl AriesNic {
         }
     }
 
-    /// Why there is no result, and for whose sake.
+    /// Why there is no result, and which node caused that.
     fn reason_of(&self, failure: CollectiveFailure) -> (Status, u64) {
         let (status, node) = match failure {
             CollectiveFailure::Mismatch => return (Status::Mismatch, 0),
@@ -179,7 +180,7 @@ impl AriesNic {
         (status, self.clients.number_of(node).into())
     }
 
-    /// The next collective operation of a client that has ended.
+    /// The next ended collective operation of a client.
     pub(super) fn collective_ended(&mut self) -> Option<(Client, Told)> {
         let unit = &mut self.interface.collective;
         let ended = unit.poll_completion_of(|user| client_of(user).is_some())?;
@@ -204,7 +205,7 @@ impl AriesNic {
         Some((client, told))
     }
 
-    /// A client that has gone leaves its engines.
+    /// A client that is gone leaves its engines.
     pub(super) fn leave_engines(&mut self, now: Time, client: Client) {
         for engine in 0..ENGINES {
             if self.clients.engines[engine] == Some(client) {

@@ -1,4 +1,4 @@
-//! What a network interface tells its local programs unasked, and by which numbers they know others.
+//! Unsolicited events for the local programs of a NIC, and the numbers by which they know others.
 
 use phitwire_framing::door::{Completion as Told, Status};
 
@@ -8,7 +8,7 @@ use super::completion::TargetEvent;
 use phitwire::nic::local::Client;
 
 impl AriesNic {
-    /// Learns the virtual numbers of nodes.
+    /// Updates the virtual numbers of nodes.
     pub(super) fn number_nodes(&mut self) {
         let nodes = self.virtual_nodes();
         let numbers = (0..=u16::MAX).map_while(|number| Some((nodes.get(number.into())?, number)));
@@ -18,7 +18,7 @@ impl AriesNic {
         self.clients.numbers = numbers;
     }
 
-    /// Which client an event is for, and what it is told.
+    /// The client of an event, and its completion.
     pub(super) fn completion_of_event(&mut self, event: TargetEvent) -> Option<(Client, Told)> {
         Some(match event {
             TargetEvent::Put {

@@ -1,4 +1,5 @@
-//! What requests, operations and ends are called at the [door](phitwire_framing::door).
+//! Translates requests, operations and completions to and from the terms of the
+//! [door](phitwire_framing::door).
 
 use phitwire_framing::aries::flit::Routing;
 use phitwire_framing::aries::packet::{AmoOp, Status as Refused};
@@ -8,20 +9,20 @@ use super::completion::{Completion, Ended, Failure, Outcome};
 use super::{BlockError, PostError};
 use phitwire::nic::local::Client;
 
-/// Where the number of a client stands in what its requests are known by.
+/// Position of the client number in a request's user value.
 const CLIENT_SHIFT: u32 = u64::BITS - 8;
 
-/// What the request `name` of a client is known by.
+/// The user value for the request `name` of a client.
 pub(super) const fn tagged(client: Client, name: u64) -> u64 {
     (client.0 as u64) << CLIENT_SHIFT | name_of(name)
 }
 
-/// The client's own name for it.
+/// The client's own name for a request.
 pub(super) const fn name_of(user: u64) -> u64 {
     user & ((1 << Command::NAME_BITS) - 1)
 }
 
-/// Whose request it is, if it is a client's.
+/// The client of a request, if any.
 pub(super) const fn client_of(user: u64) -> Option<Client> {
     match (user >> CLIENT_SHIFT) as u8 {
         0 => None,
@@ -77,7 +78,7 @@ impl From<Failure> for Status {
     }
 }
 
-/// What a refusal at this end means; `None`: later it may be taken.
+/// The status for a rejection at this end; `None`: retry later.
 pub(super) fn refusal_of_post(error: &PostError) -> Option<Status> {
     Some(match error {
         PostError::TooMany | PostError::CompletionQueueFull => return None,
@@ -101,7 +102,7 @@ pub(super) fn refusal_of_block(error: &BlockError) -> Option<Status> {
     })
 }
 
-/// What a client has for its completion of a request or transfer.
+/// The client's completion of a request or transfer.
 pub(super) fn told(completion: &Completion) -> Told {
     let status = match completion.outcome {
         Outcome::Failed(failure) => failure.into(),

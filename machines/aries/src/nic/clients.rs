@@ -1,9 +1,9 @@
-//! Local programs at an Aries network interface.
+//! Local programs (clients) of an Aries NIC.
 //!
-//! A client's window is a part of the memory as block transfers, requests and receives know it. A
-//! job has one protection key for memory, and one per member for messages ("Cray XC Network
-//! Software Stack": communication domains), which the network interface puts into every request of
-//! its clients: a program cannot name another's.
+//! A client's window is a part of memory that block transfers, requests and receives address. A job
+//! has one protection key for memory and one per member for messages ("Cray XC Network Software
+//! Stack": communication domains). The NIC puts the key into every request of its clients, so a
+//! program cannot use another's.
 
 use std::collections::BTreeSet;
 
@@ -30,22 +30,21 @@ use phitwire::nic::local::{Client, LocalPort, MEMBERS, Taken, key_of, member_of}
 use phitwire::nic::memory::{Memory, OWN_AT, Window};
 use phitwire::time::Time;
 
-/// Handles of one client.
+/// Most handles of one client.
 const MOST_HANDLES: usize = 512;
-/// Receives of one client that wait.
+/// Most posted receives of one client.
 const MOST_RECEIVES: u32 = 512;
-/// Transfers of one client that have not completed.
+/// Most open transfers of one client.
 const MOST_TRANSFERS: u32 = 128;
-/// Of single requests, the outstanding packets are shared between the clients and one more, who is
-/// IP, or comes next; of these a client has at least so many.
+/// The outstanding packets for single requests are shared equally between the clients and one more,
+/// which is IP or the next to attach; a client's share is at least this.
 const LEAST_REQUESTS: u32 = 16;
 
-/// A local program.
 #[derive(Debug)]
 pub(super) struct Slot {
     job: u64,
     member: u8,
-    /// Of its memory, and of messages to it.
+    /// Protects its memory and messages to it.
     key: u16,
     port: u16,
     bytes: u64,
@@ -57,12 +56,11 @@ pub(super) struct Slot {
     has_gone: bool,
 }
 
-/// The local programs of one network interface.
 #[derive(Debug, Default)]
 pub(super) struct Clients {
-    /// By window.
+    /// Indexed by window.
     slots: Vec<Option<Slot>>,
-    /// The handle that was given last.
+    /// The handle assigned last.
     handle: u16,
     /// Virtual numbers by node, sorted.
     pub(super) numbers: Vec<(NodeId, u16)>,
@@ -80,7 +78,7 @@ impl Clients {
         self.slots.iter().flatten().filter(|slot| !slot.has_gone)
     }
 
-    /// Whose handle it is.
+    /// The client that owns a handle.
     pub(super) fn owner(&self, handle: u16) -> Option<Client> {
         let has_it = |slot: &Option<Slot>| {
             let slot = slot.as_ref();
@@ -90,12 +88,12 @@ impl Clients {
         Some(Client(index as u8 + 1))
     }
 
-    /// The key of a client's job, and the bytes of its data.
+    /// The key of a client's job, and the size of its data.
     pub(super) fn key_and_bytes(&mut self, client: Client) -> Option<(u16, u64)> {
         self.slot(client).map(|slot| (slot.key, slot.bytes))
     }
 
-    /// Whether a client has that collective engine.
+    /// Whether a client uses the engine.
     pub(super) fn has_engine(&self, engine: u8) -> bool {
         let owner = self.engines.get(usize::from(engine));
         owner.is_some_and(Option::is_some)
@@ -108,7 +106,7 @@ impl Clients {
         at.map_or(u16::MAX, |at| self.numbers[at].1)
     }
 
-    /// Which member of a job a program can be.
+    /// The member number that a program of a job gets.
     fn admit(&self, job: u64, member: u8, own_key: Option<u16>) -> Result<u8, Entry> {
         let is_taken = |member| {
             self.live()
@@ -136,13 +134,13 @@ impl Slot {
         self.requests == 0 && self.transfers == 0
     }
 
-    /// Where a part of the client's own data is.
+    /// Address of a part of the client's data.
     fn place(&self, window: usize, part: Local) -> Result<u64, Status> {
         place(window, self.bytes, part)
     }
 }
 
-/// Where a part of the `bytes` of a window is, or of its program's own memory.
+/// Address of a part of a window's `bytes`, or of the program's own memory.
 pub(super) fn place(window: usize, bytes: u64, part: Local) -> Result<u64, Status> {
     if let Some(address) = part.own_address() {
         return Ok(Memory::window_base(window) + OWN_AT + address);
@@ -153,7 +151,7 @@ pub(super) fn place(window: usize, bytes: u64, part: Local) -> Result<u64, Statu
     }
 }
 
-/// Whether both ends of a domain can be read now.
+/// Whether both ends of a domain are readable now.
 fn is_there(memory: &Memory, domain: &Domain) -> bool {
     let last = domain.length.saturating_sub(4);
     let is_there = |offset| memory.read(domain.base + offset, &mut [0; 4]).is_ok();
@@ -218,7 +216,7 @@ impl AriesNic {
         )
     }
 
-    /// Requests and transfers, which complete later.
+    /// Starts requests and transfers, which complete later.
     fn ask_for(
         &mut self,
         now: Time,
@@ -345,7 +343,7 @@ impl AriesNic {
         if part.own_address().is_some() && !is_there(memory, &domain) {
             return Err(Status::Unreachable);
         }
-        // One that has just served rests as long as it can.
+        // Recently used handles rest as long as possible.
         let last = self.clients.handle;
         let next = |step| (last + step) % HANDLES;
         let mut handles = (1..=HANDLES)
@@ -396,7 +394,7 @@ impl AriesNic {
         Taken::Ended(Status::Done, found.into())
     }
 
-    /// A request or a transfer of a client has ended; whether the client is still here to be told.
+    /// A client's request or transfer has ended. Returns whether the client is still attached.
     fn has_ended(&mut self, client: Client, is_transfer: bool) -> bool {
         let window = usize::from(client.0) - 1;
         let Some(slot) = self.clients.slots.get_mut(window).and_then(Option::as_mut) else {
@@ -414,7 +412,7 @@ impl AriesNic {
         true
     }
 
-    /// A client that has gone is done with when nothing of it is under way.
+    /// Forgets a client that is gone once none of its operations is open.
     fn forget_gone(&mut self, client: Client) {
         let window = usize::from(client.0) - 1;
         let slot = &mut self.clients.slots[window];
@@ -492,7 +490,7 @@ impl LocalPort for AriesNic {
         self.leave_engines(now, client);
         let responder = &mut self.interface.responder;
         responder.receives.forget(client);
-        // What is not fetched yet would be its successor's.
+        // Otherwise the successor would get what is not fetched yet.
         let is_its = |event: &TargetEvent| match *event {
             TargetEvent::Received { user, .. } => client_of(user) == Some(client),
             _ => false,
@@ -540,7 +538,7 @@ impl LocalPort for AriesNic {
             }
             Request::Put { .. } | Request::Get { .. } | Request::Atomic { .. } => false,
             Request::BlockPut { fence, .. } | Request::BlockGet { fence, .. } => {
-                // Behind its own transfers, not those of others.
+                // A fence waits for the client's own transfers only.
                 if fence && slot.transfers > 0 {
                     return Taken::Later;
                 }

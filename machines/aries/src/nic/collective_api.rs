@@ -1,4 +1,4 @@
-//! Collective operations as a node sees them.
+//! Collective operations of a node.
 
 use super::collective::{CollectiveCompletion, CollectiveTree, Join, JoinError, Joiner, TreeError};
 use super::interface::Interface;
@@ -17,7 +17,7 @@ impl Interface {
             .configure(engine, tree, |target| nodes.resolve(target))
     }
 
-    /// Whether requests are possible in the present period.
+    /// Whether requests are possible in the current period.
     pub(super) fn may_ask(&mut self, now: Time) -> bool {
         let slab = &mut self.requester.outstanding.slab;
         slab.advance(now);
@@ -64,7 +64,7 @@ impl AriesNic {
     /// again.
     ///
     /// # Errors
-    /// See [`TreeError`]; the engine is as it was then.
+    /// See [`TreeError`]; the engine is unchanged then.
     pub fn set_up_collective(
         &mut self,
         engine: usize,
@@ -73,7 +73,7 @@ impl AriesNic {
         self.interface.set_up_collective(engine, tree)
     }
 
-    /// Takes the reduction tree of an engine away.
+    /// Removes the reduction tree of an engine.
     ///
     /// # Errors
     /// [`TreeError::Engine`]; [`TreeError::Busy`] while an operation is pending or a neighbour has
@@ -82,23 +82,22 @@ impl AriesNic {
         self.interface.collective.release(engine)
     }
 
-    /// Whether nothing is pending on an engine and all results have been acknowledged: whether it
-    /// can be set up anew.
+    /// Whether nothing is pending on an engine and all results are acknowledged, so that it can be
+    /// set up again.
     pub fn collective_idle(&self, engine: usize) -> bool {
         self.interface.collective.is_idle(engine)
     }
 
-    /// Lets the tree of an engine fail, here and at every participant who can be reached: what is
-    /// pending ends with [`CollectiveFailure::Stopped`](super::CollectiveFailure::Stopped), and
-    /// nothing can be joined before the tree is set up again, with another epoch.
+    /// Fails the tree of an engine, here and at every participant that can be reached: pending
+    /// operations end with [`CollectiveFailure::Stopped`](super::CollectiveFailure::Stopped), and
+    /// none can be joined before the tree is set up again with another epoch.
     pub fn stop_collective(&mut self, now: Time, engine: usize) {
         self.interface.stop_collective(now, engine);
         self.flush();
     }
 
-    /// Joins the next operation of an engine and answers its number, which is the same at all
-    /// participants. The end comes by [`poll_collective`](Self::poll_collective), without another
-    /// call.
+    /// Joins the next operation of an engine and returns its number, the same at all participants.
+    /// [`poll_collective`](Self::poll_collective) reports its end, without another call.
     ///
     /// # Errors
     /// See [`JoinError`]; nothing was joined then.
@@ -108,7 +107,7 @@ impl AriesNic {
         Ok(sequence)
     }
 
-    /// The next collective operation that has ended here, oldest first.
+    /// The oldest collective operation that has ended here.
     pub fn poll_collective(&mut self) -> Option<CollectiveCompletion> {
         self.interface.collective.poll_completion()
     }
@@ -116,12 +115,11 @@ impl AriesNic {
     // Runs.
 
     /// Begins a run of collective operations: sets up its tree and joins one operation after the
-    /// other, each verified. Only one run goes on at a time.
+    /// other, each verified. Only one run is active at a time.
     ///
     /// # Errors
-    /// See [`CollectiveSpecError`]. A run can be tried again when the engine is
-    /// [`Busy`](TreeError::Busy): a neighbour may not have acknowledged the last result of the run
-    /// before.
+    /// See [`CollectiveSpecError`]. Retry if the engine is [`Busy`](TreeError::Busy): a neighbour
+    /// may not have acknowledged the last result of the previous run.
     pub fn begin_collectives(
         &mut self,
         spec: CollectiveSpec,
@@ -136,14 +134,14 @@ impl AriesNic {
         Ok(())
     }
 
-    /// What has come of the run so far, or came of the last one; `None` before the first.
+    /// The report of the current run, or of the last one; `None` before the first.
     pub fn collective_report(&self) -> Option<CollectiveReport> {
         self.interface.collective.report()
     }
 
-    /// Lets the run end at all participants, after the next operation that this one joins. Asked a
-    /// second time, it lets the tree fail, here and at everybody who can be reached: an operation
-    /// that waits for others ends too.
+    /// Ends the run at all participants, after the next operation that this one joins. A second
+    /// call fails the tree, here and at every participant that can be reached, which also ends an
+    /// operation that waits for others.
     pub fn stop_collectives(&mut self, now: Time) {
         if let Some(engine) = self.interface.collective.stop_run() {
             self.stop_collective(now, engine);

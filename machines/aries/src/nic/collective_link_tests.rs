@@ -1,5 +1,4 @@
-//! Collective operations over a whole link: two network interfaces, frames lost, doubled and
-//! overtaking.
+//! Collective operations over a whole link: two NICs, frames lost, duplicated and reordered.
 
 use super::back_to_back_tests::{Joined, JoinedNics as _};
 use super::test_bench::config;

@@ -1,50 +1,49 @@
-//! Completion queues: how requesters and targets learn what has happened.
+//! Completion queues: reports to requesters and targets.
 //!
-//! White paper, "Ordering and Completion": events are generated on the source or the target node;
-//! they "include both user data and transaction status information".
+//! XC white paper, "Ordering and Completion": events are generated on the source or the target
+//! node; they "include both user data and transaction status information".
 
 use phitwire_framing::aries::flit::NodeId;
 use phitwire_framing::aries::packet::{MAX_DATA, Status};
 
 use phitwire::time::Time;
 
-/// Why a request, transaction or transfer did not do all it was to do.
+/// Why a request, transaction or transfer failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Failure {
-    /// The target did not carry it out, and says why.
+    /// The target rejected it, for this reason.
     Refused(Status),
-    /// No response came in time. It may or may not have been carried out.
+    /// No response arrived in time. It may or may not have been carried out.
     TimedOut,
-    /// The response was damaged on its way. It may or may not have been carried out.
+    /// The response was damaged in transit. It may or may not have been carried out.
     DamagedResponse,
-    /// A send found no posted receive, as often as it tried.
+    /// A send found no posted receive in any attempt.
     NoReceive,
     /// The source of a message gave up before all of it was sent.
     Aborted,
-    /// Memory of the program that asked is not there any more, or not for that.
+    /// The requesting program's memory is gone, or does not allow the access.
     LocalMemory,
 }
 
-/// How a request, transaction or transfer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All is done; data that was asked for is in the local memory.
+    /// All is done; requested data is in local memory.
     Done,
-    /// The data asked for: the first `len` bytes of `data`.
+    /// The requested data: the first `len` bytes of `data`.
     Data {
-        /// The bytes; those from `len` on are zero.
+        /// Bytes from `len` on are zero.
         data: [u8; MAX_DATA],
-        /// How many were asked for.
+        /// Number requested.
         len: u8,
     },
-    /// The value that a fetching atomic operation found.
+    /// The former value, of a fetching atomic operation.
     Fetched(u64),
-    /// Not all is done.
+    /// Not everything was done.
     Failed(Failure),
 }
 
 impl Outcome {
-    /// Why it failed, if it did.
+    /// The reason for a failure, if any.
     pub const fn failure(&self) -> Option<Failure> {
         match self {
             Self::Failed(failure) => Some(*failure),
@@ -53,30 +52,28 @@ impl Outcome {
     }
 }
 
-/// What has ended.
+/// The ended operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
     /// A single request.
     Request {
-        /// Whom it asked.
+        /// Its target.
         node: NodeId,
-        /// The memory domain handle.
         handle: u16,
-        /// The first byte in the domain.
+        /// First byte in the domain.
         offset: u64,
     },
     /// A transaction.
     Transaction {
-        /// Its requests.
+        /// Number of requests.
         requests: u64,
-        /// Those that failed; the outcome has the first failure.
+        /// Number of failed requests; the outcome has the first failure.
         failed: u64,
     },
     /// A block transfer.
     Transfer {
-        /// The channel.
         channel: u8,
-        /// Bytes whose arrival has been acknowledged.
+        /// Bytes acknowledged.
         bytes: u64,
     },
 }
@@ -84,54 +81,51 @@ pub enum Ended {
 /// An event in the completion queue of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The value that the requester gave.
+    /// The requester's value.
     pub user: u64,
-    /// What has ended.
     pub ended: Ended,
     /// When it was posted, opened or queued.
     pub posted: Time,
-    /// When the last response was seen, or the time-out.
+    /// Time of the last response or of the timeout.
     pub completed: Time,
-    /// How it ended.
     pub outcome: Outcome,
 }
 
 /// An event in the completion queue of the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetEvent {
-    /// A put that asked for an event is in the memory.
+    /// A put with an event is in memory.
     Put {
-        /// Who put.
+        /// Node that put.
         source: NodeId,
-        /// The lower four bits of its transaction's SSID, 0 if it is of none.
+        /// The lower four bits of its transaction's SSID, 0 outside a transaction.
         ssid: u16,
         /// The memory domain handle, translated.
         handle: u16,
         /// First byte in the domain.
         offset: u64,
-        /// Bytes.
         len: u8,
     },
-    /// All requests of a transaction that asked for an event have been carried out.
+    /// All requests of a transaction with an event were carried out.
     Transaction {
-        /// Whose transaction.
+        /// Node of the transaction.
         source: NodeId,
         /// Its SSID.
         ssid: u16,
         /// The memory domain handle that it names, translated.
         handle: u16,
-        /// What the source says.
+        /// Payload from the source.
         data: u64,
     },
-    /// A posted receive has been used up.
+    /// A posted receive was used up.
     Received {
-        /// The value that the poster gave.
+        /// The poster's value.
         user: u64,
-        /// Whose message.
+        /// Node that sent the message.
         source: NodeId,
-        /// Bytes of the message that have arrived.
+        /// Bytes of the message that arrived.
         bytes: u64,
-        /// Why not all have.
+        /// Why bytes are missing.
         failure: Option<Failure>,
     },
 }

@@ -1,4 +1,4 @@
-//! What an Aries network interface is told before it starts.
+//! Configuration of an Aries NIC.
 
 use phitwire_framing::aries::flit::NodeId;
 use thiserror::Error;
@@ -15,30 +15,30 @@ use phitwire::time::Duration;
 
 /// Memory comes in cache lines.
 const MEMORY_UNIT: u64 = 64;
-/// Memory when nothing else is said: it is sparse, so its size costs next to nothing.
+/// Default memory: it is sparse, so its size costs next to nothing.
 const DEFAULT_MEMORY_BYTES: u64 = 1 << 30;
 /// Longer than any link takes to recover from a lost frame, shorter than a person's patience.
 const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_ms(2_000);
-/// Events that a completion queue holds: four times what can be outstanding.
+/// Capacity of a completion queue: four times what can be outstanding.
 const DEFAULT_COMPLETION_QUEUE: usize = 4 * MAX_OUTSTANDING as usize;
-/// First wait of a send that found no receive; it doubles up to [`super::bte`]'s longest.
+/// First wait of a send that found no receive; it doubles up to the limit in [`super::bte`].
 const DEFAULT_SEND_RETRY: Duration = Duration::from_us(50);
-/// With the waits between them, about as long as a request's time-out.
+/// With the waits between them, about as long as a request's timeout.
 const DEFAULT_SEND_ATTEMPTS: u32 = 200;
 
 /// Why an [`AriesNicConfig`] was not built.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AriesNicConfigError {
-    /// More memory than [`MAX_MEMORY_BYTES`], none, or no whole number of cache lines.
+    /// More memory than [`MAX_MEMORY_BYTES`], none, or a fraction of a cache line.
     #[error("{0} bytes of memory: multiples of 64 up to {MAX_MEMORY_BYTES} are possible")]
     Memory(u64),
-    /// No packet, or more than [`MAX_OUTSTANDING`], may be outstanding.
+    /// No outstanding packets, or more than [`MAX_OUTSTANDING`].
     #[error("{0} packets outstanding: 1 to {MAX_OUTSTANDING} are possible")]
     Outstanding(u32),
-    /// A time-out or wait is zero.
+    /// A timeout or wait is zero.
     #[error("a request needs time: {0} is zero")]
     ZeroTime(&'static str),
-    /// A completion queue holds nothing.
+    /// A completion queue has no capacity.
     #[error("a completion queue needs room")]
     CompletionQueue,
     /// A memory domain cannot be registered.
@@ -46,7 +46,7 @@ pub enum AriesNicConfigError {
     Domain(u16, RegisterError),
 }
 
-/// The checked configuration of an Aries network interface. Made by [`AriesNicConfig::builder`].
+/// The validated configuration of an Aries NIC, made by [`AriesNicConfig::builder`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AriesNicConfig {
     pub(super) name: String,
@@ -68,8 +68,7 @@ pub struct AriesNicConfig {
 }
 
 impl AriesNicConfig {
-    /// Starts the configuration of the network interface `name` at `node`, joined to its router by
-    /// `link`.
+    /// Starts the configuration of the NIC `name` at `node`, joined to its router by `link`.
     pub fn builder(name: &str, node: NodeId, link: AriesLinkConfig) -> AriesNicConfigBuilder {
         AriesNicConfigBuilder(Self {
             name: name.to_owned(),
@@ -105,11 +104,11 @@ impl AriesNicConfig {
         node: NodeId;
         /// Bytes of memory.
         memory_bytes: u64;
-        /// Packets that may wait for their response at once.
+        /// Most packets that await their response.
         max_outstanding: u32;
         /// Time after which an unanswered request is reported to its requester.
         request_timeout: Duration;
-        /// Seed of what is random in the network interface itself.
+        /// Seed of the NIC's own random choices.
         seed: u64;
     }
 }
@@ -134,17 +133,16 @@ impl AriesNicConfigBuilder {
     setters! {
         /// Bytes of memory, a multiple of 64. Default 1 GiB, allocated when written.
         memory_bytes: u64;
-        /// Packets that may wait for their response at once. Default and most: 1,024 (white paper,
-        /// "Aries Performance").
+        /// Most packets that await their response. Default and limit: 1,024 (XC white paper, "Aries
+        /// Performance").
         max_outstanding: u32;
         /// Time after which an unanswered request is reported to its requester. Default 2 s.
         request_timeout: Duration;
-        /// Completions that may be due or wait to be fetched at once, at the source. Default 4,096.
+        /// Most completions expected or not yet fetched, at the source. Default 4,096.
         completion_queue: usize;
-        /// Events that may wait to be fetched at the target; more are lost and counted. Default
-        /// 4,096.
+        /// Most events not yet fetched, at the target; more are lost and counted. Default 4,096.
         target_queue: usize;
-        /// When memory learns what atomic operations did. Default: each time.
+        /// When atomic operations update memory. Default: each time.
         amo_update: AmoUpdate;
         /// Whether one response may answer several requests that came together. Default: no, as in
         /// the machine.
@@ -160,13 +158,13 @@ impl AriesNicConfigBuilder {
     }
 
     setters! {
-        /// Seed of what is random in the network interface itself. Default 0.
+        /// Seed of the NIC's own random choices. Default 0.
         seed: u64;
-        /// What is known of predecessors. Default: see [`Incarnation`].
+        /// State of predecessors. Default: see [`Incarnation`].
         incarnation: Incarnation;
     }
 
-    /// Checks the values.
+    /// Validates the values.
     ///
     /// # Errors
     /// See [`AriesNicConfigError`].

@@ -1,37 +1,36 @@
-//! Counters of one Aries network interface.
+//! Counters of one Aries NIC.
 
 use phitwire_framing::aries::packet::{Command, PacketError, Status};
 
 use phitwire::kit::counters::counters;
 
 counters! {
-    /// What happened at one Aries network interface since it was made. All counters only grow.
+    /// Events at one Aries NIC since its creation. All counters only grow.
     pub struct AriesNicCounters {
-        /// Puts asked for by this node, block transfers included.
+        /// Puts requested by this node, block transfers included.
         puts_posted,
-        /// Gets asked for by this node, block transfers included.
+        /// Gets requested by this node, block transfers included.
         gets_posted,
-        /// Atomic operations asked for by this node.
+        /// Atomic operations requested by this node.
         atomics_posted,
         /// Pieces of messages sent by this node.
         messages_posted,
-        /// Control requests of this node: collectives, events of transactions, and what traffic
-        /// runs announce and ask.
+        /// Control requests of this node: collectives, transaction events, and announcements and
+        /// queries of traffic runs.
         controls_posted,
         /// Requests that the target carried out.
         requests_done,
-        /// Requests that the target refused.
+        /// Requests that the target rejected.
         requests_refused,
-        /// Requests whose time-out passed unanswered.
+        /// Requests that timed out.
         requests_timed_out,
-        /// Requests that timed out before the link took them, and were never sent.
+        /// Requests that timed out before the link took them and were never sent.
         requests_unsent,
-        /// Responses to requests that had been given up.
+        /// Responses to requests that were given up.
         late_responses,
         /// Responses to requests that do not exist (any more).
         unknown_responses,
-        /// Responses to requests of another period: they have come very late, or are a
-        /// predecessor's.
+        /// Responses to requests of another period: very late, or a predecessor's.
         stale_responses,
         /// Responses with the wrong amount of data for their request.
         mismatched_responses,
@@ -45,31 +44,31 @@ counters! {
         gets_served,
         /// Atomic operations of other nodes carried out in this memory.
         atomics_served,
-        /// Pieces of messages taken into posted receives.
+        /// Pieces of messages received into posted receives.
         messages_served,
-        /// Control requests of other nodes taken.
+        /// Control requests of other nodes accepted.
         controls_served,
-        /// Requests of other nodes refused: unknown memory domain handle, or message.
+        /// Requests of other nodes rejected: unknown memory domain handle, or message.
         refused_bad_mdh,
-        /// Requests of other nodes refused: wrong protection key.
+        /// Requests of other nodes rejected: wrong protection key.
         refused_bad_key,
-        /// Requests of other nodes refused: beyond the end of the domain, or of the receive.
+        /// Requests of other nodes rejected: beyond the end of the domain, or of the receive.
         refused_out_of_bounds,
-        /// Requests of other nodes refused: not aligned.
+        /// Requests of other nodes rejected: not aligned.
         refused_misaligned,
-        /// Requests of other nodes refused: not permitted in the domain, or no such operation.
+        /// Requests of other nodes rejected: not permitted in the domain, or no such operation.
         refused_unsupported,
-        /// Requests of other nodes refused: wrong packet CRC.
+        /// Requests of other nodes rejected: wrong packet CRC.
         refused_bad_crc,
-        /// Requests of other nodes refused: poisoned.
+        /// Requests of other nodes rejected: poisoned.
         refused_poisoned,
-        /// Messages refused: no receive posted.
+        /// Messages rejected: no receive posted.
         refused_not_ready,
-        /// Requests of other nodes refused: no room for them now.
+        /// Requests of other nodes rejected: no room for them now.
         refused_busy,
         /// Of these, announcements of traffic runs older than the latest of their source.
         runs_outdated,
-        /// Requests whose handle was virtual and was translated.
+        /// Requests whose virtual handle was translated.
         handles_translated,
         /// Atomic operations on a word in the AMO cache.
         amo_cache_hits,
@@ -79,7 +78,7 @@ counters! {
         amo_cache_writebacks,
         /// Events put into the target's completion queue.
         target_events,
-        /// Events that the target's completion queue had no room for.
+        /// Events for which the target's completion queue had no room.
         target_event_overflows,
         /// Transactions that ended with every request done.
         transactions_done,
@@ -99,43 +98,43 @@ counters! {
         collectives_joined,
         /// Collective operations that ended here with a result.
         collectives_done,
-        /// Collective operations that ended here without one.
+        /// Collective operations that ended here without a result.
         collectives_failed,
-        /// Contributions of children taken.
+        /// Contributions of children accepted.
         collective_contributions,
-        /// Results of parents taken.
+        /// Results of parents accepted.
         collective_results,
-        /// Contributions and results that had been taken before, or belong to a tree that is gone.
+        /// Contributions and results accepted before, or of a removed tree.
         collective_duplicates,
-        /// Contributions and results of nodes that have no part in the tree, or with a wrong key.
+        /// Contributions and results of nodes outside the tree, or with a wrong key.
         collective_strangers,
         /// Messages to neighbours in a reduction tree repeated.
         collective_retries,
-        /// Messages to neighbours that these answered with their next one.
+        /// Messages to neighbours answered by their next message.
         collective_answered,
-        /// Answers to neighbours that waited for a message in vain and went by themselves.
+        /// Delayed answers to neighbours sent as responses because no message carried them.
         collective_answers,
         /// Reduction trees that failed.
         collective_breaks,
-        /// Responses that went out as part of another one.
+        /// Responses sent as part of another one.
         responses_joined,
-        /// Times that requests were left in the input buffer because responses could not leave.
+        /// Times that requests stayed in the input buffer because responses could not leave.
         response_stalls,
         /// Packets discarded: for another node.
         discard_misrouted,
         /// Flits discarded: no head where a packet should begin.
         discard_no_head,
-        /// Packets discarded: another number of flits than the head says.
+        /// Packets discarded: number of flits differs from the head's.
         discard_length,
         /// Packets discarded: a response among requests, or the reverse.
         discard_direction,
-        /// Packets discarded: the number of flits does not go with the command or status.
+        /// Packets discarded: number of flits does not match the command or status.
         discard_shape,
         /// Packets discarded: reserved command.
         discard_command,
         /// Packets discarded: reserved status.
         discard_status,
-        /// Packets discarded: padding not zero under a right CRC.
+        /// Packets discarded: padding not zero despite a good CRC.
         discard_padding,
         /// Requests discarded: poisoned, or wrong CRC, with a header that names nobody to answer.
         discard_damaged,
@@ -145,7 +144,7 @@ counters! {
 }
 
 impl AriesNicCounters {
-    /// Counts a packet that could not be read.
+    /// Counts an unreadable packet.
     #[cold]
     pub(super) fn malformed(&mut self, error: PacketError) {
         let counter = match error {
@@ -174,7 +173,7 @@ impl AriesNicCounters {
         *counter += 1;
     }
 
-    /// Counts a request of another node by how it went.
+    /// Counts a request of another node by its outcome.
     #[inline]
     pub(super) fn served(&mut self, command: Command, status: Status) {
         let counter = match (status, command) {

@@ -1,4 +1,4 @@
-//! An Aries network interface as processes and worlds see it.
+//! An Aries NIC as processes and worlds see it.
 
 use serde_json::{Map, Value, json};
 
@@ -165,7 +165,7 @@ impl RemotePuts for AriesNic {
         MAX_DATA
     }
 
-    /// Puts by the memory domain of traffic runs, which is the whole memory.
+    /// Puts to the memory domain of traffic runs, which is the whole memory.
     fn put(
         &mut self,
         now: Time,
@@ -204,7 +204,7 @@ impl RemotePuts for AriesNic {
         let end = match outcome.failure() {
             None => PutEnd::Done,
             Some(Failure::Refused(Status::BadCrc | Status::Poisoned)) => PutEnd::Damaged,
-            // It may have been carried out, which it may be twice.
+            // It may have been carried out, and may be carried out twice.
             Some(Failure::DamagedResponse) => PutEnd::Damaged,
             Some(_) => PutEnd::Lost,
         };

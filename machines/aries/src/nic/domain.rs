@@ -1,7 +1,7 @@
-//! Memory domains: what of this memory requests from the network may reach, and who may.
+//! Memory domains: which local memory network requests may access, and whose requests.
 //!
 //! A request names memory by a 12-bit memory domain handle (MDH) and a 40-bit offset into the
-//! segment registered under it (white paper, "Address Translation"). It must belong to the
+//! segment registered under it (XC white paper, "Address Translation"). It must belong to the
 //! segment's communication domain ("Cray XC Network Software Stack"), which it proves by a 16-bit
 //! protection key. The white paper names no key; it is publicly known at the level of registers.
 
@@ -9,16 +9,15 @@ use thiserror::Error;
 
 use phitwire::nic::memory::Memory;
 
-/// Memory domain handles: they have 12 bits. The two highest are no handles: a packet that a link
-/// cut off is filled with ones, and messages need one that is no domain's.
+/// Number of 12-bit memory domain handles. The two highest are reserved: a packet cut off by a link
+/// is filled with ones, and messages need one that is no domain's.
 pub const HANDLES: u16 = (1 << 12) - 2;
-/// A domain begins at a multiple of this many bytes, so that what is aligned in the domain is
-/// aligned in the memory.
+/// Alignment of a domain's base, in bytes, so that data aligned in the domain is aligned in memory.
 pub const DOMAIN_ALIGNMENT: u64 = 64;
-/// The largest offset into a domain plus one: offsets have 40 bits.
+/// Exclusive limit of offsets into a domain: 40 bits.
 pub const MAX_DOMAIN_BYTES: u64 = 1 << 40;
 
-/// What requests may do in a memory domain.
+/// Allowed accesses to a memory domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permissions {
     /// Puts, and the writing side of block transfers.
@@ -36,7 +35,7 @@ impl Permissions {
         get: true,
         atomic: true,
     };
-    /// Gets alone.
+    /// Gets only.
     pub const READ_ONLY: Self = Self {
         put: false,
         get: true,
@@ -44,16 +43,15 @@ impl Permissions {
     };
 }
 
-/// A segment of this memory that the network may reach.
+/// A segment of local memory exposed to the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Domain {
-    /// First byte of the segment in this memory; a multiple of [`DOMAIN_ALIGNMENT`].
+    /// Local address of the segment; a multiple of [`DOMAIN_ALIGNMENT`].
     pub base: u64,
     /// Bytes of the segment; a multiple of four, since gets have whole words.
     pub length: u64,
     /// The protection key that a request must carry.
     pub key: u16,
-    /// What requests may do.
     pub permissions: Permissions,
 }
 
@@ -69,7 +67,7 @@ pub enum RegisterError {
     /// Base or length is not aligned.
     #[error("a domain begins at a multiple of 64 bytes and has whole 4-byte words")]
     Alignment,
-    /// No byte, more than offsets can name, or beyond the end of the memory.
+    /// Empty, longer than offsets can name, or beyond the end of memory.
     #[error("{length} bytes at {base:#x} are no part of a memory of {memory} bytes")]
     Bounds {
         /// First byte.
@@ -81,7 +79,7 @@ pub enum RegisterError {
     },
 }
 
-/// What a request wants to do.
+/// The kind of access requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Put,
@@ -89,7 +87,7 @@ pub(crate) enum Access {
     Atomic,
 }
 
-/// Why a request may not do what it wants.
+/// Why an access is denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Denied {
     UnknownHandle,
@@ -98,10 +96,10 @@ pub(crate) enum Denied {
     OutOfBounds,
 }
 
-/// The domains of one network interface.
+/// The domains of one NIC.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Domains {
-    /// By handle; as long as the highest handle ever registered needs.
+    /// By handle; as long as the highest handle ever registered requires.
     table: Vec<Option<Domain>>,
 }
 
@@ -138,19 +136,17 @@ impl Domains {
         Ok(())
     }
 
-    /// Takes the domain of `handle` away; requests to it are refused from now on.
+    /// Removes the domain of `handle`; later requests to it are rejected.
     pub(crate) fn deregister(&mut self, handle: u16) -> Option<Domain> {
         self.table.get_mut(usize::from(handle))?.take()
     }
 
-    /// The domain of `handle`.
     #[inline]
     pub(crate) fn get(&self, handle: u16) -> Option<&Domain> {
         self.table.get(usize::from(handle))?.as_ref()
     }
 
-    /// Where in the memory the `len` bytes at `offset` of a domain are, if the request may have
-    /// them.
+    /// Local address of the `len` bytes at `offset` of a domain, if the request may access them.
     #[inline]
     pub(crate) fn locate(
         &self,

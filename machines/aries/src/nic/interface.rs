@@ -1,4 +1,4 @@
-//! The network interface without its link: packets in, packets out.
+//! The NIC without its link: packets in, packets out.
 
 #[path = "interface_ends.rs"]
 mod ends;
@@ -38,21 +38,21 @@ use phitwire::time::{Duration, Time};
 
 /// Bytes of a flag.
 const FLAG_BYTES: u64 = 8;
-/// Largest value of an offset plus one.
+/// Offset limit, exclusive.
 const OFFSETS: u64 = super::domain::MAX_DOMAIN_BYTES;
 
 /// See [`answer_wait`].
 const LONGEST_ANSWER_WAIT: Duration = Duration::from_ms(5);
 
-/// Whose request: its own, with data of the user's, or part of a transaction.
+/// Owner of a request: a user, with its data, or a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     User(u64),
     Transaction(Ssid),
 }
 
-/// How long collective engines keep an answer for their next message to say it: long against an
-/// operation, short against the time-out of whoever waits.
+/// How long collective engines hold an answer for their next message to carry: long against an
+/// operation, short against the requester's timeout.
 fn answer_wait(config: &AriesNicConfig) -> Duration {
     match config.joined_answers {
         true => LONGEST_ANSWER_WAIT.min(Duration::from_ns(config.request_timeout.as_ns() / 8)),
@@ -60,9 +60,9 @@ fn answer_wait(config: &AriesNicConfig) -> Duration {
     }
 }
 
-/// Everything of a network interface that has no link. Call order:
-/// [`handle_response`](Self::handle_response) and [`serve`](Self::serve) for what has arrived, then
-/// [`advance`](Self::advance), then packets are taken from the requester.
+/// A NIC without its link. Call order: [`handle_response`](Self::handle_response) and
+/// [`serve`](Self::serve) for arrivals, then [`advance`](Self::advance), then take packets from the
+/// requester.
 #[derive(Debug)]
 pub(crate) struct Interface {
     pub requester: Requester,
@@ -72,18 +72,18 @@ pub(crate) struct Interface {
     pub collective: CollectiveUnit,
     pub runs: Runs,
     work: BlockWork,
-    /// The run that has just been done, until it is fetched.
+    /// The last finished run, until fetched.
     pub run_done: Option<u64>,
     pub virtual_nodes: VirtualNodes,
-    /// What no part counts by itself.
+    /// Counters that no part keeps itself.
     pub counters: AriesNicCounters,
     completions: VecDeque<Completion>,
-    /// Those for clients.
+    /// Completions for clients.
     local: VecDeque<(Client, Completion)>,
-    /// Completions that are due, or wait to be fetched.
+    /// Completions that are expected or not yet fetched.
     due: usize,
     most_due: usize,
-    /// Ends of probes, and probes sent so far.
+    /// Ended probes; probes sent so far.
     pub probes: ProbeLog,
     probed: u64,
 }
@@ -93,7 +93,8 @@ impl Interface {
         let outstanding = config.max_outstanding;
         let timeout = config.request_timeout;
         let periods = Periods::new(config.incarnation, now, timeout, 1);
-        // Where numbers that others see begin: no predecessor's late packet should fit.
+        // Random first values of externally visible numbers, so that no late packet of a
+        // predecessor matches.
         let epoch = config.link.link().epoch();
         let begin = Rng::new(config.seed, epoch.into()).next_u64();
         let (wait, attempts) = (config.send_retry, config.send_attempts);
@@ -135,7 +136,6 @@ impl Interface {
         }
     }
 
-    /// Posts a request.
     #[inline]
     pub(crate) fn post(
         &mut self,
@@ -175,7 +175,7 @@ impl Interface {
         Ok(())
     }
 
-    /// What `post` means; `operands` is the room for those of an atomic operation.
+    /// Translates `post`; `operands` is the buffer for atomic operands.
     #[inline]
     fn ask<'a>(
         &self,
@@ -257,7 +257,6 @@ impl Interface {
             .ok_or(PostError::VirtualNode(number))
     }
 
-    /// Opens a transaction.
     pub(crate) fn open(&mut self, now: Time, user: u64) -> Result<Ssid, PostError> {
         if self.due >= self.most_due {
             return Err(PostError::CompletionQueueFull);
@@ -270,7 +269,6 @@ impl Interface {
         Ok(ssid)
     }
 
-    /// Closes a transaction.
     pub(crate) fn close(
         &mut self,
         now: Time,
@@ -285,7 +283,6 @@ impl Interface {
         Ok(())
     }
 
-    /// Queues a block transfer.
     pub(crate) fn transfer(
         &mut self,
         now: Time,
@@ -309,7 +306,7 @@ impl Interface {
         Ok(())
     }
 
-    /// This node among the virtual ones.
+    /// The virtual number of this node.
     pub(crate) fn own_number(&self) -> Option<u16> {
         let own = Some(self.responder.node());
         (0..=u16::MAX).find(|&number| self.virtual_nodes.get(number.into()) == own)
@@ -334,8 +331,7 @@ impl Interface {
         self.runs.start(now, spec, source, identity)
     }
 
-    /// Stops the run that is going on; the second time, or while it drains, it gives up the blocks
-    /// that are not wholly out.
+    /// Stops the current run. The second time, or while it drains, gives up blocks not fully sent.
     pub(crate) fn stop_traffic(&mut self, now: Time) {
         if self.runs.stop() {
             self.give_up(now, TransferOwner::Run);
@@ -349,7 +345,7 @@ impl Interface {
         self.runs.report(run, &self.responder.checker, read)
     }
 
-    /// The next completion of what no client has asked for, oldest first.
+    /// The oldest completion that belongs to no client.
     #[inline]
     pub(crate) fn poll_completion(&mut self) -> Option<Completion> {
         let completion = self.completions.pop_front()?;
@@ -357,7 +353,7 @@ impl Interface {
         Some(completion)
     }
 
-    /// The next completion for a client, oldest first.
+    /// The oldest completion for a client.
     pub(crate) fn poll_local(&mut self) -> Option<(Client, Completion)> {
         let next = self.local.pop_front()?;
         self.due -= 1;
@@ -371,13 +367,12 @@ impl Interface {
         }
     }
 
-    /// Ends all transfers of an owner that are not wholly out.
+    /// Ends all transfers of an owner that are not fully sent.
     pub(crate) fn give_up(&mut self, now: Time, owner: TransferOwner) {
         self.transfers.give_up(owner, &mut self.transactions);
         self.collect_transfers(now);
     }
 
-    /// Takes a response packet.
     #[inline]
     pub(crate) fn handle_response(&mut self, now: Time, packet: &[Flit]) {
         let mut data = [0; MAX_DATA];
@@ -409,7 +404,7 @@ impl Interface {
         }
     }
 
-    /// Carries out a request packet and writes the response into `out`; false when there is none.
+    /// Carries out a request packet and writes the response into `out`; false if there is none.
     #[inline]
     pub(crate) fn serve(&mut self, now: Time, packet: &[Flit], out: &mut PacketBuf) -> bool {
         let has_answer = self.responder.serve(now, packet, out, &mut self.collective);
@@ -421,8 +416,8 @@ impl Interface {
         has_answer
     }
 
-    /// Writes a response into `out` that has waited long enough for a message of a collective
-    /// engine to say the same; false when there is none.
+    /// Writes an overdue response into `out` that no message of a collective engine carried in
+    /// time; false if there is none.
     #[inline]
     pub(crate) fn overdue_answer(&mut self, now: Time, out: &mut PacketBuf) -> bool {
         let Some(response) = self.collective.next_answer(now) else {
@@ -433,7 +428,7 @@ impl Interface {
         true
     }
 
-    /// Lets time-outs pass and everybody with something to ask issue requests.
+    /// Expires timeouts and lets every part issue its requests.
     pub(crate) fn advance(&mut self, now: Time) {
         self.requester.outstanding.slab.advance(now);
         self.work = BlockWork::begin(now);
@@ -463,7 +458,7 @@ impl Interface {
         self.issue_transfers(now);
     }
 
-    /// Lets block transfers go on; answers whether any packet was issued.
+    /// Advances block transfers; returns whether any packet was issued.
     #[inline]
     pub(crate) fn issue_transfers(&mut self, now: Time) -> bool {
         let (requester, transactions) = (&mut self.requester, &mut self.transactions);
@@ -473,7 +468,7 @@ impl Interface {
         issued
     }
 
-    /// When [`advance`](Self::advance) has something to do even if nothing arrives.
+    /// When [`advance`](Self::advance) must be called even if nothing arrives.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let deadlines = [
             self.requester.next_deadline(),
@@ -518,7 +513,7 @@ impl Interface {
         }
     }
 
-    /// What all parts have counted.
+    /// Counters of all parts.
     pub(crate) fn counters(&self) -> AriesNicCounters {
         let cache = self.responder.memory.counts;
         let mut all = AriesNicCounters {

@@ -1,4 +1,4 @@
-//! Ends of requests, transactions and transfers of an Aries network interface.
+//! Completes requests, transactions and transfers of an Aries NIC.
 
 use phitwire_framing::aries::packet::{Command, MAX_DATA, Status};
 
@@ -14,7 +14,7 @@ use phitwire::nic::ProbeOutcome;
 use phitwire::time::Time;
 
 impl Interface {
-    /// Hands the end of a request to its requester; the data of the response are in `data`.
+    /// Passes the end of a request to its requester; `data` holds the response's data.
     #[inline]
     pub(super) fn settle(&mut self, now: Time, mut answer: Answer, data: &[u8; MAX_DATA]) {
         let Landing { local, flag, .. } = answer.pending.landing;
@@ -59,8 +59,8 @@ impl Interface {
         }
     }
 
-    /// Writes what a response brought to the local memory, the flag last. A program may have taken
-    /// its own away meanwhile.
+    /// Writes the data of a response to local memory, the flag last. A program may have unmapped
+    /// its own memory since.
     fn land(&mut self, pending: &Pending, data: &[u8; MAX_DATA]) -> Result<(), Failure> {
         let Landing {
             skip,

@@ -1,4 +1,4 @@
-//! Probes of an Aries network interface.
+//! Probes of an Aries NIC.
 
 use phitwire_framing::aries::flit::Routing;
 use phitwire_framing::aries::packet::{AmoOp, Command, MAX_DATA, Operands, Width};
@@ -14,7 +14,6 @@ use phitwire::nic::{Probe, ProbeError, ProbeSpec};
 use phitwire::time::Time;
 
 impl Interface {
-    /// Sends a probe.
     pub(crate) fn probe(&mut self, now: Time, spec: &ProbeSpec) -> Result<Probe, ProbeError> {
         self.requester.outstanding.slab.advance(now);
         if !self.requester.has_room(Share::User) {

@@ -25,7 +25,7 @@ fn add_one(width: Width, fetch: bool, into: Option<u64>) -> Operation<'static> {
     }
 }
 
-/// Posts from node 0, whether there is room or not.
+/// Posts from node 0 without checking for room.
 fn post_now(
     pair: &mut Pair,
     user: u64,
@@ -77,7 +77,7 @@ fn packets_have_the_flits_that_the_paper_counts() {
         let flits: Vec<usize> = pair.seen.iter().map(Vec::len).collect();
         assert_eq!(flits, [request, response], "{operation:?}");
     }
-    // Payload efficiency of the paper: 64 bytes in 15 flits, 9 flits in 60 bytes.
+    // Payload efficiency in the XC white paper: 64 bytes in 15 flits, 9 flits in 60 bytes.
     assert_eq!(64 * 9 * 100 / (15 * 60), 64);
 }
 
@@ -129,7 +129,7 @@ fn every_reason_to_refuse_is_counted_and_reported() {
     assert_eq!(pair.read(1, 0, 2048), [0; 2048], "nothing was changed");
     let inside = pair.ask(get(60), here(6, 7, 40));
     assert!(matches!(inside, Outcome::Data { .. }), "{inside:?}");
-    // An or with nothing is a way to read.
+    // An OR with zero is a way to read.
     for (bits, outcome) in [(0, Outcome::Fetched(0)), (1, refused(Status::Unsupported))] {
         let or = atomic(AmoOp::Or, Width::Bits64, bits, 0);
         assert_eq!(pair.ask(or, here(6, 7, 8)), outcome);
@@ -171,7 +171,7 @@ fn what_cannot_be_asked_is_refused_at_once() {
     assert!(pair.completions().is_empty());
 }
 
-/// The word after an operation, computed another way than the network interface does.
+/// The word after an operation, computed differently from the NIC.
 fn model(op: AmoOp, bits: u32, old: u64, first: u64, second: u64) -> u64 {
     let mask = u64::MAX >> (64 - bits);
     let signed = |word: u64| i128::from(word.cast_signed() << (64 - bits) >> (64 - bits));
@@ -255,7 +255,7 @@ fn fetched_words_and_flagged_gets_arrive_in_local_memory() {
     assert_eq!(pair.ask(fetch, at(516)), Outcome::Done);
     assert_eq!(pair.read(0, 3000, 8), 0x0123_4567_u64.to_le_bytes());
     assert_eq!(pair.read(1, 516, 4), 0x0123_4568_u32.to_le_bytes());
-    // A get that is refused leaves data and flag alone.
+    // A rejected get leaves data and flag alone.
     let flag = Some((2000, 1));
     let into = Some(1000);
     let refused_get = Operation::Get { len: 8, into, flag };
@@ -300,7 +300,7 @@ fn completions_that_nobody_fetches_hold_up_more() {
     assert_eq!(more, Err(full));
     assert_eq!(pair.completions().len(), 3);
     pair.post(Owner::User(0), &post(put(&[1]), at(0)));
-    // The target's queue drops what it cannot hold, and says so.
+    // The target's queue drops what does not fit and counts it.
     let event = TargetEvent::Put {
         source: NODES[0],
         ssid: 0,
@@ -321,7 +321,7 @@ fn a_lost_packet_times_out_and_its_late_response_is_ignored() {
     let ends = pair.completions();
     assert_eq!(ends[0].outcome, Outcome::Failed(Failure::TimedOut));
     assert!(ends[0].completed.since(ends[0].posted) >= TIMEOUT);
-    // The next one's response comes after its time-out.
+    // The next response arrives after its timeout.
     pair.harm.lost = 0;
     pair.spread = 20_000;
     for n in 0..200 {
@@ -405,7 +405,7 @@ fn damaged_packets_are_refused_and_reported() {
     let target = pair.nics[1].counters();
     assert!(target.refused_poisoned >= poisoned && target.refused_bad_crc >= bad_crc);
     assert_eq!(pair.nics[0].counters().damaged_responses, unknown);
-    // What the responses say and what happened agree, but for those whose response was damaged.
+    // Responses and effects agree, except for damaged responses.
     let sum = u64::from_le_bytes(pair.read(1, 64, 8).try_into().unwrap());
     let has_fetched = |end: &&Completion| matches!(end.outcome, Outcome::Fetched(_));
     let fetched = ends.iter().filter(has_fetched);
@@ -429,7 +429,7 @@ fn virtual_handles_and_nodes_are_translated() {
     let one = RemoteAddress { handle: 1, ..at(8) };
     assert_eq!(pair.ask(put(&[3; 8]), one), refused(Status::BadMdh));
     assert_eq!(pair.nics[1].counters().handles_translated, 2);
-    // Virtual node 0 is this node itself, until it is mapped to the other.
+    // Virtual node 0 is this node until it is remapped to the other.
     let elsewhere = RemoteAddress {
         target: Target::Virtual(0),
         ..at(16)
@@ -472,7 +472,7 @@ fn packets_for_others_and_nonsense_are_discarded() {
     cut[0] = Head::parse(cut[0]).unwrap().with_poison().flit();
     cut[1..].fill(Flit::new(u64::MAX));
     pair.send(1, &cut);
-    // The head names another length than the command needs.
+    // The head's length differs from the command's.
     pair.send(1, &mine[..1]);
     let reserved = Flit::new(mine[0].bits() | 0xf);
     pair.send(1, &[&[reserved], &mine[1..]].concat());

@@ -1,9 +1,9 @@
-//! The network interface of an Aries node (Cray XC white paper, "Aries NIC").
+//! The NIC (network interface) of an Aries node (Cray XC white paper, "Aries NIC").
 //!
-//! An [`AriesNic`] stands between a node and the router of its blade. It turns puts, gets and
-//! atomic operations on other nodes' memory into request packets of up to 64 bytes of data and
-//! matches the responses; it serves the requests of others from its own memory; and its block
-//! transfer engine moves long messages without anybody's help.
+//! An [`AriesNic`] connects a node to the router of its blade. It turns puts, gets and atomic
+//! operations on other nodes' memory into request packets of up to 64 bytes of data and matches the
+//! responses; it serves the requests of others from local memory; and its block transfer engine
+//! moves long messages autonomously.
 //!
 //! ```text
 //!   post ──► requester ──────────────────────────────► request VC 0 ──► link
@@ -14,17 +14,16 @@
 //! ```
 //!
 //! - A request names its target by node or by the job's own numbering ([`VirtualNodes`]), and
-//!   memory by a handle, an offset and a key ([`Domain`], [`VirtualHandles`]). What it may not do
-//!   is refused by the target, counted there by reason, and reported in the completion at the
-//!   source.
-//! - Up to 1,024 packets are outstanding; each has a time-out. A response is taken only for a
+//!   memory by a handle, an offset and a key ([`Domain`], [`VirtualHandles`]). The target rejects
+//!   what is not permitted and counts it by reason; the completion at the source reports it.
+//! - Up to 1,024 packets are outstanding, each with a timeout. A response is accepted only for a
 //!   packet that waits for it, so that nothing completes twice; ids are quarantined after a
-//!   time-out.
+//!   timeout.
 //! - Requests are single or part of a transaction, which has one completion for all ([`Ssid`]).
-//! - Responses are always consumed. Requests are consumed only while the response to them can be
-//!   sent or queued: when responses are held up, requests back up into the network, and since
-//!   responses never wait for requests, there is no deadlock.
-//! - Packets take any way by default, so they may overtake each other. [`Routing`]'s ordered modes
+//! - Responses are always consumed. Requests are consumed only while their response can be sent or
+//!   queued: if responses are held up, requests back up into the network, and since responses never
+//!   wait for requests, there is no deadlock.
+//! - Packets take any path by default, so they may overtake each other. [`Routing`]'s ordered modes
 //!   keep the requests to one node in order.
 //!
 //! Nothing is allocated per message.
@@ -87,7 +86,7 @@ pub use transaction::{RemoteEvent, Ssid};
 pub use virtual_handle::{VIRTUAL_HANDLE_ENTRIES, VirtualHandleError, VirtualHandles};
 pub use virtual_node::{Target, VirtualNodes};
 
-/// What messages of runs can be.
+/// Limits of the messages of runs.
 pub const ABILITIES: Abilities = Abilities {
     max_size: MAX_BLOCK_SIZE,
     get_unit: 4,

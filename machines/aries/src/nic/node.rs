@@ -1,4 +1,4 @@
-//! The network interface as a node: link, memory, requests and transfers put together.
+//! The NIC as a node: link, memory, requests and transfers combined.
 
 use phitwire_framing::aries::flit::{FIRST_RESPONSE_VC, NodeId};
 
@@ -27,35 +27,29 @@ use phitwire::node::{Node, PortId, WakeReason, Wakeup};
 use phitwire::rng::Rng;
 use phitwire::time::{Duration, Time};
 
-/// Events kept until they are fetched; the oldest goes first.
+/// Most events kept until fetched; then the oldest is dropped.
 const MAX_EVENTS: usize = 1024;
-/// Responses that wait for the link before no more requests are taken.
+/// Responses waiting for the link above which no more requests are taken.
 const RESPONSE_QUEUE: usize = 64;
-/// Flits that wait in the link above which block transfers send no more: a single request goes
+/// Flits waiting in the link above which block transfers send no more, since a single request goes
 /// behind them. Some twenty frames.
 const TRANSFER_BACKLOG: u32 = 4096;
-/// Where requests and responses begin their way; routers change it.
+/// First virtual channel of requests; routers change it.
 const REQUEST_VC: usize = 0;
 const RESPONSE_VC: usize = FIRST_RESPONSE_VC as usize;
-/// The virtual channels of requests, one bit each; the others are those of responses.
+/// Virtual channels of requests, one bit each; the others carry responses.
 const REQUEST_VCS: u8 = (1 << RESPONSE_VC) - 1;
 
-/// What an Aries network interface reports by [`Node::poll_event`].
+/// An event of an Aries NIC, from [`Node::poll_event`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AriesNicEvent {
-    /// Something happened on the link to the router.
-    Link {
-        /// What happened.
-        event: LinkEvent,
-    },
-    /// A traffic run has issued its last message, and every answer has come or timed out.
-    TrafficDone {
-        /// The run.
-        run: u64,
-    },
+    /// An event of the link to the router.
+    Link { event: LinkEvent },
+    /// A traffic run has issued its last message, and every answer has arrived or timed out.
+    TrafficDone { run: u64 },
 }
 
-/// An Aries network interface: see the module's own description.
+/// An Aries NIC: see the module's own description.
 ///
 /// Besides the calls of [`Node`]: [`post`](Self::post) and the other commands at any time, best
 /// between `advance` and `poll_frame`; [`poll_completion`](Self::poll_completion) and
@@ -65,21 +59,21 @@ pub struct AriesNic {
     config: AriesNicConfig,
     link: LinkPort<AriesLcb>,
     pub(super) interface: Interface,
-    /// The packet that was taken out of the input buffer last.
+    /// The packet last taken out of the input buffer.
     arrived: PacketBuf,
-    /// Responses that wait for the link.
+    /// Responses waiting for the link.
     responses: Answers,
-    /// The virtual channel whose requests are looked at first.
+    /// The virtual channel whose requests are served first.
     turn: usize,
     events: Events<AriesNicEvent>,
     pub(super) clients: Clients,
-    /// Puts that IP has asked for so far.
+    /// Puts that IP has requested so far.
     named: u64,
     now: Time,
 }
 
 impl AriesNic {
-    /// A network interface whose link begins its initialisation at `now`.
+    /// A NIC whose link begins its initialisation at `now`.
     pub fn new(config: AriesNicConfig, now: Time) -> Self {
         Self {
             link: LinkPort::new(config.link.clone(), now),
@@ -95,47 +89,44 @@ impl AriesNic {
         }
     }
 
-    /// What the network interface was told before it started.
     pub fn config(&self) -> &AriesNicConfig {
         &self.config
     }
 
-    /// Where it is.
     pub fn node(&self) -> NodeId {
         self.config.node
     }
 
-    /// Its number among the virtual nodes, if it is one of them.
+    /// Its virtual node number, if it has one.
     pub fn virtual_number(&self) -> Option<u16> {
         self.interface.own_number()
     }
 
     // Requests.
 
-    /// Posts a single request; its completion repeats `user`, which is below 2^56: above, numbers
-    /// of [clients](phitwire::nic::local) stand. So it is wherever a completion or an event repeats
-    /// something.
+    /// Posts a single request; its completion repeats `user`, which must be below 2^56, here and
+    /// wherever a completion or event repeats a value: [clients](phitwire::nic::local) use the
+    /// numbers above.
     ///
     /// # Errors
-    /// See [`PostError`]; nothing was asked then.
+    /// See [`PostError`]; nothing was requested then.
     pub fn post(&mut self, now: Time, user: u64, post: &Post<'_>) -> Result<(), PostError> {
         self.interface.post(now, Owner::User(user), post)?;
         self.flush();
         Ok(())
     }
 
-    /// Posts a request as part of an open transaction; data that it brings back need a local
-    /// address.
+    /// Posts a request in an open transaction; one that returns data needs a local address.
     ///
     /// # Errors
-    /// See [`PostError`]; nothing was asked then.
+    /// See [`PostError`]; nothing was requested then.
     pub fn post_in(&mut self, now: Time, ssid: Ssid, post: &Post<'_>) -> Result<(), PostError> {
         self.interface.post(now, Owner::Transaction(ssid), post)?;
         self.flush();
         Ok(())
     }
 
-    /// A name for a request that no other has.
+    /// A unique name for a request.
     pub(super) fn next_name(&mut self) -> u64 {
         self.named += 1;
         self.named
@@ -144,14 +135,14 @@ impl AriesNic {
     /// Opens a transaction, whose completion repeats `user`.
     ///
     /// # Errors
-    /// [`PostError::Transaction`] when 511 are open, less the transfers under way;
+    /// [`PostError::Transaction`] if 511 are open, less the open transfers;
     /// [`PostError::CompletionQueueFull`].
     pub fn open(&mut self, now: Time, user: u64) -> Result<Ssid, PostError> {
         self.interface.open(now, user)
     }
 
-    /// Closes a transaction: it completes when all its responses are in. `event` is left at a
-    /// target after that, if all went well; the transaction completes when the target has it.
+    /// Closes a transaction: it completes when all its responses are in. If all succeeded, `event`
+    /// is then left at a target, and the transaction completes when the target has it.
     ///
     /// # Errors
     /// [`PostError::Transaction`], [`PostError::VirtualNode`].
@@ -177,27 +168,27 @@ impl AriesNic {
         self.interface.transfer(now, channel, transfer)
     }
 
-    /// The next completion of what this node has asked for, oldest first.
+    /// The oldest completion of this node's requests.
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.interface.poll_completion()
     }
 
-    /// Requests of callers that wait for their response.
+    /// Requests whose callers wait for a response.
     pub fn outstanding(&self) -> u32 {
         self.interface.requester.outstanding.slab.used()
     }
 
-    /// The link with what has come in and has not been looked at.
+    /// The link with its unread input.
     pub(super) fn link_port(&self) -> &LinkPort<AriesLcb> {
         &self.link
     }
 
-    /// Responses that wait for the link.
+    /// Responses waiting for the link.
     pub(super) fn waiting_responses(&self) -> usize {
         self.responses.len()
     }
 
-    /// Block transfers queued or under way.
+    /// Block transfers queued or open.
     pub fn open_transfers(&self) -> usize {
         self.interface.transfers.open()
     }
@@ -207,8 +198,8 @@ impl AriesNic {
         &self.interface.virtual_nodes
     }
 
-    /// Lets virtual node `number` be `node` for requests from now on, and answers what it was;
-    /// `None` when there is no such virtual node.
+    /// Maps virtual node `number` to `node` for requests from now on and returns the former node;
+    /// `None` if there is no such virtual node.
     pub fn remap(&mut self, number: u32, node: NodeId) -> Option<NodeId> {
         let before = self.interface.virtual_nodes.remap(number, node);
         self.number_nodes();
@@ -221,30 +212,30 @@ impl AriesNic {
     /// [`RUN_DOMAIN`](super::RUN_DOMAIN).
     ///
     /// # Errors
-    /// See [`SpecError`]; a run that is going on is not disturbed.
+    /// See [`SpecError`]; a run in progress is not disturbed.
     pub fn start_traffic(&mut self, now: Time, spec: TrafficSpec) -> Result<(), SpecError> {
         let seed = self.config.seed ^ now.as_ps();
         let nonce = Rng::new(seed, self.config.node.bits().into()).next_u64();
         self.interface.start_traffic(now, nonce as u32, spec)
     }
 
-    /// Ends the issuing of the run that is going on, if any; outstanding messages are waited for.
-    /// Of a run that issues no more, blocks that are not wholly out are given up: it is done when
-    /// its outstanding packets have been answered or have timed out, and the events of blocks that
-    /// are there, however long its blocks are.
+    /// Stops issuing of the current run, if any, and waits for outstanding messages. In a run that
+    /// no longer issues, gives up blocks not fully sent: it is done, however long its blocks, when
+    /// its outstanding packets are answered or timed out, and so are the events of blocks that
+    /// arrived.
     pub fn stop_traffic(&mut self) {
         self.interface.stop_traffic(self.now);
     }
 
-    /// What is known here of `run`, as its source and as a target; `None` (no run given): of the
-    /// run started here last, else of the one announced here last. `None` when nothing is known.
+    /// Report of `run`, as its source and as a target; for `None`, of the run last started here,
+    /// else of the one last announced here. `None` if nothing is known.
     pub fn traffic_report(&self, run: Option<u64>) -> Option<TrafficReport> {
         self.interface.traffic_report(run)
     }
 
-    // Being asked.
+    // Serving requests.
 
-    /// Lets the network reach a part of the memory.
+    /// Exposes a part of memory to the network.
     ///
     /// # Errors
     /// See [`RegisterError`].
@@ -255,7 +246,7 @@ impl AriesNic {
         domains.register(handle, domain, memory.memory())
     }
 
-    /// Takes a memory domain away; requests to it are refused from now on.
+    /// Removes a memory domain; later requests to it are rejected.
     pub fn deregister(&mut self, handle: u16) -> Option<Domain> {
         self.interface.responder.domains.deregister(handle)
     }
@@ -265,7 +256,7 @@ impl AriesNic {
         self.interface.responder.domains.get(handle)
     }
 
-    /// Translates handles of requests that come with a key.
+    /// Adds translations for the handles in requests with a key.
     ///
     /// # Errors
     /// See [`VirtualHandleError`].
@@ -276,41 +267,40 @@ impl AriesNic {
         self.interface.responder.handles.add(handles)
     }
 
-    /// Stops translating handles of requests with `key`, and answers how many entries there were.
+    /// Removes the handle translations of `key` and returns their number.
     pub fn remove_virtual_handles(&mut self, key: u16) -> usize {
         self.interface.responder.handles.remove(key)
     }
 
-    /// Posts a receive for a message; false when the message could not go there, or when there are
-    /// [`MAX_RECEIVES`](super::MAX_RECEIVES) already.
+    /// Posts a receive for a message; false if the message would not fit there, or if
+    /// [`MAX_RECEIVES`](super::MAX_RECEIVES) are posted.
     pub fn post_receive(&mut self, receive: Receive) -> bool {
         let responder = &mut self.interface.responder;
         let memory = responder.memory.memory();
         memory.contains(receive.local, receive.length) && responder.receives.post(receive)
     }
 
-    /// Receives that wait for a message.
     pub fn posted_receives(&self) -> usize {
         self.interface.responder.receives.waiting()
     }
 
-    /// The next event that others have left here, oldest first.
+    /// The oldest event that another node left here.
     pub fn poll_target_event(&mut self) -> Option<TargetEvent> {
         self.interface.responder.events.pop_front()
     }
 
-    /// This node's memory. With lazy AMO updates it may be behind: see
+    /// This node's memory, which may be stale with lazy AMO updates: see
     /// [`flush_atomics`](Self::flush_atomics).
     pub fn memory(&self) -> &Memory {
         self.interface.responder.memory.memory()
     }
 
-    /// This node's memory, for its processor to write; the AMO cache is emptied first.
+    /// This node's memory, for its processor to write; flushes the AMO cache first.
     pub fn memory_mut(&mut self) -> &mut Memory {
         self.interface.responder.memory.memory_mut()
     }
 
-    /// Brings the memory up to date with the AMO cache.
+    /// Writes the AMO cache back to memory.
     pub fn flush_atomics(&mut self) {
         self.interface.responder.memory.flush();
     }
@@ -327,7 +317,7 @@ impl AriesNic {
         self.link.parts_mut()
     }
 
-    /// Counters, the link's not included.
+    /// Counters, without the link's.
     pub fn counters(&self) -> AriesNicCounters {
         let mut counters = self.interface.counters();
         counters.responses_joined += self.responses.joined();
@@ -338,8 +328,8 @@ impl AriesNic {
         self.interface.counters.events_lost += self.events.push(event);
     }
 
-    /// Moves packets onto the link, responses and requests in turn, so that neither a flood of
-    /// requests from others nor one of our own stops the other.
+    /// Moves packets onto the link, responses and requests in turn, so that neither incoming
+    /// requests nor our own can starve the other.
     pub(super) fn flush(&mut self) {
         let (lcb, responses) = (self.link.end_mut(), &mut self.responses);
         let requester = &mut self.interface.requester;
@@ -362,7 +352,7 @@ impl AriesNic {
         }
     }
 
-    /// Takes all responses that have arrived on `vcs`, a bit for each virtual channel.
+    /// Takes all responses on `vcs`, a bit per virtual channel.
     fn receive_responses(&mut self, now: Time, vcs: u8) {
         let mut left = vcs & !REQUEST_VCS;
         while left != 0 {
@@ -378,8 +368,8 @@ impl AriesNic {
         }
     }
 
-    /// Takes requests that have arrived on `vcs` as long as their responses have somewhere to go,
-    /// the virtual channels in turn.
+    /// Takes requests on `vcs` while there is room for their responses, the virtual channels in
+    /// turn.
     fn receive_requests(&mut self, now: Time, vcs: u8) {
         let mut left = vcs & REQUEST_VCS;
         loop {
@@ -413,7 +403,7 @@ impl AriesNic {
     }
 }
 
-/// Pushes a packet into the link if it can take all of it.
+/// Pushes a packet onto the link if all of it fits.
 #[inline]
 fn push(lcb: &mut AriesLcb, vc: usize, packet: &PacketBuf) -> bool {
     let flits = packet.as_slice();

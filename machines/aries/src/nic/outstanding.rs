@@ -1,11 +1,11 @@
-//! Requests that wait for their response, by packet id.
+//! Requests that await their response, by packet id.
 //!
 //! A packet id has 12 bits, as is publicly known of the registers, and a NIC has up to 1,024
-//! packets outstanding (white paper, "Aries Performance"), so three of four ids are free. Every id
-//! is a [slot](phitwire::nic::slab). The upper half serves the hashed modes, by the hash of the cache
-//! line; the lower half the ordered modes; adaptive packets use both. A response must name the id
-//! and the [period](phitwire::nic::periods) in which the request was posted: the echo, of five bits,
-//! tells 32 of them apart.
+//! packets outstanding (XC white paper, "Aries Performance"), so three of four ids are free. Every
+//! id is a [slot](phitwire::nic::slab). The upper half serves the hashed modes, by the hash of the
+//! cache line; the lower half the ordered modes; adaptive packets use both. A response must name
+//! the id and the [period](phitwire::nic::periods) in which the request was posted: the echo, of
+//! five bits, distinguishes 32 of them.
 
 use phitwire_framing::aries::flit::{Lines, NodeId, Routing};
 use phitwire_framing::aries::packet::{Command, ECHO_BITS};
@@ -15,18 +15,17 @@ use phitwire::nic::periods::Periods;
 use phitwire::nic::slab::{Entry, Slab};
 use phitwire::time::Time;
 
-/// Ids that a packet can carry.
 const IDS: u16 = 1 << 12;
-/// Most packets that may be outstanding (white paper, "Aries Performance").
+/// Most outstanding packets (XC white paper, "Aries Performance").
 pub const MAX_OUTSTANDING: u32 = 1024;
-/// Packets that the collective engine and the events of transactions may have outstanding beyond
-/// the limit of all others, so that a NIC busy with puts still makes progress with them.
+/// Packets that the collective engine and transaction events may have outstanding beyond the limit
+/// of all others, so that they progress on a NIC busy with puts.
 pub(crate) const RESERVED: u32 = 64;
-/// Of these, packets that may be requests of users: a traffic run or block transfer that uses all
-/// others does not hold them up.
+/// Of these, the packets for users' requests: a traffic run or block transfer that uses all others
+/// does not hold them up.
 pub(crate) const RESERVED_FOR_USERS: u32 = 16;
 
-/// The regions of the ids: those without a hash, then one for each hash.
+/// The regions of ids: without a hash, then one per hash.
 const REGIONS: usize = 1 + Lines::HASHES as usize;
 
 /// Length of the cycle in which adaptive requests take ids from all regions, in proportion to their
@@ -40,28 +39,27 @@ const fn region_of(id: u32) -> usize {
     }
 }
 
-/// On whose behalf a request is to begin.
+/// The share from which a request is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Share {
-    /// A traffic run or a block transfer: what the limit allows.
+    /// A traffic run or a block transfer: within the limit.
     Bulk,
-    /// A user: some beyond it, as long as users have few.
+    /// A user: some beyond the limit, as long as users have few.
     User,
     /// The collective engine, or the event of a transaction: the whole reserve.
     Reserve,
 }
 
-/// The id of a packet: names one outstanding request of one network interface. 12 bits.
+/// A packet id, which names one outstanding request of a NIC. 12 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PacketId(u16);
 
 impl PacketId {
-    /// The id of these 12 bits; higher bits are ignored.
+    /// The id with these 12 bits; higher bits are ignored.
     pub const fn from_bits(bits: u16) -> Self {
         Self(bits & (IDS - 1))
     }
 
-    /// The 12 bits.
     pub const fn bits(self) -> u16 {
         self.0
     }
@@ -71,28 +69,28 @@ impl PacketId {
     }
 }
 
-/// The name of a request, which its response repeats: its id, and what it echoes.
+/// The name of a request, repeated in its response: its id and its echo.
 pub(crate) type RequestName = (PacketId, u8);
 
-/// What a packet of a block transfer is for.
+/// The purpose of a block transfer packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TransferStep {
     /// A piece of the data.
     Chunk,
     /// The announcement of a send.
     Open,
-    /// The last packet, when all others have been answered.
+    /// The last packet, after all others were answered.
     End,
 }
 
-/// Who asked, and is told the answer.
+/// The requester, which gets the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asker {
-    /// The caller that posted, with the data of its own that the completion repeats.
+    /// The caller that posted, with data that the completion repeats.
     User(u64),
     /// The transaction with this SSID.
     Transaction(u16),
-    /// The transaction with this SSID: the event for its target.
+    /// The event for the target of the transaction with this SSID.
     TransactionEvent(u16),
     /// A traffic run.
     Traffic(RunRequest),
@@ -100,25 +98,25 @@ pub(crate) enum Asker {
     Transfer(u8, TransferStep),
     /// The collective engine, with a number of its own.
     Collective(u32),
-    /// A probe of that number.
+    /// The probe with this number.
     Probe(u64),
 }
 
-/// What becomes of the data of a response.
+/// The destination of a response's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Landing {
-    /// Bytes at the front that nobody wants: gets have whole words.
+    /// Unwanted bytes at the front: gets have whole words.
     pub skip: u8,
-    /// Bytes behind them that are wanted. Of a block transfer, also those that were sent.
+    /// Wanted bytes after them; for a block transfer, also the bytes sent.
     pub take: u8,
-    /// Where in the local memory they go, if not into the completion.
+    /// Local address for them, unless they go into the completion.
     pub local: Option<u64>,
-    /// A flag to be written behind them: its address and its value.
+    /// Address and value of a flag to write after them.
     pub flag: Option<(u64, u64)>,
 }
 
 impl Landing {
-    /// No data are expected.
+    /// No data is expected.
     pub(crate) const NONE: Self = Self {
         skip: 0,
         take: 0,
@@ -127,7 +125,7 @@ impl Landing {
     };
 }
 
-/// What is remembered of a request until its response comes.
+/// State of a request until its response arrives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pending {
     pub posted: Time,
@@ -136,7 +134,7 @@ pub(crate) struct Pending {
     pub command: Command,
     pub handle: u16,
     pub offset: u64,
-    /// Bytes of data that the response brings when all is well.
+    /// Data bytes of a successful response.
     pub answer_bytes: u8,
     pub landing: Landing,
 }
@@ -160,7 +158,7 @@ impl Pending {
     };
 }
 
-/// What most requests need of [`Pending`]: a cache line together with the links of its slot.
+/// The part of [`Pending`] that most requests need: one cache line with the links of its slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PendingEntry {
     posted: Time,
@@ -172,7 +170,7 @@ pub(crate) struct PendingEntry {
     answer_bytes: u8,
     skip: u8,
     take: u8,
-    /// The rest of what becomes of its data is in [`Outstanding::local_targets`].
+    /// The destination of its data continues in [`Outstanding::local_targets`].
     has_target: bool,
 }
 
@@ -181,7 +179,7 @@ const _: () = assert!(
     "a line less the links of a slot"
 );
 
-/// Where the data of a response go in the local memory, and the flag behind them.
+/// Local address for a response's data, and the flag written after it.
 type LocalTarget = (Option<u64>, Option<(u64, u64)>);
 
 impl PendingEntry {
@@ -234,29 +232,28 @@ impl Entry for PendingEntry {
     }
 }
 
-/// The outstanding requests of one network interface.
+/// The outstanding requests of one NIC.
 #[derive(Clone, Debug)]
 pub(crate) struct Outstanding {
     pub slab: Slab<PendingEntry>,
-    /// By packet id; valid only while [`PendingEntry::has_target`] says so.
+    /// By packet id; valid only if [`PendingEntry::has_target`] is set.
     local_targets: Vec<LocalTarget>,
     capacity: u32,
-    /// Waiting requests of users.
+    /// Outstanding requests of users.
     users: u32,
     turn: usize,
 }
 
-/// The echo of a period.
 const fn echo_of(period: u32) -> u8 {
     period as u8 & ((1 << ECHO_BITS) - 1)
 }
 
 impl Outstanding {
-    /// Room for `capacity` requests at once, and for [`RESERVED`] more, from the present one of
-    /// `periods` on.
+    /// Room for `capacity` requests, and for [`RESERVED`] more, starting in the current period of
+    /// `periods`.
     ///
     /// # Panics
-    /// If `capacity` is zero or above [`MAX_OUTSTANDING`]; the configuration checks it before.
+    /// If `capacity` is zero or above [`MAX_OUTSTANDING`]; the configuration checks it first.
     pub(crate) fn new(capacity: u32, periods: Periods) -> Self {
         assert!(
             (1..=MAX_OUTSTANDING).contains(&capacity),
@@ -291,8 +288,8 @@ impl Outstanding {
         Some(region).filter(has).or_else(|| (0..REGIONS).find(has))
     }
 
-    /// Whether an id is free for a request with that mode and address, given that
-    /// [`has_room`](Self::has_room) holds.
+    /// Whether an id is free for a request with that mode and address, provided
+    /// [`has_room`](Self::has_room).
     #[inline]
     pub(crate) fn has_id(&self, routing: Routing, address: u64) -> bool {
         self.region(routing, address).is_some()
@@ -309,20 +306,20 @@ impl Outstanding {
         self.slab.used() < self.capacity + reserve && self.has_id(Routing::default(), 0)
     }
 
-    /// Whether this id and echo are of the period in which the id served last.
+    /// Whether this id and echo belong to the period in which the id was last used.
     #[inline]
     pub(crate) fn is_recent(&self, id: PacketId, echo: u8) -> bool {
         self.slab.period(id.index()).map(echo_of) == Some(echo)
     }
 
-    /// Begins a request and answers its id and what its response will echo.
+    /// Begins a request and returns its id and its echo.
     ///
     /// `pending.posted` must not be earlier than that of any request begun before.
     ///
     /// # Panics
     /// If there is no room even in the reserve, or no free id. Check [`has_room`](Self::has_room)
     /// first, and [`has_id`](Self::has_id) for a deterministic mode.
-    // Inlined so that `pending` stays in registers: a copy of it would stall on its stores.
+    // Inlined so that `pending` stays in registers: a copy would stall on its stores.
     #[inline(always)]
     pub(crate) fn begin(&mut self, pending: Pending, routing: Routing) -> (PacketId, u8) {
         assert!(self.has_room(Share::Reserve), "room was asked for");
@@ -346,7 +343,7 @@ impl Outstanding {
         self.local_targets[index] = target;
     }
 
-    /// All that is known of a request.
+    /// Assembles a request's full state.
     #[inline]
     fn pending(&self, id: PacketId, entry: &PendingEntry) -> Pending {
         let target = if entry.has_target {
@@ -357,13 +354,13 @@ impl Outstanding {
         entry.with_target(target)
     }
 
-    /// Whether a request waits that a response with `id` and `echo` answers.
+    /// Whether a request is outstanding that a response with `id` and `echo` answers.
     #[inline]
     pub(crate) fn waits(&self, id: PacketId, echo: u8) -> bool {
         self.slab.get(id.index()).is_some() && self.is_recent(id, echo)
     }
 
-    /// The request that a response with `id` and `echo` answers, if one waits for it.
+    /// The outstanding request that a response with `id` and `echo` answers, if any.
     #[inline]
     pub(crate) fn answered_by(&self, id: PacketId, echo: u8) -> Option<Pending> {
         let entry = self.slab.get(id.index());
@@ -372,39 +369,39 @@ impl Outstanding {
             .map(|entry| self.pending(id, entry))
     }
 
-    /// The request that `id` names, if it waits.
+    /// The request named by `id`, if outstanding.
     #[cfg(test)]
     pub(crate) fn get(&self, id: PacketId) -> Option<Pending> {
         let entry = self.slab.get(id.index())?;
         Some(self.pending(id, entry))
     }
 
-    /// Ends a request whose response has come.
+    /// Ends a request whose response has arrived.
     ///
     /// # Panics
-    /// If `id` does not wait; [`answered_by`](Self::answered_by) has been asked before.
+    /// If `id` is not outstanding; check [`answered_by`](Self::answered_by) first.
     #[inline]
     pub(crate) fn finish(&mut self, id: PacketId) {
         let ended = self.slab.finish(id.index());
         self.users -= u32::from(ended.asker.is_user());
     }
 
-    /// Ends a request whose response may still come.
+    /// Ends a request whose response may still arrive.
     ///
     /// # Panics
-    /// If `id` does not wait; [`answered_by`](Self::answered_by) has been asked before.
+    /// If `id` is not outstanding; check [`answered_by`](Self::answered_by) first.
     pub(crate) fn give_up(&mut self, id: PacketId) {
         let ended = self.slab.give_up(id.index());
         self.users -= u32::from(ended.asker.is_user());
     }
 
-    /// Notes that nothing more will come for `id`: its late response is here, or it was never sent.
-    /// True when `id` was in quarantine, which it leaves.
+    /// Records that nothing more will come for `id`: its late response arrived, or it was never
+    /// sent. True if this ends its quarantine.
     pub(crate) fn release(&mut self, id: PacketId) -> bool {
         self.slab.release(id.index())
     }
 
-    /// Times out the longest-waiting request if it was posted at `limit` or before.
+    /// Times out the oldest request if it was posted at `limit` or before.
     #[inline]
     pub(crate) fn expire(&mut self, limit: Time) -> Option<(PacketId, Pending)> {
         let (index, entry) = self.slab.expire(limit)?;

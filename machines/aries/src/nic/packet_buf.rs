@@ -1,29 +1,27 @@
-//! A packet on its way through the network interface, and packets that wait.
+//! A packet on its way through the NIC, and a queue of packets.
 
 use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS};
 
 use crate::link::AriesInput;
 
-/// The flits of one packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PacketBuf {
     flits: [Flit; MAX_PACKET_FLITS],
     len: u8,
 }
 
-/// What the front of a virtual channel is.
+/// The state of a virtual channel's front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// Nothing, or the beginning of a packet whose end is still to come.
+    /// Nothing, or an incomplete packet.
     Nothing,
-    /// A whole packet; it has been taken.
+    /// A whole packet, which was taken.
     Packet,
-    /// A flit that begins no packet; it has been taken and thrown away.
+    /// A flit that begins no packet, which was discarded.
     Stray,
 }
 
 impl PacketBuf {
-    /// Nothing.
     pub(crate) const fn new() -> Self {
         Self {
             flits: [Flit::IDLE; MAX_PACKET_FLITS],
@@ -31,13 +29,12 @@ impl PacketBuf {
         }
     }
 
-    /// The flits.
     #[inline]
     pub(crate) fn as_slice(&self) -> &[Flit] {
         &self.flits[..usize::from(self.len)]
     }
 
-    /// Lets `encode` write a packet and answer how many flits it has.
+    /// Lets `encode` write a packet and return its number of flits.
     #[inline]
     pub(crate) fn fill<E>(
         &mut self,
@@ -48,7 +45,7 @@ impl PacketBuf {
         Ok(())
     }
 
-    /// Room for any packet; [`set_len`](Self::set_len) says what was written.
+    /// Room for any packet; [`set_len`](Self::set_len) sets the length written.
     // For encoders on the fast path: in a closure their fields go through memory and stall.
     #[inline]
     pub(crate) fn room(&mut self) -> &mut [Flit; MAX_PACKET_FLITS] {
@@ -61,7 +58,7 @@ impl PacketBuf {
         self.len = flits.min(MAX_PACKET_FLITS) as u8;
     }
 
-    /// Takes the packet at the front of `vc`, when all of it is there.
+    /// Takes the packet at the front of `vc`, if complete.
     #[inline]
     pub(crate) fn take(&mut self, input: &mut AriesInput, vc: usize) -> Arrival {
         let Some(flit) = input.front(vc) else {
@@ -81,18 +78,17 @@ impl PacketBuf {
     }
 }
 
-/// Packets that wait for the link, oldest first. Each is written where it waits, since moving one
-/// costs more than most of them need. The caller bounds their number.
+/// Packets queued for the link, oldest first. Each is written in its slot, since moving one costs
+/// more than most of them need. The caller bounds their number.
 #[derive(Debug, Default)]
 pub(crate) struct PacketQueue {
-    /// A ring, as long as the worst backlog so far has asked for: none, or a power of two.
+    /// A ring, as long as the worst backlog so far needed: none, or a power of two.
     slots: Vec<PacketBuf>,
     front: usize,
     len: usize,
 }
 
 impl PacketQueue {
-    /// Packets that wait.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
@@ -112,14 +108,14 @@ impl PacketQueue {
         self.slots.get(self.index(0))
     }
 
-    /// The packet that was appended last, if it still waits.
+    /// The last packet appended, if still queued.
     #[inline]
     pub(crate) fn back_mut(&mut self) -> Option<&mut PacketBuf> {
         let last = self.index(self.len.checked_sub(1)?);
         self.slots.get_mut(last)
     }
 
-    /// Takes the oldest packet away, if there is one.
+    /// Removes the oldest packet, if any.
     #[inline]
     pub(crate) fn pop_front(&mut self) {
         if self.len != 0 {
@@ -128,12 +124,12 @@ impl PacketQueue {
         }
     }
 
-    /// The place behind the last packet, for one to be written that
-    /// [`push_vacant`](Self::push_vacant) appends.
+    /// The free slot after the last packet, for one that [`push_vacant`](Self::push_vacant)
+    /// appends.
     #[inline]
     pub(crate) fn vacant(&mut self) -> &mut PacketBuf {
         if self.len == 0 {
-            // The slots that were used last are the most likely to be in the cache.
+            // The slots used last are the most likely to be in the cache.
             self.front = 0;
         }
         if self.len == self.slots.len() {
@@ -143,7 +139,7 @@ impl PacketQueue {
         &mut self.slots[index]
     }
 
-    /// Appends the packet that was written to [`vacant`](Self::vacant).
+    /// Appends the packet written to [`vacant`](Self::vacant).
     #[inline]
     pub(crate) fn push_vacant(&mut self) {
         assert!(self.len < self.slots.len(), "the place was asked for");
@@ -176,7 +172,7 @@ mod tests {
                     Ok(1)
                 })
                 .unwrap();
-            // What is written and not appended is not there.
+            // A packet written but not appended does not count.
             if rng.chance(3, 4) {
                 queue.push_vacant();
                 model.push_back(number);

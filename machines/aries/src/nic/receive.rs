@@ -1,14 +1,13 @@
 //! Posted receives, and the messages that fill them: the receive message table.
 //!
-//! White paper, "Remote Memory Access" and "Ordering and Completion": a block transfer may *send*
-//! to a node without naming an address; the receive message table (RMT) matches it to a receive
-//! that the target has posted before. The pieces of a message arrive in any order.
+//! XC white paper, "Remote Memory Access" and "Ordering and Completion": a block transfer may
+//! *send* to a node without naming an address; the receive message table (RMT) matches it to a
+//! receive that the target has posted. The pieces of a message arrive in any order.
 //!
 //! The first piece announces the message: it goes to the handle [`ANNOUNCE`], its address is the
-//! length of the message, and it has the first 64 bytes. A message that is not over with it is
-//! given a handle of its own, which the response carries; the other pieces go there, their address
-//! being their place in the message. A piece marked as last without data says that the source gives
-//! up.
+//! length of the message, and it has the first 64 bytes. A longer message gets a handle of its own,
+//! returned in the response; the other pieces go there, their address being their offset in the
+//! message. A piece marked as last without data means that the source gives up.
 
 use std::collections::VecDeque;
 
@@ -22,32 +21,32 @@ use super::domain::HANDLES;
 use phitwire::nic::local::Client;
 use phitwire::time::{Duration, Time};
 
-/// The handle that announcements of messages go to.
+/// Destination handle of message announcements.
 pub(crate) const ANNOUNCE: u16 = HANDLES;
-/// Receives that may be posted and wait.
+/// Most posted receives.
 pub const MAX_RECEIVES: usize = 1024;
-/// Messages that may be arriving at once.
+/// Most messages arriving at once.
 pub const MAX_ARRIVING: usize = 64;
 const ARRIVING_BITS: u32 = MAX_ARRIVING.trailing_zeros();
-/// Generations of a handle: those that keep clear of [`ANNOUNCE`] and of all ones.
+/// Generations of a handle, clear of [`ANNOUNCE`] and of all ones.
 const GENERATIONS: u16 = (1 << (12 - ARRIVING_BITS)) - 1;
-/// Bytes of the response to an announcement that is not the whole message.
+/// Response bytes of an announcement that is not the whole message.
 pub(crate) const HANDLE_BYTES: usize = 4;
 
 /// A posted receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receive {
-    /// Where in the local memory the message goes.
+    /// Local address for the message.
     pub local: u64,
     /// Room for it, in bytes.
     pub length: u64,
     /// Protection key of the messages to take.
     pub key: u16,
-    /// What the event repeats.
+    /// Repeated in the event.
     pub user: u64,
 }
 
-/// A message that is arriving.
+/// An arriving message.
 #[derive(Clone, Copy, Debug)]
 struct Arriving {
     source: NodeId,
@@ -58,7 +57,7 @@ struct Arriving {
     latest: Time,
 }
 
-/// A piece of a message, as it came.
+/// A received piece of a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece<'a> {
     pub source: NodeId,
@@ -70,13 +69,13 @@ pub(crate) struct Piece<'a> {
     pub data: &'a [u8],
 }
 
-/// What a piece led to.
+/// Outcome of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub status: Status,
     /// The handle for the rest of the message.
     pub handle: Option<u16>,
-    /// The receive that is used up.
+    /// The event of the used-up receive.
     pub event: Option<TargetEvent>,
 }
 
@@ -90,21 +89,21 @@ impl Taken {
     }
 }
 
-/// The receives of one network interface.
+/// The receives of one NIC.
 #[derive(Debug)]
 pub(crate) struct Receives {
     posted: VecDeque<Receive>,
     arriving: [Option<Arriving>; MAX_ARRIVING],
     generations: [u16; MAX_ARRIVING],
-    /// A message of which nothing has come for so long is given up.
+    /// A message is given up after this long without a piece.
     patience: Duration,
-    /// When to look for such messages; `None` while none is arriving.
+    /// When to check for such messages; `None` while none is arriving.
     look_at: Option<Time>,
 }
 
 impl Receives {
-    /// No receives. A message is given up when nothing of it has come for `patience`; `begin` is as
-    /// good as random, so that handles are not those that a predecessor has given.
+    /// No receives. A message is given up after `patience` without a piece; `begin` is as good as
+    /// random, so that handles differ from a predecessor's.
     pub(crate) fn new(patience: Duration, begin: u64) -> Self {
         Self {
             posted: VecDeque::new(),
@@ -115,7 +114,7 @@ impl Receives {
         }
     }
 
-    /// Posts a receive; false when there are too many.
+    /// Posts a receive; false if there are too many.
     pub(crate) fn post(&mut self, receive: Receive) -> bool {
         let room = self.posted.len() < MAX_RECEIVES;
         if room {
@@ -124,14 +123,14 @@ impl Receives {
         room
     }
 
-    /// Takes a receive back that waits for a message; whether there was one.
+    /// Cancels a posted receive; returns whether there was one.
     pub(crate) fn take_back(&mut self, user: u64) -> bool {
         let index = self.posted.iter().position(|receive| receive.user == user);
         index.and_then(|index| self.posted.remove(index)).is_some()
     }
 
-    /// Takes all receives of a client away, also those whose message is arriving: the rest of it
-    /// is refused.
+    /// Removes all receives of a client, even those whose message is arriving: the rest of it is
+    /// rejected.
     pub(crate) fn forget(&mut self, client: Client) {
         let is_its = |receive: &Receive| client_of(receive.user) == Some(client);
         self.posted.retain(|receive| !is_its(receive));
@@ -140,12 +139,12 @@ impl Receives {
         }
     }
 
-    /// Receives that wait for a message.
+    /// Posted receives.
     pub(crate) fn waiting(&self) -> usize {
         self.posted.len()
     }
 
-    /// Takes a piece of a message.
+    /// Handles a piece of a message.
     pub(crate) fn take(
         &mut self,
         now: Time,
@@ -242,7 +241,7 @@ impl Receives {
         done(Some(event))
     }
 
-    /// The next message that is given up because nothing of it has come for too long.
+    /// The next message given up because no piece arrived for too long.
     pub(crate) fn expire(&mut self, now: Time) -> Option<TargetEvent> {
         if self.look_at? > now {
             return None;
@@ -261,7 +260,7 @@ impl Receives {
         None
     }
 
-    /// When [`expire`](Self::expire) should be called.
+    /// When to call [`expire`](Self::expire).
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         self.look_at
     }

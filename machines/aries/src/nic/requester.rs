@@ -1,4 +1,4 @@
-//! The asking side: requests out, responses matched, time-outs.
+//! The requesting side: sends requests, matches responses, expires timeouts.
 
 use phitwire_framing::aries::flit::{Flit, Head, NodeId, Routing};
 use phitwire_framing::aries::packet::{
@@ -25,25 +25,25 @@ pub(crate) struct Ask<'a> {
     pub address: u64,
     pub routing: Routing,
     pub data: &'a [u8],
-    /// Bytes of data that the response brings when all is well.
+    /// Data bytes of a successful response.
     pub answer_bytes: u8,
     pub landing: Landing,
 }
 
-/// A response, or the lack of one, and the request that it ends. The data are beside it.
+/// The end of a request: its response, or the lack of one. The data is passed beside it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     pub pending: Pending,
     pub failure: Option<Failure>,
 }
 
-/// What the asking side remembers.
+/// State of the requesting side.
 #[derive(Debug)]
 pub(crate) struct Requester {
     node: NodeId,
     timeout: Duration,
     pub outstanding: Outstanding,
-    /// Requests that wait for the link.
+    /// Requests queued for the link.
     queue: PacketQueue,
     queue_limit: usize,
     pub counters: AriesNicCounters,
@@ -66,7 +66,7 @@ impl Requester {
         }
     }
 
-    /// After which requests are given up.
+    /// Timeout of requests.
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout
     }
@@ -83,21 +83,21 @@ impl Requester {
         self.outstanding.has_id(routing, address)
     }
 
-    /// Requests that wait for the link.
+    /// Requests queued for the link.
     #[inline]
     pub(crate) fn queued(&self) -> usize {
         self.queue.len()
     }
 
-    /// Makes a request out of `ask` and queues it for the link.
+    /// Turns `ask` into a request and queues it for the link.
     ///
     /// # Errors
-    /// [`EmitError`] when it is no packet; nothing is asked then.
+    /// [`EmitError`] if it cannot be a packet; nothing is requested then.
     ///
     /// # Panics
     /// If there is no room even in the reserve, or no free id. Check [`has_room`](Self::has_room)
     /// first, and [`has_id`](Self::has_id) for a deterministic mode.
-    // Inlined so that `ask` stays in registers: a copy of it would stall on its stores.
+    // Inlined so that `ask` stays in registers: a copy would stall on its stores.
     #[inline(always)]
     pub(crate) fn issue(
         &mut self,
@@ -141,8 +141,8 @@ impl Requester {
         Ok(id)
     }
 
-    /// The next request for the link, left in place. Requests that nobody waits for any more are
-    /// dropped and counted; no response to them can come.
+    /// The next request for the link, without removing it. Drops and counts requests that nobody
+    /// awaits any more; no response to them can come.
     #[inline]
     pub(crate) fn next_packet(&mut self) -> Option<&PacketBuf> {
         while let Some((id, echo)) = self.queue.front().and_then(name_of)
@@ -163,8 +163,8 @@ impl Requester {
         self.queue.pop_front();
     }
 
-    /// Matches a response with `bytes` bytes of data; `None` when it answers nothing, which is
-    /// counted. Those others that it answers as well are not looked at.
+    /// Matches a response with `bytes` bytes of data; `None` if it answers nothing, which is
+    /// counted. Ignores the other requests that it answers.
     #[inline(always)] // As `issue`.
     pub(crate) fn answer(&mut self, response: &Response, bytes: usize) -> Option<Answer> {
         let id = PacketId::from_bits(response.packet_id);
@@ -189,8 +189,8 @@ impl Requester {
         Some(answer)
     }
 
-    /// Ends a request of the collective engine that a message of its receiver's answered: no
-    /// response comes.
+    /// Ends a request of the collective engine that a message of its receiver answered: no response
+    /// follows.
     pub(crate) fn answered_by_message(&mut self, (id, echo): RequestName) -> Option<Answer> {
         let pending = self.outstanding.answered_by(id, echo)?;
         if !matches!(pending.asker, Asker::Collective(_)) {
@@ -231,9 +231,9 @@ impl Requester {
         }
     }
 
-    /// A response that cannot be used. If only its inside is damaged, the requester is told:
-    /// whether the request has been carried out is not known. Its id is quarantined, since nobody
-    /// can be sure that the id is not the damage.
+    /// Handles an unusable response. If only its inside is damaged, the requester is notified:
+    /// whether the request was carried out is unknown. The id is quarantined, since it may itself
+    /// be the damaged part.
     #[cold]
     pub(crate) fn damaged(&mut self, packet: &[Flit], error: PacketError) -> Option<Answer> {
         let header = match (error, Response::parse_header(packet)) {
@@ -251,7 +251,7 @@ impl Requester {
         Some(Answer { pending, failure })
     }
 
-    /// The next request whose time-out has passed.
+    /// The next request that has timed out.
     #[inline]
     pub(crate) fn expire(&mut self, now: Time) -> Option<Answer> {
         let (at, oldest) = self.outstanding.slab.times_out(self.timeout)?;
@@ -270,7 +270,7 @@ impl Requester {
         slab.stood_still(now, span, self.timeout);
     }
 
-    /// When the next request times out, or requests are possible again.
+    /// When the next request times out, or requests become possible again.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         self.outstanding.slab.next_deadline(self.timeout)
     }

@@ -1,4 +1,4 @@
-//! The answering side: requests of other nodes, carried out in this one's memory.
+//! The responding side: carries out requests of other nodes in local memory.
 
 use std::collections::VecDeque;
 
@@ -22,19 +22,18 @@ use super::virtual_handle::VirtualHandleCam;
 use phitwire::nic::checker::{ANNOUNCEMENT_BYTES, Announced, Announcement, Checker, Purpose};
 use phitwire::time::Time;
 
-/// Code of the control request that puts the event of a transaction into the target's queue. 12 and
-/// 13 are those of traffic runs, those below are the collective engine's; 15 is none, since a
-/// packet that a link cut off is filled with ones.
+/// Code of the control request that puts a transaction's event into the target's queue. 12 and 13
+/// are those of traffic runs, those below are the collective engine's; 15 is unused, since a packet
+/// that a link cut off is filled with ones.
 pub(crate) const EVENT_CODE: u8 = 14;
-/// Code of the control request that a probe puts with: its data are thrown away.
+/// Code of the control request that a probe puts with; its data is discarded.
 pub(crate) const PROBE_CODE: u8 = 11;
-/// Bytes of the data of such an event.
+/// Data bytes of such an event.
 pub(crate) const EVENT_BYTES: usize = 8;
-/// Time-outs after which a message that does not go on is given up: its source must have given up
-/// before.
+/// Timeouts after which a stalled message is given up: its source must have given up before.
 const PATIENCE: u64 = 4;
 
-/// The memory of a node, and who may do what with it.
+/// The memory of a node, and the access rights to it.
 #[derive(Debug)]
 pub(crate) struct Responder {
     node: NodeId,
@@ -42,7 +41,7 @@ pub(crate) struct Responder {
     pub domains: Domains,
     pub handles: VirtualHandleCam,
     pub receives: Receives,
-    /// The oldest first.
+    /// Oldest first.
     pub events: VecDeque<TargetEvent>,
     most_events: usize,
     pub checker: Checker,
@@ -61,7 +60,7 @@ impl From<Denied> for Status {
 }
 
 impl Responder {
-    /// The answering side of a network interface; `begin` is as good as random.
+    /// The responding side of a NIC; `begin` is as good as random.
     pub(crate) fn new(config: &AriesNicConfig, begin: u64) -> Self {
         let memory = CachedMemory::new(config.memory_bytes, config.amo_update);
         let mut domains = Domains::default();
@@ -83,13 +82,12 @@ impl Responder {
         }
     }
 
-    /// Whose memory it is.
     pub(crate) fn node(&self) -> NodeId {
         self.node
     }
 
-    /// Carries the request in `packet` out and writes the response into `out`. False when there is
-    /// nobody to answer, which is counted, or when the collective unit sees to the answer.
+    /// Carries out the request in `packet` and writes the response into `out`. False if there is
+    /// nobody to answer, which is counted, or if the collective unit handles the answer.
     #[inline]
     pub(crate) fn serve(
         &mut self,
@@ -138,7 +136,7 @@ impl Responder {
         emitted.map(|flits| out.set_len(flits)).is_ok()
     }
 
-    /// A request that came damaged: it is refused, if its header still tells who asked.
+    /// Rejects a damaged request if its header still identifies the requester.
     #[cold]
     fn damaged(&mut self, packet: &[Flit], error: PacketError) -> Option<(Request, Status)> {
         let status = match error {
@@ -161,8 +159,8 @@ impl Responder {
         }
     }
 
-    /// Does what is asked for. The data of the response go to the front of `answer`; how many there
-    /// are, or why it is refused.
+    /// Carries out a request. Writes the response's data to the front of `answer` and returns its
+    /// length, or the reason for a rejection.
     #[inline]
     fn carry_out(
         &mut self,
@@ -194,7 +192,7 @@ impl Responder {
             Command::Control {
                 code: RUN_BLOCK_CODE,
             } => return self.block_arrived(request, data),
-            // What a probe puts goes nowhere.
+            // Discard what a probe puts.
             Command::Control { code: PROBE_CODE } => Status::Done,
             Command::Control { code: RUN_CODE } => self.announced(request, data),
             Command::Control { code } => collective.serve(now, request, code, data),
@@ -205,7 +203,7 @@ impl Responder {
         }
     }
 
-    /// Where the bytes of a request are.
+    /// The address of a request's bytes.
     #[inline]
     fn locate(&mut self, request: &Request, bytes: usize, access: Access) -> Result<u64, Status> {
         let Request {
@@ -249,8 +247,7 @@ impl Responder {
         Ok(0)
     }
 
-    /// Whether that was the last line of a block of a traffic run, which is judged when it is all
-    /// there.
+    /// Whether that was the last line of a traffic run's block, which is checked once complete.
     fn is_last_line(&mut self, request: &Request, data: &[u8]) -> bool {
         let (source, memory) = (request.source.bits(), self.memory.memory());
         request.mdh == RUN_DOMAIN
@@ -270,7 +267,7 @@ impl Responder {
         Ok(out.len())
     }
 
-    /// The word before the operation.
+    /// Performs the operation and returns the word before it.
     #[inline]
     fn atomic(
         &mut self,
@@ -330,7 +327,7 @@ impl Responder {
         }))
     }
 
-    /// The event of a transaction all of whose requests have been carried out.
+    /// Queues the event of a transaction whose requests were all carried out.
     fn tell(&mut self, request: &Request, data: &[u8]) -> Result<usize, Status> {
         let (ssid, address) = whole_ssid(request.ssid, request.address);
         let domain = Request {
@@ -350,8 +347,8 @@ impl Responder {
         Ok(0)
     }
 
-    /// The announcement of a traffic run, or a question about it: whoever may put to its addresses
-    /// may run there.
+    /// The announcement of a traffic run, or a query about it: a source with put access to its
+    /// addresses may run there.
     #[cold]
     fn announced(&mut self, request: &Request, data: &[u8]) -> Status {
         let whole = data.split_at_checked(ANNOUNCEMENT_BYTES);
@@ -383,7 +380,7 @@ impl Responder {
         }
     }
 
-    /// A block of a traffic run is in the memory whose last line is too short to say so.
+    /// A traffic run's block is in memory; its last line was too short to announce it.
     fn block_arrived(&mut self, request: &Request, data: &[u8]) -> Result<usize, Status> {
         self.locate(request, 0, Access::Put)?;
         let word = data.first_chunk::<EVENT_BYTES>();
@@ -395,7 +392,7 @@ impl Responder {
         Ok(0)
     }
 
-    /// Puts an event into the queue, if it has room.
+    /// Queues an event if there is room.
     #[inline]
     pub(crate) fn event(&mut self, event: TargetEvent) {
         if let TargetEvent::Received { failure, .. } = event {

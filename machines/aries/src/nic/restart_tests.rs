@@ -1,5 +1,4 @@
-//! A network interface that is killed and started again while responses to its predecessor are
-//! still under way.
+//! A NIC that is killed and restarted while responses to its predecessor are in flight.
 
 use std::collections::HashMap;
 
@@ -14,7 +13,7 @@ use phitwire::nic::Incarnation;
 use phitwire::rng::Rng;
 use phitwire::time::{Duration, Time};
 
-/// What a life has asked for, by the number that its completion repeats.
+/// Requests of a life, by the number that its completion repeats.
 type Asked = HashMap<u64, (bool, u64)>;
 
 fn born(now: Time) -> Interface {
@@ -24,14 +23,14 @@ fn born(now: Time) -> Interface {
         first: false,
     };
     let mut nic = Interface::new(&patient.incarnation(after).build().unwrap(), now);
-    // It says by itself when it may ask.
+    // It reports when it may send requests.
     let opens = nic.next_deadline().unwrap_or(now);
     assert!(opens <= now + Duration::from_ms(2_000));
     nic.advance(opens);
     nic
 }
 
-/// Puts and gets, some of them answered by nobody.
+/// Puts and gets, some never answered.
 fn ask(nic: &mut Interface, now: Time, rng: &mut Rng) -> (Vec<Vec<Flit>>, Asked) {
     let mut asked = Asked::new();
     for user in 0..1 + rng.below(200) {
@@ -60,7 +59,7 @@ fn served(target: &mut Interface, now: Time, requests: &[Vec<Flit>]) -> Vec<Vec<
     requests.iter().filter_map(answer).collect()
 }
 
-/// The response with the echo of the request of the same id, as if there were none.
+/// The response with the echo of the request of the same id, as if there were no echoes.
 fn forged(response: &[Flit], requests: &[Vec<Flit>]) -> Vec<Flit> {
     let mut data = [0; MAX_DATA];
     let (mut found, bytes) = Response::parse(response, &mut data).unwrap();
@@ -75,8 +74,8 @@ fn forged(response: &[Flit], requests: &[Vec<Flit>]) -> Vec<Flit> {
     flits[..used].to_vec()
 }
 
-/// Three lives, of which nothing that the last asked for is carried out until all that the others
-/// were answered has come; how many requests completed all the same.
+/// Three lives; requests of the last are carried out only after all responses to the others have
+/// arrived. Returns how many requests completed nevertheless.
 fn completed_by_others(seed: u64, forge: bool) -> usize {
     let mut rng = Rng::new(seed, 3);
     let mut target = Interface::new(&config(1).build().unwrap(), Time::ZERO);
@@ -99,12 +98,12 @@ fn completed_by_others(seed: u64, forge: bool) -> usize {
     }
     let early = core::iter::from_fn(|| nic.poll_completion()).count();
     if !forge {
-        // An id that has not served yet is not known to have served in another period.
+        // An unused id is not known from another period.
         let counters = nic.counters();
         let ignored = counters.stale_responses + counters.unknown_responses;
         assert_eq!(ignored, late.len() as u64, "{seed}");
         assert!(counters.stale_responses > 0, "{seed}");
-        // Its own responses are taken, each once.
+        // It accepts its own responses, each once.
         for response in served(&mut target, now, &requests) {
             nic.handle_response(now, &response);
         }
@@ -137,15 +136,15 @@ fn no_response_to_a_predecessor_completes_a_request() {
     }
 }
 
-/// Without the echo the same lives do take them: data that were asked for elsewhere, puts that
-/// nobody has made.
+/// Without the echo the same lives do accept them: data of other requests, and puts never carried
+/// out.
 #[test]
 fn canary_ids_alone_would_not_do() {
     let wrong = (0..200).filter(|&seed| completed_by_others(seed, true) > 0);
     assert!(wrong.count() > 40);
 }
 
-/// A response that is damaged and a predecessor's tells nobody that his own was.
+/// A damaged response to a predecessor's request does not fail a request of this life.
 #[test]
 fn a_damaged_response_to_a_predecessor_ends_nothing() {
     let mut rng = Rng::new(1, 1);

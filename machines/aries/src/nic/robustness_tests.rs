@@ -1,4 +1,4 @@
-//! Packets that no sound network interface sends: they are counted and break nothing.
+//! Packets that no correct NIC sends: they are counted and break nothing.
 
 use phitwire_framing::aries::flit::{Flit, Head, Routing};
 use phitwire_framing::aries::packet::{Command, MAX_DATA, Request, Response};
@@ -10,7 +10,7 @@ use super::test_bench::*;
 use super::*;
 use phitwire::rng::Rng;
 
-/// A packet with a sound check whose fields are drawn, often from those that mean something.
+/// A packet with a valid check and random fields, often from meaningful values.
 fn request(rng: &mut Rng) -> Vec<Flit> {
     let mut data = [0; MAX_DATA];
     data.fill_with(|| rng.next_u64() as u8);
@@ -60,7 +60,7 @@ fn response(rng: &mut Rng) -> Vec<Flit> {
         destination: NODES[0],
         routing: Routing::Adaptive0,
         packet_id: rng.below(1 << 12) as u16,
-        // That of the first period, or seldom any.
+        // That of the first period, or rarely any.
         echo: if rng.chance(1, 16) {
             rng.below(32) as u8
         } else {
@@ -74,7 +74,7 @@ fn response(rng: &mut Rng) -> Vec<Flit> {
     flits[..used.unwrap()].to_vec()
 }
 
-/// Anything with a head of some length; the rest is noise.
+/// A head of some length; the rest is noise.
 fn noise(rng: &mut Rng, is_response: bool) -> Vec<Flit> {
     let length = 1 + rng.below(14) as u8;
     let code = rng.below(64) as u8;
@@ -127,7 +127,7 @@ fn no_packet_breaks_a_network_interface() {
     }
     pair.drain();
     let (source, target) = (pair.nics[0].counters(), pair.nics[1].counters());
-    // Every kind of thing did happen.
+    // Every kind of event occurred.
     assert!(target.puts_served > 1_000 && target.atomics_served > 100);
     assert!(target.refused_bad_mdh > 1_000 && target.refused_bad_key > 100);
     assert!(target.refused_poisoned + target.discard_shape > 1_000);

@@ -1,5 +1,4 @@
-//! What the tests join network interfaces with: a network of packets, that delays, reorders, loses,
-//! duplicates and damages them.
+//! Test network that joins NICs: it delays, reorders, loses, duplicates and damages packets.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +18,7 @@ use phitwire::time::{Duration, Time};
 
 pub(super) const NODES: [NodeId; 2] = [NodeId::new(0, 1, 2), NodeId::new(3, 4, 1)];
 pub(super) const MEMORY: u64 = 1 << 20;
-/// Handle and key of the domain that is the whole memory.
+/// Handle and key of the domain that covers the whole memory.
 pub(super) const ALL: u16 = 5;
 pub(super) const KEY: u16 = 0xcafe;
 pub(super) const TIMEOUT: Duration = Duration::from_ms(5);
@@ -59,18 +58,18 @@ pub(super) fn config(index: usize) -> AriesNicConfigBuilder {
         .domain(ALL, whole_memory())
 }
 
-/// What happens to one packet in a thousand... of each kind.
+/// Faults of each kind, per thousand packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Harm {
     pub lost: u64,
     pub duplicated_responses: u64,
     pub poisoned: u64,
     pub flipped: u64,
-    /// Held back beyond the time-out.
+    /// Held back beyond the timeout.
     pub late: u64,
 }
 
-/// Two network interfaces and a network between them.
+/// Two NICs and a network between them.
 pub(super) struct Pair {
     pub nics: [Interface; 2],
     pub now: Time,
@@ -80,7 +79,7 @@ pub(super) struct Pair {
     /// Every packet as it was sent.
     pub seen: Vec<Vec<Flit>>,
     pub keep: bool,
-    /// A node that nobody is: its announcements of runs are answered, nothing else.
+    /// A non-existent node: its announcements of runs are answered, nothing else.
     pub ghost: Option<NodeId>,
     rng: Rng,
     serial: u64,
@@ -108,7 +107,7 @@ impl Pair {
         Self::with(config(0), config(1))
     }
 
-    /// Sends a packet to the other side, as the harm wills.
+    /// Sends a packet to the other side, subject to the harm.
     pub(super) fn send(&mut self, to: usize, packet: &[Flit]) {
         let mut packet = packet.to_vec();
         if let Some(response) = self.ghost_says(&packet) {
@@ -149,7 +148,7 @@ impl Pair {
         }
     }
 
-    /// What the ghost answers.
+    /// The ghost's answer.
     fn ghost_says(&self, packet: &[Flit]) -> Option<Vec<Flit>> {
         let head = Head::parse(packet[0])?;
         let is_for_it = !head.is_response() && Some(head.destination()) == self.ghost;
@@ -255,7 +254,7 @@ impl Pair {
     }
 }
 
-/// A place in the other node's memory.
+/// An address in the other node's memory.
 pub(super) fn at(offset: u64) -> RemoteAddress {
     RemoteAddress {
         target: Target::Virtual(1),

@@ -1,5 +1,4 @@
-//! Traffic runs: synthetic requests that check themselves, and the control request that announces
-//! them.
+//! Traffic runs: synthetic self-checking requests, and the control request that announces them.
 
 use phitwire_framing::aries::flit::{NodeId, Routing};
 use phitwire_framing::aries::packet::{AmoOp, Command, Operands, Status, Width};
@@ -19,21 +18,21 @@ use phitwire::nic::stamp::{LINE, read_line};
 use phitwire::nic::{Answered, Block, Issuer, Message, RunRequest, Ways};
 use phitwire::time::Time;
 
-/// The memory domain that traffic runs use at all nodes: it begins at the beginning of the memory,
-/// and has the same key everywhere.
+/// The memory domain of traffic runs at all nodes: it starts at address 0 and has the same key
+/// everywhere.
 pub const RUN_DOMAIN: u16 = 0;
 
 /// Code of the control request that announces a run.
 pub(crate) const RUN_CODE: u8 = 13;
-/// Code of the control request that says that a block of a run is in the memory.
+/// Code of the control request that reports a run's block in memory.
 pub(crate) const RUN_BLOCK_CODE: u8 = 12;
 
-/// Bytes of blocks that a run writes and judges in one turn, and some of the last block: while it
-/// does so nothing that has come is acknowledged, and the other end of the link waits 4 ms for that
-/// before it sends everything again.
+/// Bytes of blocks that a run writes and checks in one turn, plus some of the last block. During
+/// it nothing received is acknowledged, and the other end of the link waits 4 ms for that before it
+/// resends everything.
 const WORK_OF_A_TURN: u64 = 1 << 20;
 
-/// What of [`WORK_OF_A_TURN`] is left.
+/// The rest of [`WORK_OF_A_TURN`].
 #[derive(Debug)]
 pub(crate) struct BlockWork {
     left: u64,
@@ -41,7 +40,7 @@ pub(crate) struct BlockWork {
 }
 
 impl BlockWork {
-    /// All of it, in the turn of `now`.
+    /// A full turn, beginning at `now`.
     pub(crate) const fn begin(now: Time) -> Self {
         Self {
             left: WORK_OF_A_TURN,
@@ -58,13 +57,13 @@ impl BlockWork {
         self.left = self.left.saturating_sub(bytes);
     }
 
-    /// When the next turn should be: at once, if this one has left something undone.
+    /// When the next turn is due: at once if this one used up its work.
     pub(crate) fn deadline(&self) -> Option<Time> {
         (!self.is_left()).then_some(self.begun)
     }
 }
 
-/// Requests of a run, on their way to the requester.
+/// Requests of a run on their way to the requester.
 pub(crate) struct PacketIssuer<'a> {
     pub now: Time,
     pub requester: &'a mut Requester,
@@ -148,8 +147,8 @@ impl Issuer for PacketIssuer<'_> {
 }
 
 impl PacketIssuer<'_> {
-    /// Queues a block transfer. Its completion names the request, and its event at the target the
-    /// block.
+    /// Queues a block transfer. Its completion identifies the request, and its event at the target
+    /// the block.
     fn issue_block(
         &mut self,
         processor: u16,
@@ -203,8 +202,8 @@ impl PacketIssuer<'_> {
     }
 }
 
-/// Writes what a block carries to where it will be read from; or, where one is to be written, what
-/// is wrong in every byte, so that nothing of an earlier one passes for it.
+/// Writes a block's content to where it will be read from; for a get, the complement of every byte
+/// to its destination, so that nothing of an earlier block passes for it.
 fn write_block(memory: &mut CachedMemory, block: &Block) {
     let mut lines = block.stamp.lines(block.address, block.sequence);
     for at in (0..u64::from(block.len)).step_by(LINE) {
@@ -221,7 +220,7 @@ fn write_block(memory: &mut CachedMemory, block: &Block) {
     }
 }
 
-/// Hands the end of a block transfer to the run that queued it.
+/// Passes the end of a block transfer to the run that queued it.
 pub(crate) fn block_ended(
     runs: &mut Runs,
     now: Time,
@@ -254,7 +253,7 @@ pub(crate) fn block_ended(
     runs.answered(now, ended.queued, request, answered);
 }
 
-/// Hands the end of a request to the run that issued it; `data` is what the response brought.
+/// Passes the end of a request to the run that issued it; `data` is the response's.
 #[inline]
 pub(crate) fn answered(
     runs: &mut Runs,
@@ -265,7 +264,7 @@ pub(crate) fn answered(
 ) {
     let Answer { pending, failure } = answer;
     let answered = match (failure, pending.command) {
-        // A control request is sent again if it, or its response, was damaged on the way.
+        // A control request is resent if it or its response was damaged.
         (
             Some(Failure::Refused(Status::BadCrc | Status::Poisoned) | Failure::DamagedResponse),
             Command::Control { .. },
@@ -279,7 +278,7 @@ pub(crate) fn answered(
     runs.answered(now, pending.posted, (request, pending.offset), answered);
 }
 
-/// How the response to an announcement reports its outcome.
+/// The status that reports an announcement's outcome.
 pub(super) const fn announcement_status(announced: Announced) -> Status {
     match announced {
         Announced::Accepted => Status::Done,

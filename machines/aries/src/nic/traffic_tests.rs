@@ -1,4 +1,4 @@
-//! Traffic runs between two network interfaces whose network overtakes, loses, repeats and damages
+//! Traffic runs between two NICs over a network that reorders, loses, duplicates and damages
 //! packets.
 
 use super::domain::Domain;
@@ -21,7 +21,7 @@ fn bench() -> Pair {
     Pair::with(with_domain(0), with_domain(1))
 }
 
-/// Lets both network interfaces start `spec`.
+/// Starts `spec` on both NICs.
 fn start_both(pair: &mut Pair, spec: &TrafficSpec) {
     for (number, nic) in pair.nics.iter_mut().enumerate() {
         let nonce = 99 + number as u32;
@@ -29,7 +29,7 @@ fn start_both(pair: &mut Pair, spec: &TrafficSpec) {
     }
 }
 
-/// What both say of `run`, or of their last one.
+/// Both reports of `run`, or of the last run, merged.
 fn merged(pair: &Pair, run: Option<u64>) -> TrafficReport {
     let mut merged = TrafficReport::default();
     for nic in &pair.nics {
@@ -47,7 +47,7 @@ fn phase(pair: &Pair) -> RunPhase {
     pair.nics[0].traffic_report(None).unwrap().phase
 }
 
-/// Asserts that nothing is wrong but what was lost or refused.
+/// Asserts that only losses and rejections occurred.
 #[track_caller]
 fn assert_right(report: &TrafficReport, op: Operation) {
     let wrong = report.corrupted + report.duplicated + report.misordered + report.surplus();
@@ -66,7 +66,7 @@ fn spec(op: Operation, size: u32, count: u64) -> TrafficSpec {
     }
 }
 
-/// Runs `spec` from both sides and merges what they say.
+/// Runs `spec` from both sides and merges the reports.
 fn run(pair: &mut Pair, spec: &TrafficSpec) -> TrafficReport {
     start_both(pair, spec);
     let limit = pair.now + Duration::from_ms(500);
@@ -88,7 +88,7 @@ fn every_operation_and_size_is_accounted_for() {
     for op in [Operation::Put, Operation::Get, Operation::Amo] {
         for size in sizes(op) {
             let mut pair = bench();
-            // Packets that keep order do so in a network; this one has only one way if none
+            // Ordered packets stay in order in a network; this one has one path only if nothing
             // overtakes.
             pair.spread = if size < 8 { 1 } else { 20 };
             let report = run(&mut pair, &spec(op, size, 3_000));
@@ -116,7 +116,7 @@ fn blocks_are_accounted_for() {
     }
 }
 
-/// The last line has no room for a number that would tell it from one of a later block.
+/// The last line has no room for a number that distinguishes it from one of a later block.
 #[test]
 fn blocks_that_may_be_on_their_way_are_not_overwritten() {
     let mut pair = bench();
@@ -128,12 +128,12 @@ fn blocks_that_may_be_on_their_way_are_not_overwritten() {
     let report = run(&mut pair, &spec);
     assert!(report.timed_out > 0, "{report:?}");
     assert_right(&report, Operation::Put);
-    // All addresses have been given up.
+    // All addresses were given up.
     assert!(report.sent < 800, "{report:?}");
 }
 
-/// Some packets take several time-outs, so that pieces of blocks that were given up come between
-/// those of the next ones to the same addresses, and answers after the end of their requests.
+/// Some packets take several timeouts, so that pieces of abandoned blocks arrive between those of
+/// the next ones to the same addresses, and answers after the end of their requests.
 #[test]
 fn what_comes_late_of_a_block_is_no_fault_of_the_next() {
     for op in [Operation::Put, Operation::Get] {
@@ -157,7 +157,7 @@ fn what_comes_late_of_a_block_is_no_fault_of_the_next() {
     }
 }
 
-/// A target that is started again has a new memory, and knows nothing of the run.
+/// A restarted target has a new memory and does not know the run.
 #[test]
 fn runs_of_blocks_outlive_their_target() {
     for (op, size) in [(Operation::Put, 4_096), (Operation::Get, 4_096)] {
@@ -185,7 +185,7 @@ fn runs_of_blocks_outlive_their_target() {
     }
 }
 
-/// 16 MiB take 262,144 packets each; none of them is to be waited for.
+/// 16 MiB take 262,144 packets each; the test waits for none of them.
 #[test]
 fn a_run_of_large_blocks_is_over_soon_after_it_was_told_twice() {
     let cases = [Operation::Put, Operation::Get, Operation::Get];
@@ -209,7 +209,7 @@ fn a_run_of_large_blocks_is_over_soon_after_it_was_told_twice() {
         for _ in 0..300 {
             let open = pair.nics[0].transfers.open();
             pair.step();
-            // To write several at once would keep the link waiting.
+            // Writing several at once would keep the link waiting.
             assert!(pair.nics[0].transfers.open() <= open + 1);
         }
         assert!(pair.nics[0].transfers.open() > 1);
@@ -222,7 +222,7 @@ fn a_run_of_large_blocks_is_over_soon_after_it_was_told_twice() {
             pair.step();
             assert!(pair.now < told + TIMEOUT + Duration::from_ms(1), "{op:?}");
         }
-        // Nothing of it is left, and the next run has everything to itself.
+        // Nothing of it is left, and the next run has all resources.
         assert_eq!(pair.nics[0].transfers.open(), 0);
         assert_eq!(pair.nics[0].requester.outstanding.slab.used(), 0);
         pair.harm.lost = 0;
@@ -244,7 +244,7 @@ fn a_run_of_large_blocks_is_over_soon_after_it_was_told_twice() {
 #[test]
 fn blocks_go_on_to_others_when_one_target_is_gone() {
     let mut pair = bench();
-    // The source itself is left out of the list, and the second target is nobody that answers.
+    // The source is left out of the list, and the second target never answers.
     let nobody = NodeId::new(7, 7, 7);
     for nic in &mut pair.nics {
         nic.virtual_nodes = VirtualNodes::new(vec![NODES[0], nobody, NODES[1]]);
@@ -254,16 +254,16 @@ fn blocks_go_on_to_others_when_one_target_is_gone() {
         addresses: 8,
         ..spec(Operation::Put, 4_097, 200)
     };
-    // The one that is gone is so from the first block on.
+    // The missing one is missing from the first block on.
     pair.ghost = Some(nobody);
     pair.nics[0].start_traffic(pair.now, 1, spec).unwrap();
     pair.run(Duration::from_ms(200));
     let report = pair.nics[0].traffic_report(None).unwrap();
     assert_eq!(report.phase, RunPhase::Done, "{report:?}");
     assert_eq!(report.sent, 200, "{report:?}");
-    // A block that was partly out costs the target an address. Blocks that only waited behind it
-    // fail with it and give their addresses back. So rounds of up to eight blocks, then seven and
-    // so on, each leave at least one address less.
+    // A partly sent block costs the target an address. Blocks that only waited behind it fail with
+    // it and return their addresses. So rounds of up to eight blocks, then seven and so on, each
+    // leave at least one address less.
     let most = (1..=8).sum();
     assert!((8..=most).contains(&report.timed_out), "{report:?}");
     assert_eq!(report.sent, report.acknowledged + report.timed_out);
@@ -277,7 +277,7 @@ fn nothing_of_an_earlier_block_passes_for_a_later_one() {
     pair.nics[0].start_traffic(pair.now, 5, spec).unwrap();
     pair.run(Duration::from_ms(2));
     let local = (MEMORY / 4) * 3;
-    // Before it is written again, the end of a block that is being got is wrong.
+    // Before it is overwritten, the end of a block being read is wrong.
     let seen = (0..2_000).any(|_| {
         pair.step();
         pair.read(0, local, 1)[0] == !read_line(MEMORY / 2)[0]
@@ -293,7 +293,7 @@ fn canary_a_block_with_a_wrong_byte_shows() {
     for op in [Operation::Put, Operation::Get] {
         let mut pair = bench();
         start_both(&mut pair, &spec(op, 16_384, 1));
-        // The source has written its block by now, or the target's memory has been filled.
+        // By now the source has written its block, or the target's memory is filled.
         while pair.nics[0].transfers.open() == 0 {
             pair.step();
         }
@@ -323,7 +323,7 @@ fn one_run_after_the_other_starts_from_nothing() {
             assert!(report.is_clean(), "{number}: {report:?}");
         }
     }
-    // An atomic run that another has replaced still has its count.
+    // A replaced atomic run keeps its count.
     let atomics = merged(&pair, Some(60));
     assert_eq!((atomics.delivered, atomics.sent), (600, 600));
 }
@@ -377,8 +377,8 @@ fn canary_additions_made_twice_or_by_strangers_show() {
     };
     let good = with(|sum| sum);
     assert!(good.is_clean() && good.phase == RunPhase::Done, "{good:?}");
-    // The region of source 0 begins at the beginning of the target's memory. One addition more: the
-    // sum is too large.
+    // The region of source 0 starts at address 0 of the target's memory. One more addition makes
+    // the sum too large.
     let twice = with(|old| old + 1);
     assert_eq!(twice.surplus(), 1);
     assert!(!twice.is_clean());
@@ -449,7 +449,7 @@ fn a_target_that_does_not_answer_is_out_of_reach() {
     assert_ne!(NODES[0], NODES[1]);
 }
 
-/// Gets, blocks and additions, of which some meet a memory that `spoil` has made of the target's.
+/// Gets, blocks and additions, some of which meet a target memory altered by `spoil`.
 fn spoilt_under_way(op: Operation, size: u32, spoil: fn(&mut Pair)) -> TrafficReport {
     let mut pair = bench();
     let spec = TrafficSpec {
@@ -476,7 +476,7 @@ const READING: [(Operation, u32); 6] = [
     (Operation::Amo, 8),
 ];
 
-/// Everything that was found in the new memory was called corrupted.
+/// Regression: all content of the new memory was reported as corrupted.
 #[test]
 fn what_is_found_at_a_target_that_was_started_again_is_not_called_corrupted() {
     for (op, size) in READING {
@@ -501,8 +501,8 @@ fn canary_zeros_in_a_memory_that_has_lived_all_the_time_are_corrupt() {
     }
 }
 
-/// A target that met the predecessor of a source which was started again: it was called out of
-/// reach.
+/// Regression: a target that had met the predecessor of a restarted source was reported as
+/// unreachable.
 #[test]
 fn a_run_of_an_older_number_is_refused_and_called_that() {
     let mut pair = bench();
@@ -522,7 +522,7 @@ fn a_run_of_an_older_number_is_refused_and_called_that() {
     assert_eq!(pair.nics[1].counters().runs_outdated, 1);
 }
 
-/// Posters were told `TooMany` until the run was over.
+/// Regression: posters got `TooMany` until the run was over.
 #[test]
 fn a_user_has_room_beside_a_run_that_uses_all_outstanding_packets() {
     let mut pair = bench();
@@ -544,8 +544,7 @@ fn a_user_has_room_beside_a_run_that_uses_all_outstanding_packets() {
     }
 }
 
-/// Small messages and blocks alike are issued when they are due, and the network interface says
-/// when that is.
+/// Small messages and blocks alike are issued when due, and the NIC reports that deadline.
 #[test]
 fn messages_of_a_run_with_a_rate_go_when_they_are_due() {
     for (op, size, rate) in [

@@ -1,6 +1,6 @@
 //! Transactions: many requests, one completion.
 //!
-//! White paper, "Ordering and Completion": every packet of a transaction carries its
+//! XC white paper, "Ordering and Completion": every packet of a transaction carries its
 //! synchronization sequence identification (SSID); counters track the requests and their responses,
 //! and an event is generated when all are in. The event "reports the successful execution of the
 //! transaction or provides details of a failure".
@@ -13,30 +13,31 @@ use super::completion::Failure;
 use super::virtual_node::Target;
 use phitwire::time::Time;
 
-/// SSIDs of a network interface; 0 means none.
+/// SSIDs of a NIC; 0 means none.
 const SSIDS: u16 = 1 << 9;
-/// Those that transactions may have.
+/// SSIDs available to transactions.
 const USABLE: u64 = SSIDS as u64 - 1;
-/// Where the bits of an SSID that the field in the packet has no room for stand in the address of
-/// messages and events, which have room: they have no address above 2^32.
+/// Messages and events carry SSID bits beyond the packet field in their address, from this bit up:
+/// their addresses stay below 2^32.
 const HIGH_SHIFT: u32 = ADDRESS_BITS - SSIDS.trailing_zeros() + SSID_BITS;
 
 const _: () = assert!(HIGH_SHIFT > 32, "messages may have 2^32 bytes");
 
-/// The upper bits of an SSID, in the address of a message or an event.
+/// The upper bits of an SSID, for the address of a message or an event.
 #[inline]
 pub(crate) const fn high_ssid(ssid: u16) -> u64 {
     (ssid as u64 >> SSID_BITS) << HIGH_SHIFT
 }
 
-/// The whole SSID of a message or an event with the field `low`, and its address without it.
+/// The whole SSID of a message or an event with the field `low`, and its address without the SSID
+/// bits.
 #[inline]
 pub(crate) const fn whole_ssid(low: u16, address: u64) -> (u16, u64) {
     let high = (address >> HIGH_SHIFT) as u16;
     (high << SSID_BITS | low, address & ((1 << HIGH_SHIFT) - 1))
 }
 
-/// Names an open transaction of one network interface: 1 to 511.
+/// Names an open transaction of one NIC: 1 to 511.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ssid(u16);
 
@@ -47,28 +48,25 @@ impl Ssid {
     }
 }
 
-/// An event that a transaction leaves at a target when all its requests have succeeded.
+/// An event that a transaction leaves at a target once all its requests have succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoteEvent {
-    /// Where.
     pub target: Target,
-    /// A memory domain of the target that puts may reach: who may not put there may not tell
-    /// either.
+    /// A memory domain of the target with put access, which an event requires as well.
     pub handle: u16,
     /// Its protection key.
     pub key: u16,
-    /// What the event says.
+    /// Payload of the event.
     pub data: u64,
 }
 
-/// How a transaction stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Free,
     Open,
     /// Closed; requests are outstanding.
     Closing,
-    /// All requests have succeeded; the event for the target is to be sent or is on its way.
+    /// All requests have succeeded; the event for the target is queued or in flight.
     Telling,
 }
 
@@ -97,7 +95,7 @@ impl Transaction {
     };
 }
 
-/// A transaction that has ended.
+/// An ended transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ended {
     pub user: u64,
@@ -107,27 +105,27 @@ pub(crate) struct Ended {
     pub failure: Option<Failure>,
 }
 
-/// What to do about a transaction after one of its requests has ended.
+/// What to do after a request of a transaction has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextStep {
     Waiting,
-    /// Its event is to be sent; [`Transactions::next_event`] has it.
+    /// Send its event, which [`Transactions::next_event`] returns.
     Tell,
     Ended(Ended),
 }
 
-/// The transactions of one network interface.
+/// The transactions of one NIC.
 #[derive(Debug)]
 pub(crate) struct Transactions {
     table: Vec<Transaction>,
-    /// Taken from the front, given back at the back: an SSID rests as long as it can.
+    /// Taken from the front, returned to the back: an SSID rests as long as possible.
     free: VecDeque<u16>,
-    /// Transactions whose event is to be sent.
+    /// Transactions whose event must be sent.
     telling: VecDeque<u16>,
 }
 
 impl Transactions {
-    /// All free. The first to be used is one of chance, as `begin` is.
+    /// All SSIDs free. The first one used is as random as `begin`.
     pub(crate) fn new(begin: u64) -> Self {
         Self {
             table: vec![Transaction::FREE; usize::from(SSIDS)],
@@ -138,7 +136,7 @@ impl Transactions {
         }
     }
 
-    /// Opens a transaction; `None` when all 511 are in use.
+    /// Opens a transaction; `None` if all 511 are in use.
     pub(crate) fn open(&mut self, now: Time, user: u64) -> Option<Ssid> {
         let ssid = self.free.pop_front()?;
         self.table[usize::from(ssid)] = Transaction {
@@ -155,7 +153,6 @@ impl Transactions {
         self.table[usize::from(ssid.0)].stage == Stage::Open
     }
 
-    /// Counts a request of an open transaction.
     #[inline]
     pub(crate) fn began(&mut self, ssid: u16) {
         let transaction = &mut self.table[usize::from(ssid)];
@@ -167,7 +164,7 @@ impl Transactions {
         transaction.outstanding += 1;
     }
 
-    /// Counts the end of a request, or of the event.
+    /// Counts the end of a request or of the event.
     pub(crate) fn ended(&mut self, ssid: u16, failure: Option<Failure>) -> NextStep {
         let transaction = &mut self.table[usize::from(ssid)];
         if let Some(failure) = failure {
@@ -185,18 +182,17 @@ impl Transactions {
         self.proceed(ssid)
     }
 
-    /// Takes an SSID for a block transfer, which keeps account of itself; `None` when all are in
-    /// use.
+    /// Takes an SSID for a block transfer, which does its own accounting; `None` if all are in use.
     pub(crate) fn reserve(&mut self) -> Option<u16> {
         self.free.pop_front()
     }
 
-    /// Gives back what [`reserve`](Self::reserve) gave.
+    /// Returns an SSID from [`reserve`](Self::reserve).
     pub(crate) fn release(&mut self, ssid: u16) {
         self.free.push_back(ssid);
     }
 
-    /// Takes no more requests; `None` when the transaction is not open.
+    /// Accepts no more requests; `None` if the transaction is not open.
     pub(crate) fn close(&mut self, ssid: Ssid, event: Option<RemoteEvent>) -> Option<NextStep> {
         let transaction = &mut self.table[usize::from(ssid.0)];
         if transaction.stage != Stage::Open {
@@ -240,7 +236,7 @@ impl Transactions {
         Some((ssid, event.expect("those to be told of have an event")))
     }
 
-    /// The event of [`next_event`](Self::next_event) is on its way.
+    /// The event of [`next_event`](Self::next_event) was sent.
     pub(crate) fn event_sent(&mut self) {
         self.telling.pop_front();
     }

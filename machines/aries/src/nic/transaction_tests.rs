@@ -86,7 +86,7 @@ fn an_event_may_come_only_from_those_who_may_put() {
         data: 0,
     };
     pair.nics[0].close(pair.now, ssid, Some(event)).unwrap();
-    // It has no request but the event.
+    // Its only request is the event.
     pair.step();
     pair.drain();
     assert_eq!(pair.completions()[0].outcome, refused(Status::BadKey));

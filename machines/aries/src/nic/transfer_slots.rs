@@ -1,10 +1,10 @@
-//! Transfers under way, each in a slot that it keeps until its last packet is answered.
+//! Open transfers, each in a slot that it keeps until its last packet is answered.
 
 use super::block_transfer::{Active, Stage};
 use super::transfer_targets::TargetIndex;
 use phitwire::time::Time;
 
-/// Transfers under way: those that channels send, and those that wait for their last answers. A
+/// Most open transfers: those being sent by channels, and those waiting for their last answers. A
 /// quarter of the SSIDs; the rest is left to transactions.
 pub(super) const MAX_UNDER_WAY: usize = 128;
 const _: () = assert!(MAX_UNDER_WAY <= u8::MAX as usize, "slots have eight bits");
@@ -40,7 +40,7 @@ impl Slots {
         }
     }
 
-    /// Whom the transfer of a slot is for.
+    /// The target of a slot's transfer.
     #[inline]
     pub(super) fn target(&self, slot: u8) -> TargetIndex {
         match &self.slots[usize::from(slot)] {
@@ -62,7 +62,7 @@ impl Slots {
         self.free.push(slot);
     }
 
-    /// The slots of those that `which` names.
+    /// The slots of the transfers that `which` selects.
     pub(super) fn find(&self, which: impl Fn(&Active) -> bool) -> Vec<u8> {
         let is_one = |slot: &u8| self.slots[usize::from(*slot)].as_ref().is_some_and(&which);
         (0..self.slots.len() as u8).filter(is_one).collect()

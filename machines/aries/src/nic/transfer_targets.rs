@@ -1,10 +1,11 @@
-//! The targets of block transfers, and how much each may have of what all of them share.
+//! The targets of block transfers, and each one's limits on the shared packets and slots.
 //!
-//! What a transfer has outstanding to a target that has died stays so until it times out. So a
-//! target has at most a [`SILENT_PARTS`]th of what is left while it does not answer, and one that
-//! answers may have all, but others that do have some packets beyond the window. Transfers under
-//! way are as few: see [`SLOT_PARTS`]. (Thresholds of that kind share the buffers of switches:
-//! Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches".)
+//! Packets to a dead target stay outstanding until they time out. So a target gets at most a
+//! [`SILENT_PARTS`]th of what is left while it does not answer; one that answers may take
+//! everything, but other answering targets still get some packets beyond the window. Slots for open
+//! transfers are scarce, too: see [`SLOT_PARTS`]. (Thresholds of that kind share the buffers of
+//! switches: Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet
+//! Switches".)
 
 use std::collections::BTreeMap;
 
@@ -14,46 +15,45 @@ use super::bte::{CHANNELS, MAX_QUEUED_TRANSFERS};
 use super::transfer_slots::MAX_UNDER_WAY;
 use phitwire::time::{Duration, Time};
 
-/// For each part of one that does not answer, or has not answered yet, so many are left.
+/// A target that does not answer, or not yet, may hold 1/SILENT_PARTS of what is left.
 const SILENT_PARTS: u32 = 2;
-/// Of the places for transfers under way, a target that answers may have so many for each that is
-/// left.
+/// Slots of open transfers that an answering target may hold per slot left.
 const SLOT_PARTS: u32 = 3;
-/// Places and packets beyond the window that only targets that answer may take, however many others
-/// there are: an eighth of the places, half of those packets.
+/// Slots, and packets beyond the window, reserved for answering targets however many others there
+/// are: an eighth of the slots, half of those packets.
 const PLACES_KEPT: u32 = MAX_UNDER_WAY as u32 / 8;
-/// A target whose last answer is older is not known to answer. Far longer than any round trip, and
-/// what is wrongly taken for silent loses nothing but one.
+/// Age of the last answer above which a target counts as silent. Far longer than any round trip; a
+/// wrong verdict costs only a share.
 const RECENT: Duration = Duration::from_ms(100);
-/// Targets that are remembered. More than there can be transfers.
+/// Most targets remembered; more than there can be transfers.
 const MOST_TARGETS: usize = 2048;
 const _: () = assert!(MOST_TARGETS > CHANNELS * MAX_QUEUED_TRANSFERS + MAX_UNDER_WAY);
 
-/// A target, by its place among those that are remembered.
+/// A target, by its index among those remembered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TargetIndex(u16);
 
 #[derive(Clone, Copy, Debug)]
 struct Target {
     node: NodeId,
-    /// Transfers to it that are queued or under way.
+    /// Queued and open transfers to it.
     open: u32,
-    /// Of these, those under way.
+    /// Of these, the open ones.
     under_way: u32,
-    /// Their packets that are not answered.
+    /// Their unanswered packets.
     in_flight: u32,
-    /// When it answered last, if no request has timed out since.
+    /// Time of its last answer, unless a request has timed out since.
     heard: Option<Time>,
     /// Time of its last answer.
     answered: Option<Time>,
 }
 
-/// Which targets have answered nothing for a whole time-out.
+/// Targets that have answered nothing for a whole timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Silence {
     /// The target of the packet that timed out.
     Target,
-    /// All targets: the NIC hears nothing.
+    /// All targets: the NIC receives nothing.
     All,
 }
 
@@ -62,19 +62,19 @@ pub(super) enum Silence {
 pub(super) struct Targets {
     all: Vec<Target>,
     places: BTreeMap<u32, TargetIndex>,
-    /// Targets with transfers that are queued or under way.
+    /// Targets with queued or open transfers.
     in_use: usize,
     /// Time of the last answer of any target.
     answered: Option<Time>,
     under_way: u32,
     in_flight: u32,
-    /// Packets that all transfers may have outstanding.
+    /// Packets that all transfers together may have outstanding.
     window: u32,
-    /// Packets beyond it, for targets that answer and have no more than that, and for one to each.
+    /// Packets beyond it: for answering targets that hold fewer than this, and one for each target.
     spare: u32,
 }
 
-/// Whether a target that does not answer and `has` so much may have more while so much is `left`.
+/// Whether a silent target that holds `has` may take more while `left` are left.
 #[inline]
 const fn may_have(has: u32, left: u32) -> bool {
     has == 0 && left > 0 || has * SILENT_PARTS < left
@@ -88,7 +88,7 @@ impl Target {
 }
 
 impl Targets {
-    /// None yet; all of them share `window` packets, and those that answer and have few `spare` ones.
+    /// No targets. All share `window` packets, and answering ones with few share `spare` more.
     pub(super) fn new(window: u32, spare: u32) -> Self {
         Self {
             all: Vec::new(),
@@ -102,7 +102,7 @@ impl Targets {
         }
     }
 
-    /// A transfer to `node` is queued.
+    /// A transfer to `node` was queued.
     pub(super) fn enter(&mut self, node: NodeId) -> TargetIndex {
         let index = match self.places.get(&node.bits()) {
             Some(&index) => index,
@@ -138,7 +138,7 @@ impl Targets {
         index
     }
 
-    /// A transfer has ended, or is not queued any more.
+    /// A transfer has ended or was dequeued.
     pub(super) fn leave(&mut self, index: TargetIndex) {
         let target = self.at(index);
         target.open -= 1;
@@ -149,13 +149,13 @@ impl Targets {
         &mut self.all[usize::from(index.0)]
     }
 
-    /// Whether there are transfers to more than one.
+    /// Whether there are transfers to more than one target.
     #[inline]
     pub(super) fn are_several(&self) -> bool {
         self.in_use > 1
     }
 
-    /// Whether nobody may send anything.
+    /// Whether no target may get a packet.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.in_flight >= self.window + self.spare
@@ -178,8 +178,8 @@ impl Targets {
         let left = MAX_UNDER_WAY as u32 - self.under_way;
         let has_place = match target.answers(now) {
             true => target.under_way < SLOT_PARTS * left,
-            // Many that are dead may have a packet each. What has begun must be able to go on, so that
-            // the bound is here, and not in `has_room`.
+            // Many dead targets may hold a packet each. Transfers that have begun must be able to
+            // continue, so the bound is here and not in `has_room`.
             false => {
                 may_have(target.under_way, left)
                     && left > PLACES_KEPT
@@ -189,27 +189,27 @@ impl Targets {
         has_place && self.has_room(now, index)
     }
 
-    /// A transfer to it is under way.
+    /// A transfer to it has begun.
     pub(super) fn begun(&mut self, index: TargetIndex) {
         self.under_way += 1;
         self.at(index).under_way += 1;
     }
 
-    /// It is not any more.
+    /// An open transfer to it has ended.
     pub(super) fn ended(&mut self, index: TargetIndex) {
         self.under_way -= 1;
         self.at(index).under_way -= 1;
     }
 
-    /// A packet to it is outstanding.
+    /// A packet was sent to it.
     #[inline]
     pub(super) fn sent(&mut self, index: TargetIndex) {
         self.in_flight += 1;
         self.at(index).in_flight += 1;
     }
 
-    /// Records that a packet posted at `posted` was answered or timed out. After a time-out,
-    /// returns what has been silent since `posted`, if anything.
+    /// A packet posted at `posted` was answered or timed out. After a timeout, returns what has
+    /// been silent since `posted`, if anything.
     #[inline]
     pub(super) fn answered(
         &mut self,
@@ -241,7 +241,7 @@ impl Targets {
 mod tests {
     use super::*;
 
-    /// Sends to a target as much as it may have, and answers how much that is.
+    /// Sends a target as many packets as it may have and returns the number.
     fn fill(targets: &mut Targets, now: Time, index: TargetIndex) -> u32 {
         let mut count = 0;
         while targets.has_room(now, index) {
@@ -274,7 +274,7 @@ mod tests {
         for _ in 0..12 {
             assert!(begin(&mut targets, living));
         }
-        // The window is full of what went to one that has died since.
+        // The window is full of packets to a target that has died since.
         let mut targets = Targets::new(896, 64);
         let all: Vec<_> = (0..200)
             .map(|node| targets.enter(NodeId::from_bits(node)))
@@ -308,14 +308,14 @@ mod tests {
         let dead = enter(&mut targets, false);
         assert_eq!(fill(&mut targets, now, dead), 299, "a third");
         assert_eq!(fill(&mut targets, now, living), 597, "all of the rest");
-        // It is silent from now on: others have some all the same.
+        // It is silent from now on; others still get some.
         for expected in [64, 0] {
             let other = enter(&mut targets, true);
             assert_eq!(fill(&mut targets, now, other), expected);
         }
         let last = enter(&mut targets, false);
         assert_eq!(fill(&mut targets, now, last), 0, "all is gone");
-        // What times out is there again, and whoever it was for has little of it.
+        // Timed-out packets are available again, and their target gets few of them.
         for _ in 0..597 {
             targets.answered(now, living, now, true);
         }
@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(fill(&mut targets, later, index), 30);
         targets.answered(later, index, later, false);
         assert_eq!(fill(&mut targets, later, index), 61);
-        // A window of one serves everybody in turn.
+        // A window of one serves all targets in turn.
         let mut least = Targets::new(1, 0);
         let both = [1, 2].map(|node| least.enter(NodeId::from_bits(node)));
         for index in both {

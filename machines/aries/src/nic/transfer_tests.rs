@@ -14,7 +14,7 @@ fn filled(pair: &mut Pair, nic: usize, address: u64, len: usize) -> Vec<u8> {
     data
 }
 
-/// What the only transfer came to.
+/// Outcome of the only transfer.
 fn outcome(pair: &mut Pair) -> Outcome {
     pair.drain();
     pair.completions()[0].outcome
@@ -34,7 +34,7 @@ fn receive(pair: &mut Pair, local: u64, length: u64) {
     assert!(pair.nics[1].responder.receives.post(receive));
 }
 
-/// Lengths around the sizes of packets, and one that fills several windows.
+/// Lengths around packet sizes, and one that fills several windows.
 const LENGTHS: [usize; 16] = [
     0, 1, 3, 4, 7, 63, 64, 65, 100, 127, 128, 129, 1000, 4096, 9999, 100_003,
 ];
@@ -53,7 +53,7 @@ fn puts_and_gets_of_odd_lengths_and_alignments() {
                 }
                 let [(source, from), (sink, to)] = places;
                 let data = filled(&mut pair, source, from, length);
-                // Guards around the place that is written.
+                // Guards around the written area.
                 pair.write(sink, to - 8, &[0x5a; 8]);
                 pair.write(sink, to + length as u64, &[0x5a; 8]);
                 let operation = [block_get, block_put][usize::from(put)](remote);
@@ -172,7 +172,7 @@ fn a_channel_does_not_wait_for_answers_between_short_transfers() {
         let under_way = pair.nics[0].transfers.under_way();
         assert!(under_way <= 128, "{under_way}");
     }
-    // One after the other each would take two round trips of 300 us on average.
+    // One after the other, each would take two round trips of 300 us on average.
     let took = pair.now.since(begin);
     assert!(took < Duration::from_ms(6), "{took:?}");
     assert!(most > 150, "{most}");
@@ -191,7 +191,7 @@ fn a_channel_does_not_wait_for_answers_between_short_transfers() {
     assert_eq!(ends.len(), count as usize);
     let all = (count * length) as usize;
     assert_eq!(pair.read(0, 0, all), pair.read(1, 0, all));
-    // All SSIDs are back.
+    // All SSIDs are free again.
     let now = pair.now;
     assert!((0..511).all(|user| pair.nics[0].open(now, user).is_ok()));
 }
@@ -202,7 +202,7 @@ fn transfers_without_bytes_hold_nobody_up() {
     let none = transfer(block_put(0), 0, 0);
     let event = Some(1);
     let fence = true;
-    // Each is begun by the end of the one before it, on a channel that was looked at already.
+    // The end of each begins the next, on a channel already checked.
     for (channel, transfer) in [
         (3, none),
         (2, BlockTransfer { fence, ..none }),
@@ -314,7 +314,7 @@ fn a_send_waits_for_a_receive_but_not_for_ever() {
     let mut pair = Pair::with(config(0).send_retry(Duration::from_us(50), 12), config(1));
     let data = filled(&mut pair, 0, 0, 1000);
     start(&mut pair, 0, transfer(SEND, 0, 1000));
-    // Another channel is not held up by it.
+    // It does not hold up another channel.
     start(&mut pair, 1, transfer(block_put(0), 0, 10));
     pair.run(Duration::from_ms(3));
     assert_eq!(pair.completions()[0].user, 10);
@@ -351,12 +351,12 @@ fn sends_do_not_wait_for_each_other_and_puts_not_for_sends_that_nobody_takes() {
         let under_way = pair.nics[0].transfers.under_way();
         assert!(under_way <= 48, "{under_way}");
     }
-    // One after the other each would take two round trips of 300 us on average, the first of them
+    // One after the other, each would take two round trips of 300 us on average, the first of them
     // in its channel.
     let took = pair.now.since(begin);
     assert!(took < Duration::from_ms(15), "{took:?}");
     assert_eq!(pair.nics[1].counters().receives_done, count);
-    // Which message meets which receive is the network's choice.
+    // The network decides which message meets which receive.
     let all = |pair: &mut Pair, nic, at| {
         let mut all: Vec<_> = (0..count)
             .map(|n| pair.read(nic, at + n * length, length as usize))
@@ -418,7 +418,7 @@ fn a_transfer_reports_what_went_wrong_and_stops() {
 
 #[test]
 fn a_message_that_is_cut_off_uses_its_receive_up_with_a_failure() {
-    // The source notices a lost piece and gives up; or it is gone itself.
+    // The source notices a lost piece and gives up; or it is gone, too.
     for lose_all in [false, true] {
         let mut pair = Pair::new();
         receive(&mut pair, 5000, 1 << 19);
@@ -495,14 +495,14 @@ fn more_messages_than_may_arrive_at_once_wait_their_turn() {
         places.map(|place| pair.read(nic, place, 3000)).collect()
     };
     let (mut found, mut sent) = (all(1, 400_000), all(0, 0));
-    // Which message meets which receive is the network's choice.
+    // The network decides which message meets which receive.
     found.sort();
     sent.sort();
     assert!(found == sent);
     assert_eq!(pair.nics[1].counters().receives_done, 100);
 }
 
-/// A node that nobody is.
+/// A node that does not exist.
 const DEAD: NodeId = NodeId::new(9, 9, 1);
 
 fn to_the_dead(length: u64) -> BlockTransfer {
@@ -512,7 +512,7 @@ fn to_the_dead(length: u64) -> BlockTransfer {
     }
 }
 
-/// How long a put of half the memory takes, whatever else there is.
+/// How long a put of half the memory takes, whatever else is queued.
 fn put_of_half(pair: &mut Pair, channel: usize) -> Duration {
     let begin = pair.now;
     start(
@@ -531,7 +531,7 @@ fn put_of_half(pair: &mut Pair, channel: usize) -> Duration {
     }
 }
 
-/// Two network interfaces whose requests time out so late that nobody waits for it.
+/// Two NICs with a request timeout that no test reaches.
 fn patient_pair() -> Pair {
     let timeout = Duration::from_ms(20);
     Pair::with(config(0).request_timeout(timeout), config(1))
@@ -541,7 +541,7 @@ fn patient_pair() -> Pair {
 fn a_dead_target_takes_little_from_those_that_answer() {
     let mut pair = patient_pair();
     let alone = put_of_half(&mut pair, 0);
-    // More of them than there are channels, in front of the living one's in its own.
+    // More than there are channels, ahead of the living target's in its own channel.
     for n in 0..12 {
         start(&mut pair, n % CHANNELS, to_the_dead(MEMORY / 2));
     }
@@ -550,7 +550,7 @@ fn a_dead_target_takes_little_from_those_that_answer() {
         let took = put_of_half(&mut pair, channel);
         assert!(took < alone.times(2), "{took:?} instead of {alone:?}");
     }
-    // Short ones, of which each has a slot.
+    // Short ones, each of which takes a slot.
     for n in 0..40 {
         start(&mut pair, n % CHANNELS, to_the_dead(1));
     }
@@ -569,7 +569,7 @@ fn a_dead_target_takes_little_from_those_that_answer() {
 fn a_target_that_dies_leaves_some_for_others_and_gets_all_again_when_it_is_back() {
     let mut pair = patient_pair();
     let alone = put_of_half(&mut pair, 0);
-    // It has what it may have, and no answer comes any more.
+    // It has its share, and no more answers arrive.
     for channel in 0..CHANNELS {
         start(&mut pair, channel, transfer(block_put(0), 0, MEMORY / 2));
     }
@@ -578,7 +578,7 @@ fn a_target_that_dies_leaves_some_for_others_and_gets_all_again_when_it_is_back(
     pair.run(Duration::from_us(200));
     let held = pair.nics[0].requester.outstanding.slab.used();
     assert!((885..=896).contains(&held), "{held}");
-    // Another one, that never answered, has little of what is left.
+    // Another target, which never answered, gets little of what is left.
     start(&mut pair, 0, to_the_dead(MEMORY / 2));
     pair.run(Duration::from_us(200));
     let held_more = pair.nics[0].requester.outstanding.slab.used() - held;

@@ -1,15 +1,15 @@
 //! Virtual memory domain handles: the same handle for a segment on every node of a job.
 //!
-//! White paper, "Address Translation": a handle is "translated using a content-addressable memory
-//! (CAM) in each NIC. If a match is found, the corresponding MDH base value is added to the value
-//! in the packet". We match at the target, on protection key and a range of handles: so the jobs on
-//! a node may all use handle 0, and each node may have the segments elsewhere in its table.
+//! XC white paper, "Address Translation": a handle is "translated using a content-addressable
+//! memory (CAM) in each NIC. If a match is found, the corresponding MDH base value is added to the
+//! value in the packet". We match at the target, on protection key and a range of handles: so all
+//! jobs on a node may use handle 0, and a segment may be at a different table index on each node.
 
 use thiserror::Error;
 
 use super::domain::HANDLES;
 
-/// Entries of the CAM; the white paper does not tell how many there are.
+/// Entries of the CAM; the XC white paper does not state the number.
 pub const VIRTUAL_HANDLE_ENTRIES: usize = 32;
 
 /// An entry of the CAM.
@@ -21,11 +21,11 @@ pub struct VirtualHandles {
     pub first: u16,
     /// Handles to translate, from `first` on.
     pub count: u16,
-    /// What is added to the handle of a request.
+    /// Added to the handle of a request.
     pub base: u16,
 }
 
-/// Why an entry was not made.
+/// Why an entry was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum VirtualHandleError {
     /// All [`VIRTUAL_HANDLE_ENTRIES`] are in use.
@@ -39,7 +39,7 @@ pub enum VirtualHandleError {
     Range,
 }
 
-/// The CAM of one network interface.
+/// The CAM of one NIC.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VirtualHandleCam(Vec<VirtualHandles>);
 
@@ -68,14 +68,14 @@ impl VirtualHandleCam {
         Ok(())
     }
 
-    /// Takes away the entries of a key and answers how many there were.
+    /// Removes the entries of a key and returns their number.
     pub(crate) fn remove(&mut self, key: u16) -> usize {
         let before = self.0.len();
         self.0.retain(|entry| entry.key != key);
         before - self.0.len()
     }
 
-    /// The handle that a request with `key` means by `handle`: translated if an entry matches.
+    /// Translates the `handle` of a request with `key` if an entry matches.
     #[inline]
     pub(crate) fn translate(&self, key: u16, handle: u16) -> u16 {
         for entry in &self.0 {

@@ -1,6 +1,6 @@
 //! Virtual nodes: a job's own contiguous numbering of its nodes.
 //!
-//! White paper, "Address Translation": the NIC translates virtual node identifiers to physical
+//! XC white paper, "Address Translation": the NIC translates virtual node identifiers to physical
 //! network locations; the mechanism "supports mapping around failed nodes and those allocated to
 //! other communication domains".
 
@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use phitwire_framing::aries::flit::NodeId;
 
-/// Whom a request asks.
+/// Target of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// The network interface itself.
+    /// A NIC by its physical number.
     Node(NodeId),
     /// A processing element of the job: an index of the virtual node table.
     Virtual(u32),
@@ -33,8 +33,7 @@ impl VirtualNodes {
         Self(Arc::new(nodes))
     }
 
-    /// Contiguous virtual nodes over `nodes`, in their order, with those that `failed` names left
-    /// out.
+    /// Contiguous virtual nodes over `nodes`, in order, without those in `failed`.
     pub fn around(nodes: impl IntoIterator<Item = NodeId>, failed: &[NodeId]) -> Self {
         let healthy = nodes.into_iter().filter(|node| !failed.contains(node));
         Self::new(healthy.collect())
@@ -50,20 +49,20 @@ impl VirtualNodes {
         self.0.is_empty()
     }
 
-    /// The network interface of virtual node `number`.
+    /// The NIC of virtual node `number`.
     #[inline]
     pub fn get(&self, number: u32) -> Option<NodeId> {
         self.0.get(number as usize).copied()
     }
 
-    /// Lets virtual node `number` be `node` from now on, and answers what it was; `None` when there
-    /// is no such virtual node.
+    /// Maps virtual node `number` to `node` from now on and returns the former node; `None` if
+    /// there is no such virtual node.
     pub fn remap(&mut self, number: u32, node: NodeId) -> Option<NodeId> {
         let entry = Arc::make_mut(&mut self.0).get_mut(number as usize)?;
         Some(core::mem::replace(entry, node))
     }
 
-    /// What `target` means; `None` for a virtual node that does not exist.
+    /// The NIC of `target`; `None` for a virtual node that does not exist.
     #[inline]
     pub fn resolve(&self, target: Target) -> Option<NodeId> {
         match target {

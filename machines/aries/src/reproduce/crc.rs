@@ -1,11 +1,11 @@
-//! What the 20-bit check of a set misses (Cray XC white paper, "RAS"): "For a 25,000 node system
-//! with a bit error rate (BER) of 10^-7 on all SerDes lanes, the expected rate of undetected errors
-//! is less than one every 7,250 years."
+//! Errors that the 20-bit check of a set misses (Cray XC white paper, "RAS"): "For a 25,000 node
+//! system with a bit error rate (BER) of 10^-7 on all SerDes lanes, the expected rate of undetected
+//! errors is less than one every 7,250 years."
 //!
 //! An error goes undetected exactly when the syndromes of the flipped bits cancel. The syndromes
-//! are taken from the codec, one flipped bit at a time, and patterns of two, four and six flipped
-//! bits are counted, all of them. The paper does not print its polynomial; its figure is what a
-//! check of distance 4 gives.
+//! come from the codec, one flipped bit at a time; all patterns of two, four and six flipped bits
+//! are counted. The white paper does not print its polynomial; its figure fits a check of distance
+//! 4.
 
 use phitwire_framing::aries::crc20;
 use phitwire_framing::aries::flit::Flit;
@@ -19,7 +19,7 @@ const BITS: usize = SET_BYTES * 8;
 /// Seconds of a year.
 const YEAR_S: f64 = 365.25 * 86_400.0;
 
-/// What each bit of a set does to its check, first bit first.
+/// Syndrome of each bit of a set, first bit first.
 pub fn syndromes() -> Vec<u32> {
     let of = |set: &[u8; SET_BYTES]| {
         let own = u32::from_be_bytes([0, set[57], set[58], set[59]]) & crc20::MASK;
@@ -35,7 +35,7 @@ pub fn syndromes() -> Vec<u32> {
         .collect()
 }
 
-/// x^exponent modulo a polynomial of degree 20, its highest term left out: the syndromes of its
+/// x^exponent modulo a polynomial of degree 20 without its highest term: the syndromes of its
 /// check, last bit first.
 fn powers(polynomial: u32) -> Vec<u32> {
     let step = |power: &u32| {
@@ -45,29 +45,29 @@ fn powers(polynomial: u32) -> Vec<u32> {
     std::iter::successors(Some(1), step).take(BITS).collect()
 }
 
-/// A published polynomial of distance 4 (0xc1acf in Koopman's notation): the kind that the paper's
-/// figure suggests.
+/// A published polynomial of distance 4 (0xc1acf in Koopman's notation), the kind that the XC white
+/// paper's figure suggests.
 const DISTANCE_FOUR: u32 = 0x8_359f;
 
-/// Patterns of flipped bits that a check misses, by how many bits they flip.
+/// Missed patterns of flipped bits, by their number of bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Undetected {
-    /// Of two.
+    /// Of two bits.
     pub two: u64,
-    /// Of four.
+    /// Of four bits.
     pub four: u64,
-    /// Of six; counted only where there are none of fewer.
+    /// Of six bits; counted only if none of fewer is missed.
     pub six: Option<u64>,
     /// Whether every odd number of flipped bits is detected.
     pub odd_detected: bool,
 }
 
-/// Pairs that can be taken out of `n`.
+/// Pairs among `n`.
 const fn choose_two(n: u32) -> u64 {
     n as u64 * (n as u64).saturating_sub(1) / 2
 }
 
-/// Counts what goes undetected among bits with the given syndromes of 20 bits.
+/// Counts undetected patterns among bits with the given 20-bit syndromes.
 ///
 /// # Panics
 /// If a syndrome has more than 20 bits.
@@ -81,7 +81,7 @@ pub fn undetected(syndromes: &[u32]) -> Undetected {
     let two = u64::from(pairs[0]);
     // A quadruple appears as three pairs of pairs.
     let four = pairs[1..].iter().map(|n| choose_two(*n)).sum::<u64>() / 3;
-    // Where every bit changes the parity of the syndrome, an odd number of them cannot cancel.
+    // If every bit flips the parity of the syndrome, an odd number cannot cancel.
     let odd_detected = syndromes.iter().all(|s| s.count_ones() % 2 == 1);
     let clean = two == 0 && four == 0 && odd_detected;
     Undetected {
@@ -92,8 +92,8 @@ pub fn undetected(syndromes: &[u32]) -> Undetected {
     }
 }
 
-/// Where nothing smaller is missed, triples that do the same have no bit in common, and a pattern
-/// of six appears as ten pairs of triples.
+/// If nothing smaller is missed, triples with the same syndrome have no bit in common, and a
+/// pattern of six appears as ten pairs of triples.
 fn undetected_six(syndromes: &[u32]) -> u64 {
     let mut triples = vec![0_u32; 1 << crc20::BITS];
     for (i, a) in syndromes.iter().enumerate() {
@@ -106,8 +106,8 @@ fn undetected_six(syndromes: &[u32]) -> u64 {
     triples.iter().map(|n| choose_two(*n)).sum::<u64>() / 10
 }
 
-/// Distance between bits taken one after the other. It is coprime to the number of bits before the
-/// tenth flit, so that each bit is taken once, and the first ones come from all parts of a set.
+/// Distance between successive bits. Coprime to the number of bits before the tenth flit, so that
+/// each bit is taken once and the first ones come from all parts of a set.
 const STRIDE: usize = 197;
 
 /// `most` patterns of six flipped bits that a check with these syndromes misses. They lie before
@@ -134,7 +134,7 @@ fn missed_six(syndromes: &[u32], most: usize) -> Vec<[usize; 6]> {
     missed
 }
 
-/// Whether the decoder accepts a set in which these bits were flipped.
+/// Whether the decoder accepts a set with these bits flipped.
 fn takes(bits: &[usize]) -> bool {
     let mut set: SetBytes = [0; SET_BYTES];
     DataSet::emit_flits(&[Flit::IDLE; DATA_FLITS], Tail::default(), &mut set);
@@ -144,19 +144,19 @@ fn takes(bits: &[usize]) -> bool {
     Set::parse(&set).is_ok()
 }
 
-/// Damaged sets that the decoder accepts.
+/// Damaged sets accepted by the decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Decoded {
-    /// Of all sets with one or two flipped bits.
+    /// Among all sets with one or two flipped bits.
     light: u64,
-    /// Of [`SAMPLE`] patterns of six that count as missed.
+    /// Among [`SAMPLE`] patterns of six that count as missed.
     six: u64,
 }
 
-/// Patterns of six bits that the decoder is given.
+/// Patterns of six bits passed to the decoder.
 const SAMPLE: usize = 1_000;
 
-/// Gives damaged sets to a decoder.
+/// Passes damaged sets to a decoder.
 fn decoded(syndromes: &[u32], takes: impl Fn(&[usize]) -> bool) -> Decoded {
     let one = (0..BITS).filter(|&a| takes(&[a])).count();
     let two = |a: usize| (0..a).filter(|&b| takes(&[a, b])).count();
@@ -168,15 +168,15 @@ fn decoded(syndromes: &[u32], takes: impl Fn(&[usize]) -> bool) -> Decoded {
     }
 }
 
-/// Patterns of `k` bits among those of a set.
+/// Patterns of `k` bits in a set.
 fn patterns(k: u32) -> f64 {
     (0..k)
         .map(|i| (BITS as f64 - f64::from(i)) / f64::from(i + 1))
         .product()
 }
 
-/// Years between undetected errors in the paper's system, where `missed` patterns of `weight`
-/// flipped bits are missed, and those of more bits are too rare to count.
+/// Years between undetected errors in the XC white paper's system if `missed` patterns of `weight`
+/// flipped bits are missed and those of more bits are too rare to count.
 pub fn years_between(weight: i32, missed: f64) -> f64 {
     let routers = stated::SYSTEM_NODES / stated::NODES_PER_ROUTER;
     let sets_per_s = stated::LINK_BYTES_PER_S / SET_BYTES as f64;
@@ -187,7 +187,7 @@ pub fn years_between(weight: i32, missed: f64) -> f64 {
     1.0 / (sets * of_a_set * YEAR_S)
 }
 
-/// Counts what the check of the codec misses, beside the paper's claim.
+/// Counts what the codec's check misses, against the XC white paper's claim.
 pub fn table() -> Table {
     let syndromes = syndromes();
     of_check(undetected(&syndromes), decoded(&syndromes, takes))
@@ -201,12 +201,12 @@ fn expected_six() -> f64 {
 
 fn of_check(seen: Undetected, decoded: Decoded) -> Table {
     let stated = stated::YEARS_BETWEEN_UNDETECTED;
-    // The lightest pattern that is missed decides; the check may be one that misses two or four.
+    // The lightest missed pattern decides; the check may miss patterns of two or four.
     let ours = match seen {
         Undetected { two: 1.., .. } => years_between(2, seen.two as f64),
         Undetected { four: 1.., .. } => years_between(4, seen.four as f64),
         Undetected { six: Some(six), .. } => years_between(6, six as f64),
-        // An odd pattern may be missed; three bits are the least of them.
+        // An odd pattern may be missed, of at least three bits.
         Undetected { .. } => years_between(3, 1.0),
     };
     let six = seen.six.map_or(f64::NAN, |six| six as f64);

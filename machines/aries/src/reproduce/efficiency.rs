@@ -1,11 +1,11 @@
-//! What of a link's bytes is payload (Cray XC white paper, "Aries Performance"): "Each 64-byte
+//! The payload share of a link's bytes (Cray XC white paper, "Aries Performance"): "Each 64-byte
 //! write (put) requires 14 request flits and 1 response flit. A 64-byte read (get) requires three
 //! request flits and 12 response flits. LCB overheads are 1 flit in 10. Taking packet and LCB
 //! overheads into account, overall payload efficiency is (64 bytes/15 flits) x (9 flits/60 bytes) =
 //! 64 percent."
 //!
-//! Puts and gets of 64 bytes and their responses are encoded, laid into sets and these into frames;
-//! then the frames are read again, every byte compared, and flits and bytes counted.
+//! Puts and gets of 64 bytes and their responses are encoded and packed into sets and frames; then
+//! the frames are parsed again, every byte is compared, and flits and bytes are counted.
 
 use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routing};
 use phitwire_framing::aries::frame::{SetFrame, SetFrameWriter, max_sets, set_frame_len};
@@ -20,14 +20,13 @@ const TRANSACTIONS: usize = 900;
 /// Bytes of a UDP datagram at an MTU of 1,500.
 const DATAGRAM: usize = 1_472;
 
-/// What is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Put,
     Get,
 }
 
-/// What was counted on the wire for a number of transactions.
+/// Counts on the wire for a number of transactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counted {
     request_flits: usize,
@@ -38,23 +37,23 @@ struct Counted {
 }
 
 impl Counted {
-    /// Payload as a part of the bytes of all data sets.
+    /// Payload as a fraction of the bytes of all data sets.
     fn efficiency(&self) -> f64 {
         self.payload_bytes as f64 / (self.data_sets * SET_BYTES) as f64
     }
 
-    /// Payload as a part of the bytes of all frames, control sets and frame headers included.
+    /// Payload as a fraction of the bytes of all frames, control sets and frame headers included.
     fn of_frames(&self) -> f64 {
         self.payload_bytes as f64 / self.frame_bytes as f64
     }
 }
 
-/// The data of transaction `i`: bytes that differ from transaction to transaction.
+/// The data of transaction `i`, different for each.
 fn data(i: usize) -> [u8; MAX_DATA] {
     core::array::from_fn(|k| (i * 31 + k * 7) as u8)
 }
 
-/// Request and response of transaction `i`, one behind the other.
+/// Request and response of transaction `i`, concatenated.
 fn transaction(kind: Kind, i: usize) -> Vec<Flit> {
     let (near, far) = (NodeId::new(0, 0, 0), NodeId::new(1, 5, 2));
     let routing = Routing::Adaptive0;
@@ -94,7 +93,7 @@ fn transaction(kind: Kind, i: usize) -> Vec<Flit> {
     flits[..first + second].to_vec()
 }
 
-/// Lays flits into sets and these into frames of datagrams, each with a control set in front.
+/// Packs flits into sets and these into datagram-sized frames, each starting with a control set.
 fn frames(flits: &[Flit]) -> Vec<Vec<u8>> {
     let header = FrameHeader {
         kind: SetFrame::KIND,
@@ -132,7 +131,7 @@ fn frames(flits: &[Flit]) -> Vec<Vec<u8>> {
     sets.chunks(per_frame).map(frame).collect()
 }
 
-/// Reads frames and counts what is in them; `None` where a byte is not what was sent.
+/// Parses frames and counts their contents; `None` if a byte differs from what was sent.
 fn counted(kind: Kind, frames: &[Vec<u8>]) -> Option<Counted> {
     let mut seen = Counted::default();
     let mut flits = Vec::new();
@@ -187,9 +186,9 @@ fn run(kind: Kind) -> Option<Counted> {
     counted(kind, &frames(&flits))
 }
 
-/// Encodes, reads again and counts.
+/// Encodes, parses and counts.
 pub fn table() -> Table {
-    // What did not come back as it was sent counts as nothing, and is within no tolerance.
+    // A mismatch counts as nothing, which is outside every tolerance.
     let puts = run(Kind::Put).unwrap_or_default();
     let gets = run(Kind::Get).unwrap_or_default();
     let row = |label, paper, ours| {

@@ -1,10 +1,10 @@
 //! The tables of the Cray XC white paper.
 //!
-//! | module | of the paper | what runs |
+//! | module | source | what runs |
 //! |---|---|---|
 //! | [`crc`] | "RAS" | the check of a set, all error patterns counted |
 //! | [`tables`] | tables 1, 2 and 3 | links and cables of generated dragonflies, counted |
-//! | [`efficiency`] | "Aries Performance" | packets, sets and frames, written and read |
+//! | [`efficiency`] | "Aries Performance" | packets, sets and frames, encoded and parsed |
 //! | [`performance`] | "Aries Performance" | routers and links in virtual time |
 
 pub mod crc;
@@ -14,7 +14,7 @@ pub mod tables;
 
 use phitwire::reproduce::Reproduction;
 
-/// The tables, by the names that the command has for them.
+/// The tables, by their names in the command.
 pub const TABLES: &[Reproduction] = &[
     Reproduction {
         name: "aries-table1",
@@ -48,9 +48,9 @@ pub const TABLES: &[Reproduction] = &[
     },
 ];
 
-/// Figures that the Cray XC white paper states.
+/// Figures stated in the Cray XC white paper.
 pub mod stated {
-    /// Nodes of the system whose undetected errors are told ("RAS").
+    /// Nodes of the system whose undetected errors are stated ("RAS").
     pub const SYSTEM_NODES: f64 = 25_000.0;
     /// Bit error rate of its lanes ("RAS").
     pub const BIT_ERROR_RATE: f64 = 1e-7;

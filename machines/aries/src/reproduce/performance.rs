@@ -1,10 +1,10 @@
-//! Figures of running routers and links ("Aries Performance"): "For a quiet network, each
-//! router-to-router hop adds approximately 100ns of latency, a maximum of 500ns for minimally
-//! routed packets", and "Peak global bandwidth is 11.7 GB/s per node for a full network. With the
-//! payload efficiency of 64 percent this equates to 7.5 GB/s per direction".
+//! Figures of running routers and links (XC white paper, "Aries Performance"): "For a quiet
+//! network, each router-to-router hop adds approximately 100ns of latency, a maximum of 500ns for
+//! minimally routed packets", and "Peak global bandwidth is 11.7 GB/s per node for a full network.
+//! With the payload efficiency of 64 percent this equates to 7.5 GB/s per direction".
 //!
 //! Latencies are those of packets without contention, in virtual time. Bandwidth is that of blue
-//! links at saturation: encoded links, whose lanes have the rates of the description.
+//! links at saturation: encoded links with the description's lane rates.
 
 use super::stated;
 use crate::cycle::{Aries, AriesOptions};
@@ -18,7 +18,7 @@ use phitwire_framing::aries::set::{DATA_FLITS, FLIT_BYTES, SET_FLITS};
 
 /// Bytes of a put.
 const PUT_BYTES: u8 = 64;
-/// The paper says "approximately".
+/// The XC white paper says "approximately".
 const ABOUT: Tolerance = Tolerance::Relative(0.05);
 /// Blue links between the two groups of the bandwidth run.
 const FILLED: u16 = 4;
@@ -26,7 +26,6 @@ const FILLED: u16 = 4;
 const ROUTERS: u8 = 2;
 const NICS: u8 = 4;
 
-/// Cycles that networks run.
 #[derive(Clone, Copy, Debug)]
 pub struct Cycles {
     /// A network without contention.
@@ -35,7 +34,7 @@ pub struct Cycles {
     pub full: u64,
 }
 
-/// The cycles of the command.
+/// Default cycles of the command.
 pub const CYCLES: Cycles = Cycles {
     quiet: 200_000,
     full: 20_000,
@@ -111,7 +110,7 @@ fn seen(full: &Dragonfly, cycles: Cycles, seed: u64) -> Result<Seen, String> {
     let metre = [1; 3];
     let quiet = |shape, metres| quiet(shape, metres, cycles.quiet, seed);
     let [one_router, _] = quiet(shape(1, 1, 1, 2), metre)?;
-    // Each NIC has a router of its own, so that every packet crosses both routers.
+    // Each NIC has its own router, so that every packet crosses both.
     let [two_routers, _] = quiet(shape(1, 1, 2, 1), metre)?;
     let [_, far] = quiet(shape(2, 2, 2, 1), metre)?;
     let [_, cabled] = quiet(shape(2, 2, 2, 1), AriesOptions::METRES)?;
@@ -158,7 +157,7 @@ fn filled(topology: &Dragonfly, cycles: u64, seed: u64) -> Result<(f64, f64), St
     Ok((blue.mean, payload))
 }
 
-/// Runs the networks and compares them with the paper.
+/// Runs the networks and compares them with the XC white paper.
 ///
 /// # Errors
 /// If a network cannot be simulated, or a checker fails.
@@ -256,7 +255,7 @@ fn assumptions() -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// Flits of a put and of its response (white paper, "Aries Performance").
+    /// Flits of a put and of its response (XC white paper, "Aries Performance").
     const PUT_FLITS: f64 = 14.0 + 1.0;
     const SHORT: Cycles = Cycles {
         quiet: 200_000,
@@ -275,7 +274,7 @@ mod tests {
         assert!(table.rows.iter().all(|row| row.kind == Kind::Running));
     }
 
-    /// Canary: links between groups that have the rate of links within one.
+    /// Canary: links between groups at the rate of links within one.
     #[test]
     fn another_rate_of_blue_links_is_told() {
         let mut fast = two_groups().unwrap();

@@ -5,21 +5,21 @@ use phitwire::reproduce::{Kind, Observation, Row, Source, Table, Tolerance};
 
 /// Links of an optical cable.
 const CABLE_LINKS: u16 = 4;
-/// Payload efficiency of 64-byte transfers (white paper, "Aries Performance").
+/// Payload efficiency of 64-byte transfers (XC white paper, "Aries Performance").
 const EFFICIENCY: f64 = 64.0 / 15.0 / 8.0 * 72.0 / 60.0;
 
-/// Which machine is generated.
+/// The machine to generate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Chassis of a group; the paper's machines have six.
+    /// Chassis of a group; six in the XC white paper.
     pub chassis: u8,
-    /// Blades of a chassis; the paper's machines have 16.
+    /// Blades of a chassis; 16 in the XC white paper.
     pub blades: u8,
-    /// Network interfaces of a router; the paper's have four.
+    /// NICs of a router; four in the XC white paper.
     pub nics: u8,
 }
 
-/// The paper's machine.
+/// The machine of the XC white paper.
 pub const CRAY_XC: Machine = Machine {
     chassis: Shape::MAX_CHASSIS,
     blades: Shape::MAX_BLADES,
@@ -59,7 +59,7 @@ impl Machine {
 }
 
 fn row(label: impl Into<String>, paper: f64, ours: f64) -> Row {
-    // Less than one of anything that is counted.
+    // Less than one of any counted component.
     let within = Tolerance::Relative(0.001);
     Row::new(Kind::Count, Source::Paper, label, paper, ours, within)
 }
@@ -71,7 +71,7 @@ fn counted(label: impl Into<String>, paper: f64, ours: f64) -> Observation {
 /// Table 1: components of a system with full global bandwidth, per group and per node.
 ///
 /// # Errors
-/// A machine that cannot be generated.
+/// If the machine cannot be generated.
 pub fn table1(machine: Machine) -> Result<Table, DragonflySpecError> {
     let full = machine.inventory(Shape::MAX_GROUPS, None)?;
     let (groups, nodes) = (full.groups as f64, full.nodes as f64);
@@ -121,13 +121,13 @@ pub fn table1(machine: Machine) -> Result<Table, DragonflySpecError> {
     })
 }
 
-/// The paper's two examples: groups, and cables between each pair of them.
+/// The XC white paper's two examples: groups, and cables between each pair of them.
 const PARTIAL: [(u16, u16); 2] = [(6, 12), (8, 12)];
 
 /// Table 2: optical cables of the two partial networks.
 ///
 /// # Errors
-/// A machine that cannot be generated.
+/// If the machine cannot be generated.
 pub fn table2(machine: Machine) -> Result<Table, DragonflySpecError> {
     let mut rows = Vec::new();
     let mut seen = Vec::new();
@@ -158,9 +158,9 @@ pub fn table2(machine: Machine) -> Result<Table, DragonflySpecError> {
 /// Table 3: cables and bandwidth across the worst split of the groups into halves.
 ///
 /// # Errors
-/// A machine that cannot be generated.
+/// If the machine cannot be generated.
 pub fn table3(machine: Machine) -> Result<Table, DragonflySpecError> {
-    // Of each row of the paper: total cables, cables crossing, GB/s; partial and full.
+    // For each row of the table: total cables, cables crossing, GB/s; partial and full.
     const PRINTED: [[[f64; 3]; 2]; 2] = [
         [[180.0, 108.0, 4050.0], [720.0, 432.0, 16_200.0]],
         [[336.0, 192.0, 7200.0], [952.0, 544.0, 20_400.0]],
@@ -233,7 +233,7 @@ mod tests {
         let two = Machine { nics: 2, ..CRAY_XC };
         assert!(!table1(narrow).expect("it fits").within());
         assert!(!table1(two).expect("it fits").within());
-        // The partial network fits on less; the full one does not have the paper's cables.
+        // The partial network fits with fewer; the full one lacks the XC white paper's cables.
         assert!(!table3(narrow).expect("it fits").within());
     }
 

@@ -1,13 +1,13 @@
 //! Route decisions of an Aries dragonfly (Cray XC white paper, "Aries Router" and "Cray XC
 //! Routing").
 //!
-//! A way has at most three parts, each minimal inside a group, green before black: *up* to a random
-//! intermediate router (the *root*, only on non-minimal ways), and down from there. Nothing in the
-//! packet names the root: every router on the way up draws the next step, and one that draws "stay"
-//! twice is the root; an adaptive packet draws no "stay" on its way to a root, loads decide. The
-//! class of the virtual channel (0 to 3) says which part of the way a packet is on; classes only
-//! grow along a way, and within a class come green, black and blue links in this order, so no cycle
-//! of channels can wait for itself.
+//! A path has at most three parts, each minimal inside a group, green before black: *up* to a
+//! random intermediate router (the *root*, on non-minimal paths only), and down from there. Nothing
+//! in the packet names the root: every router on the path up draws the next step, and one that
+//! draws "stay" twice is the root; an adaptive packet draws no "stay" on its path to a root, loads
+//! decide. The class of the virtual channel (0 to 3) says which part of the path a packet is on;
+//! classes only grow along a path, and within a class green, black and blue links follow in this
+//! order, so no cycle of channels can wait for itself.
 //!
 //! [`Routes::choose`] is the decision of a tile for one packet; [`Routes::ways`] is every decision
 //! that it could ever take, for checks.
@@ -21,7 +21,7 @@ use super::draws::HashDraws;
 use super::registers::{AriesRegisters, FIRST_NIC_PORT, PORTS, PortKind, PortMask, RouteTables};
 use phitwire::rng::{Rng, spread};
 
-/// What the tiles of a router have in common for their decisions.
+/// Decision data shared by the tiles of a router.
 #[derive(Clone, Debug)]
 pub struct Routes {
     registers: AriesRegisters,
@@ -33,48 +33,47 @@ pub struct Routes {
     salt: u64,
 }
 
-/// What a packet is about to do at this router.
+/// A packet's options at this router.
 #[derive(Clone, Copy)]
 struct Intent {
     minimal: Part,
     up: Up,
     at_source: bool,
-    /// Whether the packet's state asks for the way up.
+    /// Whether the packet's state requires the path up.
     is_up: bool,
-    /// How far the packet has come: 0 at its source and behind a blue link, 1 behind a green link,
-    /// 2 behind a black one, 3 more in an intermediate group. A bias may grow with it.
+    /// The packet's position: 0 at its source and after a blue link, 1 after a green link, 2 after
+    /// a black one, 3 more in an intermediate group. A bias may grow with it.
     position: u8,
 }
 
-/// A minimal part of a way; without ports there is none.
+/// A minimal part of a path; without ports there is none.
 #[derive(Clone, Copy)]
 struct Part {
     ports: PortMask,
     class: u8,
 }
 
-/// The way up to a root; without ports there is none.
+/// The path up to a root; without ports there is none.
 #[derive(Clone, Copy)]
 struct Up {
-    /// Ports of the dimensions that are still open.
+    /// Ports of the dimensions still open.
     greens: PortMask,
     blacks: PortMask,
     class: u8,
-    /// What comes after the green and black steps in a group: the blue links to the intermediate
-    /// group, or the minimal ways of the root.
+    /// Ports after the green and black steps in a group: the blue links to the intermediate group,
+    /// or the minimal paths of the root.
     ends: PortMask,
-    /// The class of the root's minimal ways; `None`: `ends` are blue links.
+    /// The class of the root's minimal paths; `None`: `ends` are blue links.
     root: Option<u8>,
 }
 
-/// All ways of a packet that came in by a port of `kind` at the router of `registers`. For many
+/// All paths of a packet that arrived by a port of `kind` at the router of `registers`. For many
 /// packets at one router make [`Routes`] once.
 pub fn ways(registers: &AriesRegisters, kind: PortKind, head: Head) -> Ways {
     Routes::new(registers.clone()).ways(kind, head)
 }
 
 impl Routes {
-    /// The decisions of the router with these registers.
     pub fn new(registers: AriesRegisters) -> Self {
         let of = |kind| {
             (0..PORTS)
@@ -93,12 +92,11 @@ impl Routes {
         }
     }
 
-    /// The ports that some table names.
+    /// The ports named by any table.
     pub fn named_ports(&self) -> PortMask {
         self.named
     }
 
-    /// The registers.
     pub fn registers(&self) -> &AriesRegisters {
         &self.registers
     }
@@ -147,21 +145,21 @@ impl Routes {
             .then(|| FIRST_NIC_PORT as u8 + to.nic())
     }
 
-    /// The part of its way that a packet is on, with the ports of `live` only.
-    // Inlined so that its fields stay in registers: a struct stored in narrow pieces stalls the wide
-    // load that copies it.
+    /// The part of its path that a packet is on, with the ports of `live` only.
+    // Inlined so that its fields stay in registers: a struct stored in narrow pieces stalls the
+    // wide load that copies it.
     #[inline(always)]
     fn phase(&self, kind: PortKind, head: Head, live: PortMask) -> Intent {
         let local = head.destination().group() == self.registers.group;
         let mut class = head.vc() & 3;
         let mut is_up = head.non_minimal();
         match kind {
-            // Nobody but this router says how a packet leaves its source.
+            // At the source only this router decides.
             PortKind::Processor => (class, is_up) = (0, false),
             PortKind::Blue => {
                 class = self.registers.blue_classes[usize::from(!local)][usize::from(class)] & 3;
-                // In the group in the middle the way goes on up; whoever comes there on the way
-                // down is lost.
+                // In an intermediate group the path continues up; a packet that arrives there on
+                // its path down is lost.
                 is_up = !local && class < 2;
                 if !local && !is_up {
                     return Intent::NOWHERE;
@@ -203,7 +201,7 @@ impl Routes {
         }
     }
 
-    /// The way up for a packet that has come on `class` and `is_up` already, or only begins to be;
+    /// The path up for a packet that is on it (`is_up`) with `class`, or could start it here;
     /// `from` says which dimensions are still open.
     #[inline]
     fn up(&self, from: PortKind, head: Head, live: PortMask, class: u8, is_up: bool) -> Up {
@@ -235,7 +233,7 @@ impl Routes {
             greens,
             blacks,
             class,
-            // A packet that begins its way up right here gains nothing from a root right here.
+            // A packet that starts its path up here gains nothing from a root here.
             ends: if is_up {
                 self.minimal(PortKind::Processor, head) & live
             } else {
@@ -246,7 +244,7 @@ impl Routes {
     }
 
     /// Every decision that this router could take for a packet with this head, whatever its routing
-    /// mode, the loads, what is drawn, and the links that happen to be down.
+    /// mode, the loads, the random draws and the links that are down.
     pub fn ways(&self, kind: PortKind, head: Head) -> Ways {
         let mut ways = Ways::default();
         if let Some(port) = self.nic(head) {
@@ -272,15 +270,15 @@ impl Routes {
         ways
     }
 
-    /// Decides where a packet goes: `live` are the ports whose link is up, `load` gives a port's
-    /// load.
+    /// Routes a packet: `live` are the ports whose link is up, `load` returns a port's load.
     ///
     /// Per packet and router two minimal and two non-minimal candidates are drawn, as far as its
-    /// mode and state allow. The path with the least load after the mode's bias wins (white paper,
-    /// "Aries Router", "Cray XC Routing"); a tie goes to the minimal one, which is our choice.
+    /// mode and state allow. The path with the least load after the mode's bias wins (XC white
+    /// paper, "Aries Router", "Cray XC Routing"); a tie goes to the minimal one, which is our
+    /// choice.
     ///
     /// # Errors
-    /// [`Refusal`] when there is none.
+    /// [`Refusal`] if there is no path.
     pub fn choose(
         &self,
         arrival: Arrival,
@@ -344,7 +342,7 @@ impl Intent {
         position: 0,
     };
 
-    /// Whether the way up is what the packet takes if it can; at the source the mode says so.
+    /// Whether the packet prefers the path up; at the source the mode decides.
     fn wants_up(&self, mode_wants_up: bool) -> bool {
         if self.at_source {
             mode_wants_up

@@ -1,14 +1,14 @@
-//! Draws among ports: by the generator and the loads, or by the hash of an ordered packet.
+//! Draws ports: by the generator and the loads, or by the hash of an ordered packet.
 
 use super::registers::PortMask;
 use phitwire::rng::{Rng, spread};
 
-/// The loads that a decision goes by.
+/// Loads for a decision.
 pub trait Loads {
     /// The load of a port.
     fn of(&self, port: u8) -> u32;
 
-    /// A port was drawn as a candidate for a minimal way or, if `up`, for a part of another.
+    /// A port was drawn as a candidate for a minimal path or, if `up`, for a part of another.
     #[inline]
     fn drawn(&self, port: u8, up: bool) {
         let _ = (port, up);
@@ -22,7 +22,7 @@ impl<F: Fn(u8) -> u32> Loads for F {
     }
 }
 
-/// Of packets that go by their hash, whatever the loads.
+/// For packets routed by their hash, regardless of loads.
 pub(super) struct NoLoads;
 
 impl Loads for NoLoads {
@@ -32,7 +32,7 @@ impl Loads for NoLoads {
     }
 }
 
-/// Where draws come from: the generator, or the hash of an ordered packet.
+/// Source of draws: the generator, or the hash of an ordered packet.
 pub(super) trait Draws {
     /// A number below `bound`, which is not 0.
     fn below(&mut self, bound: u64) -> u64;
@@ -48,7 +48,7 @@ impl Draws for Rng {
     const BY_LOAD: bool = true;
 }
 
-/// Draws that depend on nothing but the flow.
+/// Draws that depend only on the flow.
 pub(super) struct HashDraws(pub(super) u64);
 
 impl Draws for HashDraws {
@@ -60,7 +60,7 @@ impl Draws for HashDraws {
     const BY_LOAD: bool = false;
 }
 
-/// The less loaded of two different ports of a set that is not empty.
+/// The less loaded of two different ports of a non-empty set.
 #[inline]
 pub(super) fn pick_port<L: Draws>(
     ports: PortMask,
@@ -88,7 +88,7 @@ pub(super) fn count(ports: PortMask) -> u64 {
     ports.count_ones().into()
 }
 
-/// Set bit number `n` of a mask that has more than `n`.
+/// Set bit number `n` of a mask with more than `n` bits set.
 #[inline]
 pub(super) fn nth(mut ports: PortMask, n: u64) -> u8 {
     debug_assert!(n < count(ports), "a port of the set");

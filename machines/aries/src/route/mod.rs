@@ -1,4 +1,4 @@
-//! The routing decision of Aries in a dragonfly, by the tables of the chip alone.
+//! The routing decision of Aries in a dragonfly, based on the chip's tables alone.
 
 pub mod decision;
 mod draws;

@@ -43,7 +43,7 @@ impl Routes {
 
     /// The less loaded candidate of the kind that the mode or the packet's state requires, or of
     /// the other kind if there is none.
-    #[inline(always)] // As `phase`.
+    #[inline(always)] // Like `phase`.
     pub(super) fn pick_of_kind(
         &self,
         phase: Intent,
@@ -67,10 +67,10 @@ impl Routes {
     }
 
     /// The least loaded path of either kind, where both exist: at the source, at each router of the
-    /// source group, which may divert a packet or return it to a minimal path, and on the way to a
-    /// root, where each router can become the root (white paper, "Aries Router": "two minimal and
-    /// two non-minimal outputs for every packet").
-    #[inline(always)] // As `phase`.
+    /// source group, which may divert a packet or return it to a minimal path, and on the path to a
+    /// root, where each router can become the root (XC white paper, "Aries Router": "two minimal
+    /// and two non-minimal outputs for every packet").
+    #[inline(always)] // Like `phase`.
     pub(super) fn pick_adaptive(
         &self,
         mut phase: Intent,
@@ -108,9 +108,9 @@ impl Routes {
     }
 
     /// The less loaded of two candidates up, and the load of its path. A non-minimal path is two
-    /// minimal ones in sequence; the load behind the root is unknown here, so the other candidate
-    /// stands for it. Thus a network whose links are all full diverts no packet, where each would
-    /// take twice the scarce bandwidth.
+    /// minimal ones in sequence; the load after the root is unknown here, so the other candidate
+    /// stands for it. Thus a network whose links are all full diverts no packet, since each
+    /// diversion would take twice the scarce bandwidth.
     #[inline]
     fn pick_up(&self, up: &Up, rng: &mut Rng, load: &impl Loads) -> Option<(Way, u32)> {
         let (one, other) = (self.draw_up(up, rng, load)?, self.draw_up(up, rng, load)?);
@@ -120,7 +120,7 @@ impl Routes {
     }
 
     /// One candidate for the next step up: green, black or staying in either dimension, so that
-    /// each router of the group has about the same chance. Staying is no choice where the path could
+    /// each router of the group has about the same chance. Staying is excluded where the path could
     /// not continue.
     #[inline]
     fn draw_up(&self, up: &Up, draws: &mut impl Draws, load: &impl Loads) -> Option<Way> {

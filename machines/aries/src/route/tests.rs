@@ -22,7 +22,7 @@ fn head_to((group, router): At, routing: Routing, response: bool) -> Head {
     Head::new(response, 1, to, routing, id, 0)
 }
 
-/// The links that a packet takes, and the classes on them.
+/// The links on a packet's path, and their classes.
 #[derive(Debug, Default)]
 struct Trace {
     kinds: Vec<PortKind>,
@@ -31,7 +31,7 @@ struct Trace {
     choices: Vec<Choice>,
 }
 
-/// Follows a packet from a NIC of `from` to where it is ejected.
+/// Follows a packet from a NIC of `from` until it is ejected.
 fn walk(
     machine: &Machine,
     routes: &[Routes],
@@ -59,7 +59,7 @@ fn walk(
         trace.choices.push(choice);
         if usize::from(way.port) >= FIRST_NIC_PORT {
             assert_eq!(usize::from(way.port), FIRST_NIC_PORT + 2);
-            // It comes out where it should.
+            // It arrives at its destination.
             let here = NodeId::new(at.0 as u16, at.1 as u8, 2);
             assert_eq!(here, head.destination());
             return trace;
@@ -86,10 +86,10 @@ fn the_links_of_the_test_machine_have_two_ends() {
     }
 }
 
-/// Every pair of routers, every mode: what arrives, by which links and on which classes.
+/// Every pair of routers, every mode: destination, links and classes.
 #[test]
 fn every_mode_reaches_every_router_in_class_order() {
-    // So few blue links that the longest ways are needed.
+    // So few blue links that the longest paths are needed.
     let machine = Machine::new((4, 2, 3), 2, 1);
     let routes = all_routes(&machine);
     let mut rng = Rng::new(1, 2);
@@ -162,7 +162,7 @@ fn deterministic_packets_follow_each_other() {
     }
 }
 
-/// Whether packets on some channels wait for each other in a circle.
+/// Whether packets on some channels wait for each other in a cycle.
 fn has_cycle(machine: &Machine) -> bool {
     let (network, wiring) = (&machine.network, &machine.wiring);
     let walk = topology::walk(network, wiring, &Faults::default(), &machine.routed);
@@ -218,13 +218,13 @@ fn without_live_minimal_ports_a_packet_of_class_0_goes_up() {
             assert_eq!(none, Err(Refusal::Dead));
         }
     }
-    // On the way: from a green port only the black one leads on; its twin dies as well.
+    // In transit: from a green port only the black one leads on; its twin dies as well.
     let head = head_to((0, 3), Routing::Minimal, true);
     let blacks = routes[0].ports_of(PortKind::Black);
     let up = decide(&routes[0], PortKind::Green, head, !blacks).expect("a way up");
     assert_eq!((up.way.class, up.way.non_minimal), (1, true));
     assert_eq!(up.kind, Choice::Fallback);
-    // Not in the target group: its class has nothing above it.
+    // Not in the target group: no class follows its own.
     let arrived = head.with_vc(4 | 3);
     let dead = decide(&routes[0], PortKind::Green, arrived, !blacks);
     assert_eq!(dead, Err(Refusal::Dead));
@@ -256,8 +256,7 @@ fn what_no_table_names_is_unroutable() {
     for head in [
         head_to((17, 0), Routing::Adaptive0, false),
         head_to((0, 77), Routing::Ordered, true),
-        // Down on class 2 into a group that is not its own: there is no class for what it would
-        // need.
+        // Down on class 2 into a group other than its own: the class it would need does not exist.
         head_to((1, 0), Routing::Minimal, false).with_vc(2),
     ] {
         let kind = [PortKind::Processor, PortKind::Blue][usize::from(head.vc() == 2)];
@@ -277,7 +276,7 @@ fn what_no_table_names_is_unroutable() {
     assert_eq!(dead, Err(Refusal::Dead));
 }
 
-/// Whatever flit calls itself a head, there is an answer.
+/// Any flit that passes as a head gets a decision.
 #[test]
 fn no_head_makes_a_decision_panic() {
     let machine = Machine::small();
@@ -286,7 +285,7 @@ fn no_head_makes_a_decision_panic() {
     for round in 0..200_000 {
         let mut bits = rng.next_u64();
         if round % 2 == 0 {
-            // A destination that exists, mostly.
+            // Mostly an existing destination.
             let to = NodeId::new((bits >> 50) as u16 & 3, (bits >> 48) as u8 & 7, bits as u8);
             bits = bits & !(0x3_ffff << 22) | u64::from(to.bits()) << 22;
         }
@@ -341,8 +340,8 @@ fn the_lines_of_a_pair_spread_over_its_ways() {
     }
 }
 
-/// Of 400 packets that arrive at router 0 of group 0 by a port of `kind`, how many leave on a
-/// non-minimal path, where minimal ports have `load` and the others `up_load`.
+/// Of 400 packets that arrive at router 0 of group 0 by a port of `kind`, the number that leave on
+/// a non-minimal path if minimal ports have `load` and the others `up_load`.
 fn climbing(kind: PortKind, (routing, to): (Routing, At), load: u32, up_load: u32) -> usize {
     let router = &all_routes(&Machine::small())[0];
     let mut rng = Rng::new(8, 9);
@@ -360,7 +359,7 @@ fn climbing(kind: PortKind, (routing, to): (Routing, At), load: u32, up_load: u3
     (0..400).filter(climbs).count()
 }
 
-/// The largest load at which a minimal path is always taken, beside others with `up_load`.
+/// The largest load at which a minimal path is always taken while the others have `up_load`.
 fn bears(kind: PortKind, mode: (Routing, At), up_load: u32) -> u32 {
     let is_taken = |load: &u32| climbing(kind, mode, *load, up_load) == 0;
     (0..200)
@@ -373,7 +372,7 @@ fn bears(kind: PortKind, mode: (Routing, At), up_load: u32) -> u32 {
 #[test]
 fn biases_are_what_the_names_of_the_modes_say() {
     let to = (0, 3);
-    // Two greens lead up; the blacks are the minimal ways.
+    // Two greens lead up; the blacks are the minimal paths.
     let [source, behind_green] = [PortKind::Processor, PortKind::Green].map(|kind| {
         [
             Routing::Adaptive0,
@@ -413,7 +412,7 @@ fn biases_are_what_the_names_of_the_modes_say() {
     }
 }
 
-/// By the loads, a later router diverts an adaptive packet, returns it, or becomes its root.
+/// By load, a later router diverts an adaptive packet, returns it, or becomes its root.
 #[test]
 fn adaptive_packets_are_decided_at_every_router() {
     let machine = Machine::new((4, 2, 3), 2, 1);
@@ -430,7 +429,7 @@ fn adaptive_packets_are_decided_at_every_router() {
                     let trace = walk(&machine, &routes, from, head, &mut rng, load);
                     let has = |choice| u32::from(trace.choices.contains(&choice));
                     *seen += has(Choice::Diverted);
-                    // Behind a blue link there is no choice in the target's group.
+                    // After a blue link there is no choice in the target's group.
                     let last = trace.classes.iter().position(|&class| class == 3);
                     let rest = &trace.choices[last.unwrap_or(trace.choices.len() - 1)..];
                     let is_decided = |c: &Choice| {
@@ -465,7 +464,7 @@ fn roots_are_spread_over_the_group() {
         for _ in 0..WALKS {
             let head = head_to(to, Routing::Valiant, false);
             let trace = walk(&machine, &routes, from, head, &mut rng, |_, _| 0);
-            // A way up can also end in the target itself, or at its router.
+            // A path up can also end in the target itself, or at its router.
             if let Some(root) = trace.choices.iter().position(|c| *c == Choice::Root) {
                 assert_eq!(trace.routers[root].0, if row == 0 { 0 } else { 2 });
                 counts[row][trace.routers[root].1] += 1;

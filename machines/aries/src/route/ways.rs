@@ -1,33 +1,31 @@
-//! What a route decision of a dragonfly is about: ways, and the decision among them.
+//! Next steps of a packet at a dragonfly router, and the decision among them.
 
 use phitwire_framing::aries::flit::Head;
 
 use super::registers::{PORTS, PortKind, PortMask};
 
-/// Where a packet goes next.
+/// A packet's next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Way {
     /// The output port, below [`PORTS`].
     pub port: u8,
-    /// The class of its virtual channel there, 0 to 3. Responses use the virtual channel of four
-    /// times more.
+    /// The class of its virtual channel there, 0 to 3. Responses use the virtual channel four
+    /// higher.
     pub class: u8,
-    /// Whether it is on its way up to a root from there.
+    /// Whether it is then on its path up to a root.
     pub non_minimal: bool,
 }
 
-/// Ways that differ in the port only.
+/// Paths that differ only in the port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaySet {
-    /// The output ports.
     pub ports: PortMask,
-    /// The class there.
     pub class: u8,
     /// Whether they lead up to a root.
     pub non_minimal: bool,
 }
 
-/// Every way that a packet could be sent on: see [`Routes::ways`](super::decision::Routes::ways).
+/// Every path on which a packet could be sent: see [`Routes::ways`](super::decision::Routes::ways).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ways {
     sets: [WaySet; MAX_SETS],
@@ -53,17 +51,16 @@ impl Ways {
         }
     }
 
-    /// The ways, by class and kind; none of the sets is empty.
+    /// The paths, by class and kind; no set is empty.
     pub fn sets(&self) -> &[WaySet] {
         &self.sets[..usize::from(self.len)]
     }
 
-    /// Whether there is no way at all.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The ways one by one.
+    /// The paths one by one.
     pub fn iter(&self) -> impl Iterator<Item = Way> + '_ {
         self.sets().iter().flat_map(|set| {
             (0..PORTS as u8)
@@ -77,17 +74,14 @@ impl Ways {
     }
 }
 
-/// What a tile decided for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// Where it goes.
     pub way: Way,
-    /// Whether the packet had a choice of kinds that the loads decided, or had to take the other
-    /// kind because none of its own was there.
+    /// Whether loads chose the kind of path, or the preferred kind had no live port.
     pub kind: Choice,
 }
 
-/// How the kind of a way came about.
+/// How the kind of a path was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// To the NIC.
@@ -96,19 +90,19 @@ pub enum Choice {
     Minimal,
     /// At the source, non-minimal.
     NonMinimal,
-    /// At the root of a non-minimal way.
+    /// At the root of a non-minimal path.
     Root,
-    /// On the way: an adaptive packet on a minimal path is diverted to a non-minimal one.
+    /// In transit: an adaptive packet on a minimal path is diverted to a non-minimal one.
     Diverted,
-    /// On the way: an adaptive packet on a non-minimal path returns to a minimal one.
+    /// In transit: an adaptive packet on a non-minimal path returns to a minimal one.
     Returned,
-    /// On the way, without a choice of the kind.
+    /// In transit, without a choice of the kind.
     Transit,
-    /// The other kind than the one that the packet would have taken, which has no live port.
+    /// The other kind, because the preferred one has no live port.
     Fallback,
 }
 
-/// Why a packet has no way.
+/// Why a packet has no path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The tables name no port.
@@ -117,13 +111,13 @@ pub enum Refusal {
     Dead,
 }
 
-/// A packet at a router, as the decision sees it.
+/// A packet at a router, as input to the decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// The port by which it came in: part of the hash of ordered packets.
+    /// The arrival port, part of the hash of ordered packets.
     pub port: u8,
     /// The kind of that port.
     pub kind: PortKind,
-    /// Its head, as it came in.
+    /// Its head on arrival.
     pub head: Head,
 }

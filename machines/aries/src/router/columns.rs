@@ -1,10 +1,9 @@
-//! Third stage: column buffers and output multiplexers (white paper, "Aries Router").
+//! Third stage: column buffers and output multiplexers (XC white paper, "Aries Router").
 //!
-//! An output is given to one packet by arbitration between the virtual channels and among the
-//! column buffers of one, and stays with it until its end: on a link packets are not interleaved,
-//! and one starts only when the link can take all of it (virtual cut-through). Packets for a link
-//! that is not active go nowhere, as do those for a tile and virtual channel whose forward-progress
-//! timer has expired.
+//! An output arbitrates between the virtual channels and among the column buffers of one; the
+//! winning packet keeps it to its end: packets are not interleaved on a link, and one starts only
+//! when the link can take all of it (virtual cut-through). Packets for an inactive link are
+//! discarded, as are those for a tile and virtual channel whose forward-progress timer has expired.
 //!
 //! Processor tiles hand their packets to Netlink, network tiles to their link.
 
@@ -23,7 +22,7 @@ use phitwire::kit::below;
 use phitwire::kit::tiles::boxed;
 use phitwire::kit::{MatrixArbiter, Next};
 
-/// The packet that an output multiplexer is busy with.
+/// The packet being sent by an output multiplexer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Current(u16);
 
@@ -46,10 +45,9 @@ impl Current {
     }
 }
 
-/// An output multiplexer.
 #[derive(Clone, Copy, Debug)]
 struct Output {
-    /// Which source rows have flits: a byte per virtual channel.
+    /// Source rows with flits: a byte per virtual channel.
     requests: u64,
     vc_turn: MatrixArbiter,
     /// The source row that each virtual channel took last.
@@ -62,25 +60,25 @@ struct Output {
 pub(super) struct Columns {
     /// Output tiles that may have something to send.
     pub(super) active: u64,
-    /// Output tiles by which a packet leaves.
+    /// Output tiles with a packet leaving.
     pub(super) busy: u64,
-    /// Output tiles for which flits wait.
+    /// Output tiles with waiting flits.
     waiting: u64,
-    /// Output tiles, per virtual channel, that a packet began to leave by since the last
+    /// Output tiles, per virtual channel, that began to send a packet since the last
     /// forward-progress check.
     pub(super) moved: [u64; VCS],
     /// Output tiles, per virtual channel, whose forward-progress timer has expired.
     pub(super) discarding: [u64; VCS],
-    /// Ports that flits were handed to since the owner last asked.
+    /// Ports handed flits since the owner last asked.
     pub(super) pushed: u64,
-    /// Network ports slower than the others, and their pace.
+    /// Slower network ports, and their pace.
     slow: (u64, Pace),
     fifos: Box<[Fifo; BUFFERS]>,
     pub(super) pipes: Box<[ColumnPipe; BUFFERS]>,
     outputs: Box<[Output; TILES]>,
 }
 
-/// What an output could begin with on one virtual channel.
+/// What an output could begin on one virtual channel.
 enum Candidate {
     Packet(usize),
     Drain(usize, u16),
@@ -107,8 +105,8 @@ impl Columns {
         }
     }
 
-    /// Makes these network ports keep a slower pace. For links without lanes, which cannot hold
-    /// flits up themselves.
+    /// Sets a slower pace for these network ports: links without lanes cannot hold up flits
+    /// themselves.
     pub(super) fn set_slow(&mut self, ports: u64, pace: Pace) {
         self.slow = (ports & NETWORK, pace);
     }
@@ -143,7 +141,7 @@ impl Columns {
         self.active & !self.busy
     }
 
-    /// Puts an item on a column bus. True when the output is to be woken when it arrives.
+    /// Puts an item on a column bus. True if the output must be woken when it arrives.
     #[inline]
     pub(super) fn write<I: Items>(
         &mut self,
@@ -157,7 +155,7 @@ impl Columns {
         wakes
     }
 
-    /// A flit has come into a column buffer whose output had nothing more to read there.
+    /// A flit has arrived in a column buffer that was empty for its output.
     #[inline]
     pub(super) fn arrived(&mut self, id: ColumnBufferId) {
         let output = below::<TILES>(id.output());
@@ -171,12 +169,12 @@ impl Columns {
         &self.outputs
     }
 
-    /// Flits in column buffers and on the way to them, by output tile and virtual channel.
+    /// Flits in column buffers and on the wires to them, by output tile and virtual channel.
     pub(super) fn by_output<I: Items>(&self) -> [[u64; VCS]; TILES] {
         let mut held = [[0; VCS]; TILES];
         for (index, pipe) in self.pipes.iter().enumerate() {
             let id = ColumnBufferId::at(index);
-            // Of the eight rows that the numbers have two do not exist.
+            // Two of the eight row numbers are unused.
             if let Some(held) = held.get_mut(id.output()) {
                 held[id.vc()] += u64::from(I::flits(pipe));
             }
@@ -184,7 +182,7 @@ impl Columns {
         held
     }
 
-    /// Flits in column buffers and on the way to them.
+    /// Flits in column buffers and on the wires to them.
     pub(super) fn flits<I: Items>(&self) -> u64 {
         self.pipes
             .iter()
@@ -192,13 +190,13 @@ impl Columns {
             .sum()
     }
 
-    /// Lets outputs look again at what waits for them.
+    /// Lets outputs retry.
     #[inline]
     pub(super) fn wake(&mut self, outputs: u64) {
         self.active |= self.waiting & outputs;
     }
 
-    /// Output tiles, per virtual channel, for which flits wait that are not discarded.
+    /// Output tiles, per virtual channel, with waiting flits that are not discarded.
     pub(super) fn waiting_to_progress(&self) -> [u64; VCS] {
         let mut waiting = [0; VCS];
         let mut outputs = self.waiting;
@@ -224,8 +222,7 @@ impl Columns {
 }
 
 impl<I: Items> Tiles<I> {
-    /// Lets every output that can send forward one flit. Network ports send only in cycles with a
-    /// slot.
+    /// Every output that can send forwards one flit. Network ports send only in cycles with a slot.
     pub(super) fn output_stage<P: Ports>(&mut self, io: &mut P) {
         let mut pending = self.columns.pending();
         if self.has_slots() {
@@ -289,7 +286,7 @@ impl<I: Items> Tiles<I> {
         self.leave_by(output, current, item, io);
     }
 
-    /// What was read from a column buffer leaves by its output, or is thrown away.
+    /// Sends what was read from a column buffer by its output, or discards it.
     #[inline]
     pub(super) fn leave_by<P: Ports>(
         &mut self,
@@ -318,7 +315,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Tells the watch of a head that leaves a column buffer, or is thrown away.
+    /// Traces a head that leaves a column buffer or is discarded.
     #[cold]
     fn watch_output(&mut self, output: usize, current: Current, slot: Slot) {
         let (vc, source_row) = (current.vc(), current.source_row());
@@ -348,7 +345,7 @@ impl<I: Items> Tiles<I> {
         self.hand_over(port, item, io);
     }
 
-    /// Gives an idle output to a packet: which, from where, and whether it is to be discarded.
+    /// Grants an idle output to a packet: which, from where, and whether to discard it.
     #[inline]
     fn grant_output<P: Ports>(&mut self, output: usize, requests: u64, io: &P) -> Current {
         let mut asks = 0u8;
@@ -380,8 +377,8 @@ impl<I: Items> Tiles<I> {
         current
     }
 
-    /// The output was given to the packet that begins with `head`: it has had its turn, and room in
-    /// Netlink and on the NIC's link is kept for what leaves by a processor tile.
+    /// The output was granted to the packet with `head`: records its turn and, at a processor tile,
+    /// reserves room in Netlink and on the NIC's link.
     #[inline]
     pub(super) fn begin_leaving(&mut self, output: usize, current: Current, head: Slot) {
         let vc = current.vc();
@@ -395,8 +392,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// The port by which the packet that begins with `head` leaves `output`, and whether it can
-    /// begin to.
+    /// The port by which the packet with `head` leaves `output`, and whether it can begin now.
     #[inline]
     pub(super) fn can_leave<P: Ports>(
         &self,
@@ -414,8 +410,8 @@ impl<I: Items> Tiles<I> {
         (port, room && io.can_promise(port, vc, before + length))
     }
 
-    /// What an idle output could begin with on a virtual channel for which `sources` have packets:
-    /// the next one in turn, at processor tiles the next whose NIC can take it.
+    /// What an idle output could begin on a virtual channel with packets from `sources`: the next
+    /// in turn, at processor tiles the next whose NIC can take it.
     #[inline]
     fn candidate<P: Ports>(
         &mut self,
@@ -454,7 +450,7 @@ impl<I: Items> Tiles<I> {
         None
     }
 
-    /// The link takes packets again: nothing more is discarded.
+    /// The link takes packets again: stop discarding.
     #[cold]
     pub(super) fn resume(&mut self, output: usize, vc: usize) {
         self.columns.discarding[vc] &= !(1 << output);

@@ -1,4 +1,4 @@
-//! The tiles of an Aries in the grain that its user chose.
+//! The tiles of an Aries in the configured grain.
 
 use super::counters::AriesCounters;
 use super::event::AriesEvent;
@@ -14,17 +14,16 @@ use phitwire::device::pipeline::Stage;
 use phitwire::time::Time;
 use phitwire::trace::Watch;
 
-/// The 48 tiles of an Aries and its Netlink, the links excluded: [`Tiles`] of a
-/// [grain](super::grain), which is asked for once per call.
+/// The 48 tiles of an Aries and its Netlink, without the links: [`Tiles`] of a
+/// [grain](super::grain), dispatched once per call.
 #[derive(Debug)]
 pub enum Core {
-    /// Of flits.
     Flits(Box<Tiles<Flits>>),
-    /// Of packets that take their cycles.
+    /// Packets that take their cycles.
     Packets(Box<Tiles<Packets>>),
-    /// Of packets, where cycles mean nothing.
+    /// Packets without cycle times.
     FreePackets(Box<Tiles<FreePackets>>),
-    /// The same, always by way of the buffers.
+    /// The same, always through the buffers.
     #[cfg(test)]
     Buffered(Box<Tiles<BufferedPackets>>),
 }
@@ -41,7 +40,7 @@ macro_rules! tiles {
     };
 }
 
-/// Hands calls on to the tiles; their documentation is there.
+/// Forwards calls to the tiles, which document them.
 macro_rules! as_tiles {
     ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty)?;)*) => {
         $($(#[$doc])*
@@ -52,7 +51,7 @@ macro_rules! as_tiles {
     };
 }
 
-/// The same of calls that change something.
+/// The same for calls that change something.
 macro_rules! as_tiles_mut {
     ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty)?;)*) => {
         $($(#[$doc])*
@@ -64,8 +63,8 @@ macro_rules! as_tiles_mut {
 }
 
 impl Core {
-    /// Tiles with the registers given, for a clock. Their random choices depend on their place in
-    /// the machine only.
+    /// Tiles with these registers, for a clock. Random choices depend only on the router's position
+    /// in the machine.
     pub fn new(registers: AriesRegisters, grain: Grain, clock: RouterClock) -> Self {
         let mut core = match (grain, clock) {
             (Grain::Flit, _) => Self::Flits(Box::new(Tiles::new(registers))),
@@ -82,7 +81,6 @@ impl Core {
         core
     }
 
-    /// What moves at once.
     pub const fn grain(&self) -> Grain {
         match self {
             Self::Flits(_) => Grain::Flit,
@@ -92,14 +90,14 @@ impl Core {
         }
     }
 
-    /// A free-running core of packets that takes none past the buffers.
+    /// A free-running core of packets in which none bypasses the buffers.
     #[cfg(test)]
     pub(super) fn buffered(registers: AriesRegisters) -> Self {
         Self::Buffered(Box::new(Tiles::new(registers)))
     }
 
-    /// All of a free-running core's state that packets leave behind, and how many of them
-    /// met no other.
+    /// All state of a free-running core that packets leave behind, and how many of them met no
+    /// other.
     #[cfg(test)]
     pub(super) fn left_behind(&self) -> (String, u64) {
         tiles!(self, tiles => (

@@ -1,15 +1,15 @@
-//! What arrives behind a fixed number of stages.
+//! Delays arrivals by a fixed number of stages.
 
-/// Cycles ahead that something can be entered, plus one.
+/// Number of cycle slots: entries may be up to one less ahead.
 pub(super) const SLOTS: u64 = 128;
 
-/// Something that counts on arriving: what, and how many.
+/// A counted arrival: what, and how many.
 pub(super) type Due = (u16, u16);
 
 /// Counts by the cycle at which they are due, up to 127 cycles ahead.
 ///
-/// As [`Calendar`](phitwire::kit::Calendar), with room for announcements long before. Few of its slots
-/// are in use at a time: the storage that was emptied last, still in the cache, is filled next.
+/// Like [`Calendar`](phitwire::kit::Calendar), with room for announcements far ahead. Few slots are
+/// in use at a time: the storage emptied last, still in the cache, is filled next.
 #[derive(Debug)]
 pub(super) struct DelayLine {
     slots: Box<[Vec<Due>]>,
@@ -26,7 +26,7 @@ impl DelayLine {
         }
     }
 
-    /// Enters `count` for `what` at cycle `due`, which is after the cycle that runs and less than
+    /// Enters `count` for `what` at cycle `due`, which is after the current cycle and less than
     /// [`SLOTS`] ahead.
     #[inline]
     pub(super) fn enter(&mut self, due: u64, what: u16, count: u32) {
@@ -41,7 +41,7 @@ impl DelayLine {
         }
     }
 
-    /// Enters a count that is too much for one entry.
+    /// Enters a count too large for one entry.
     #[cold]
     fn enter_many(&mut self, slot: usize, what: u16, mut count: u32) {
         while count > 0 {
@@ -51,7 +51,7 @@ impl DelayLine {
         }
     }
 
-    /// What is due at `now`, if anything. To be handed back by [`recycle`](Self::recycle).
+    /// What is due at `now`, if anything. Return it with [`recycle`](Self::recycle).
     #[inline]
     pub(super) fn take_due(&mut self, now: u64) -> Option<Vec<Due>> {
         let slot = (now % SLOTS) as usize;
@@ -62,7 +62,7 @@ impl DelayLine {
         Some(core::mem::take(&mut self.slots[slot]))
     }
 
-    /// Returns the storage of what was due.
+    /// Takes back the storage of what was due.
     #[inline]
     pub(super) fn recycle(&mut self, mut due: Vec<Due>) {
         due.clear();
@@ -89,7 +89,7 @@ mod tests {
         let mut delay = DelayLine::new();
         let mut seen = Vec::new();
         for now in 0..400u64 {
-            // The second is too much for one entry, the third lies in the same cycle as a first.
+            // The second is too large for one entry, the third has the same cycle as the first.
             delay.enter(now + 1, 1, 1);
             delay.enter(now + 90, 2, 200_000);
             delay.enter(now + SLOTS - 1, 3, u16::MAX.into());

@@ -1,5 +1,5 @@
-//! What processes and worlds see of an Aries router beside what all chips have, its links, and its
-//! route tables for those who replace them.
+//! The Aries-specific device interface of a router: its links, and its route tables for tools that
+//! replace them.
 
 use std::sync::Arc;
 
@@ -26,15 +26,15 @@ impl LinkView for AriesLcb {
         self.set_counters().for_each(visit);
     }
 
-    /// Measured: what a turn costs is soon less than what its system calls do, since a packet takes
-    /// few of a node's instructions.
+    /// Measured: a turn soon costs less than its system calls, since a packet takes few of a node's
+    /// instructions.
     fn bytes_per_turn(&self) -> usize {
         16_000
     }
 
     fn account(&self) -> EndAccount {
         let sets = self.aries_config().sets();
-        // What is discarded is counted in packets, whose flits nobody has counted.
+        // Discards are counted in packets, whose flits are unknown.
         let discarded = self.counters().tx_discarded_packets;
         EndAccount {
             units: Units {
@@ -136,33 +136,31 @@ impl CoreRegisters for Core {
 /// Why route tables were not installed.
 #[derive(Debug, Error)]
 enum TablesError {
-    /// They are not written as route tables are.
+    /// They are not in the form of route tables.
     #[error("not understood: {0}")]
     Form(#[from] serde_json::Error),
-    /// A table has another length.
+    /// A table has the wrong length.
     #[error(
         "{name} has {new} entries, this router's has {own}: are the tables of another topology?"
     )]
     Length {
-        /// The table.
         name: &'static str,
-        /// Entries of the router's.
+        /// Entries of this router's table.
         own: usize,
-        /// Entries of the one offered.
+        /// Entries of the new one.
         new: usize,
     },
-    /// An entry names a port that there is not.
+    /// An entry names a port that does not exist.
     #[error("{name}, entry {index}: there are {PORTS} ports only")]
     Port {
-        /// The table.
         name: &'static str,
-        /// The entry.
+        /// Index of the entry.
         index: usize,
     },
 }
 
 impl RouteTables {
-    /// Whether `new` can take their place: tables of another machine are refused whole.
+    /// Whether `new` can replace these tables: those of another machine are rejected whole.
     fn check(&self, new: &Self) -> Result<(), TablesError> {
         for ((name, own), (_, new)) in self.by_name().into_iter().zip(new.by_name()) {
             if own.len() != new.len() {
@@ -177,7 +175,7 @@ impl RouteTables {
     }
 }
 
-/// A digest of the route tables of a router, in hexadecimal: equal tables have equal ones.
+/// A hexadecimal digest of a router's route tables: equal tables have equal digests.
 pub fn digest(tables: &[Arc<RouteTables>; 4]) -> String {
     let mut digest = Digest::new();
     for (_, table) in tables.iter().flat_map(|of| of.by_name()) {

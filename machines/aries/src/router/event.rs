@@ -1,4 +1,4 @@
-//! What a router reports to the maintenance system.
+//! Reports of a router to the maintenance system.
 
 use phitwire_framing::aries::flit::NodeId;
 
@@ -6,49 +6,40 @@ use phitwire::kit::events::{Interrupt, Interrupts, Wait};
 use phitwire::link::LinkEvent;
 use phitwire::node::PortId;
 
-/// An interrupt to the maintenance system (white paper, "Network Reliability": fatal errors "can be
-/// configured to generate interrupts to HSS").
+/// An interrupt to the maintenance system (XC white paper, "Network Reliability": fatal errors "can
+/// be configured to generate interrupts to HSS").
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AriesEvent {
-    /// A link end reports something.
-    Link {
-        /// The port of the link.
-        port: PortId,
-        /// What it reports.
-        event: LinkEvent,
-    },
+    /// An event of a link end.
+    Link { port: PortId, event: LinkEvent },
     /// No packet left by this output tile and virtual channel for the forward-progress time
     /// although some waited; packets for them are discarded from now on.
     ForwardProgress {
         /// The output tile: the port, or from 40 on a processor tile.
         tile: u8,
-        /// The virtual channel.
         vc: u8,
     },
-    /// The tile takes packets of the virtual channel again and nothing is discarded any more.
+    /// The tile takes packets of the virtual channel again, and discarding ends.
     ForwardProgressRestored {
         /// The output tile.
         tile: u8,
-        /// The virtual channel.
         vc: u8,
     },
     /// No table names a port for a destination.
     Unroutable {
         /// The input tile.
         tile: u8,
-        /// The destination.
         destination: NodeId,
     },
     /// Tables name ports for a destination, but none with an active link.
     NoLivePort {
         /// The input tile.
         tile: u8,
-        /// The destination.
         destination: NodeId,
     },
 }
 
-/// The events that wait to be fetched. Link events are the owner's.
+/// The events not fetched yet. Link events belong to the owner.
 pub(super) type EventQueue = Interrupts<AriesEvent>;
 
 impl Interrupt for AriesEvent {

@@ -1,4 +1,4 @@
-//! Many routers, joined: nothing is lost, and nothing stands still for ever.
+//! Many joined routers: nothing is lost, and nothing stalls forever.
 
 use core::array;
 
@@ -13,7 +13,7 @@ use crate::topology::Classes;
 use phitwire::chip::{Grain, RouterClock};
 use phitwire::trace::Flow;
 
-/// Everything that is sent arrives, whatever the mode, and every credit comes back.
+/// All traffic arrives, in every mode, and every credit returns.
 #[test]
 fn all_to_all_with_tiny_buffers_does_not_deadlock() {
     let cases = [14, 20]
@@ -48,7 +48,7 @@ fn all_to_all_with_tiny_buffers_does_not_deadlock() {
     }
 }
 
-/// The hardest pattern: everybody sends to the next group, with buffers for one packet.
+/// The hardest pattern: all send to the next group, with buffers for one packet.
 fn adversary(change: impl FnOnce(&mut Classes), seed: u64) -> bool {
     let machine = Machine::with((4, 2, 3), 2, 2, change);
     let mut fabric = Fabric::new(machine, 14, GRAINS[0]);
@@ -69,7 +69,7 @@ fn an_adversary_does_not_deadlock_the_class_tables() {
     }
 }
 
-/// Canary: with one class for everything the same traffic comes to a stand.
+/// Canary: with one class for everything the same traffic deadlocks.
 #[test]
 fn broken_class_tables_deadlock() {
     let stuck = (0..10).any(|seed| {
@@ -94,7 +94,7 @@ fn ordered_packets_stay_in_order_under_load() {
         let mut rng = Rng::new(5, 0);
         for id in 0..40u16 {
             for from in 0..nics {
-                // Noise in between, and ordered packets to a few others.
+                // Background traffic, and ordered packets to a few others.
                 let noise = rng.below(nics as u64) as usize;
                 for (to, routing) in [
                     ((from + 13) % nics, Routing::Ordered),
@@ -149,8 +149,7 @@ fn ordered_packets_stay_in_order_under_load() {
     }
 }
 
-/// A blue link dies in the middle of the traffic: what is lost is counted, the rest finds other
-/// ways.
+/// A blue link dies during the traffic: losses are counted, the rest finds other paths.
 #[test]
 fn a_dying_link_loses_only_what_is_counted() {
     for grain in GRAINS {
@@ -181,7 +180,7 @@ fn a_dying_link_loses_only_what_is_counted() {
     }
 }
 
-/// What is to be decided does not depend on the grain: packets that meet nobody take the same ways.
+/// Decisions do not depend on the grain: packets that meet no other take the same paths.
 #[test]
 fn every_grain_takes_the_same_ways() {
     let ways = |grain| {
@@ -240,8 +239,8 @@ fn watched_routers_do_what_they_do_unwatched() {
     }
 }
 
-/// A machine of free-running cores that is filled, drained and hit by dying links; what its cores
-/// and NICs look like after each step, and how many packets met no other.
+/// A machine of free-running cores that is filled, drained and hit by dying links: state of its
+/// cores and NICs after each step, and the number of packets that met no other.
 fn steps_of(buffered: bool, depth: u32, seed: u64) -> (Vec<String>, u64, [u64; 4]) {
     let free = (Grain::Packet, RouterClock::FreeRunning);
     let mut fabric = Fabric::new(Machine::small(), depth, free);
@@ -255,7 +254,7 @@ fn steps_of(buffered: bool, depth: u32, seed: u64) -> (Vec<String>, u64, [u64; 4
     let (mut seen, mut now_ns) = (Vec::new(), 0);
     for load in [1, 24] {
         fabric.fill(load, &Routing::ALL, &mut rng, |from, turn, rng| {
-            // Every second round all go to few.
+            // Every second round all packets go to a few.
             if turn % 2 == 1 {
                 from & 3
             } else {
@@ -268,7 +267,7 @@ fn steps_of(buffered: bool, depth: u32, seed: u64) -> (Vec<String>, u64, [u64; 4
                 fabric.cut(2, FIRST_NIC_PORT + 1);
             }
             fabric.step();
-            // The time-out of a tile that stands still is 1 ms.
+            // The timeout of a stalled tile is 1 ms.
             now_ns += 50_000;
             for core in &mut fabric.cores {
                 core.check_forward_progress(Time::from_ns(now_ns));
@@ -289,9 +288,9 @@ fn steps_of(buffered: bool, depth: u32, seed: u64) -> (Vec<String>, u64, [u64; 4
     (seen, alone, counts)
 }
 
-/// Packets that pass without the buffers leave behind what they would leave behind by way of them:
-/// arbiters, loads, counters, random choices, events, cycles and deliveries, compared every eighth
-/// step, with links that run out of credits, stall and die.
+/// Packets that bypass the buffers leave the same state as those that use them: arbiters, loads,
+/// counters, random choices, events, cycles and deliveries, compared every eighth step, with links
+/// that run out of credits, stall and die.
 #[test]
 fn to_pass_without_buffers_is_to_pass_through_them() {
     let mut all = [0; 4];

@@ -1,18 +1,18 @@
-//! The grain: what moves through the stages as one item. Most of what a core that moves packets
-//! does differently from one that moves flits is here; free-running, the stages run in the other
-//! order (`tiles`), and a packet can pass the buffers (`through`).
+//! The grain: what moves through the stages as one item. Most differences between a core that moves
+//! packets and one that moves flits are here; free-running, the stages also run in the other order
+//! (`tiles`), and a packet can bypass the buffers (`through`).
 //!
 //! | grain | clock | an item | wires and fixed stages | buses and outputs are taken |
 //! |---|---|---|---|---|
 //! | [`Flits`] | any | a flit, as on the chip | take their cycles | for a cycle |
 //! | [`Packets`] | paced, virtual | a packet | take their cycles | for a cycle per flit |
-//! | [`FreePackets`] | free-running | a packet | take none | for no time, while nobody waits; else for a cycle |
+//! | [`FreePackets`] | free-running | a packet | take none | none if alone, else a cycle |
 //!
-//! Stages, arbiters, routing decisions, loads and the depths of buffers are the same. A packet
-//! begins at a router only when all of it has come, so that no output is held by one whose rest was
-//! lost on a link and has to be sent again; to latency that adds the flits behind the head, once
-//! per router. In the chip the head goes ahead: a packet may be written into a buffer with one free
-//! place, because flit by flit its first ones would have left when its last ones come.
+//! Stages, arbiters, routing decisions, loads and buffer depths are the same. A packet starts at a
+//! router only once all of it has arrived, so that no output is held for a packet whose rest was
+//! lost on a link and must be resent; this adds the flits after the head to the latency, once per
+//! router. In the chip the head goes ahead: a packet may be written to a buffer with one free slot,
+//! because flit by flit its first ones would have left when its last ones arrive.
 
 use core::fmt::Debug;
 
@@ -29,16 +29,16 @@ use super::tiles::{
 };
 use phitwire::kit::{Next, Pipe, Room};
 
-/// What moves at once, and whether moving takes time.
+/// The unit that moves at once, and whether moving takes time.
 pub trait Items: Copy + Debug + Default + Send + Sync + 'static {
     /// Items are whole packets.
     const PACKETS: bool;
     /// Wires and fixed stages take their cycles.
     const TIMED: bool;
-    /// What meets nobody passes without the buffers; see `through`.
+    /// A packet that meets no other bypasses the buffers; see `through`.
     const THROUGH: bool;
 
-    /// Whether a packet of which `visible` flits have come can begin.
+    /// Whether a packet with `visible` arrived flits can begin.
     #[inline]
     fn can_begin(visible: u32, head: Head) -> bool {
         !Self::PACKETS || visible >= head.length().into()
@@ -70,7 +70,7 @@ pub trait Items: Copy + Debug + Default + Send + Sync + 'static {
         }
     }
 
-    /// Writes an item of that many flits; whether the reader is to be woken when it comes.
+    /// Writes an item of that many flits; returns whether to wake the reader when it arrives.
     #[inline]
     fn write<const D: u8, const F: u32, const B: u32>(
         pipe: &mut Pipe<D, F, B>,
@@ -113,19 +113,19 @@ pub trait Items: Copy + Debug + Default + Send + Sync + 'static {
     }
 }
 
-/// Flits, one by one, as on the chip.
+/// Single flits, as on the chip.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flits;
 
-/// Packets, each of which takes its cycles.
+/// Packets that take their cycles.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Packets;
 
-/// Packets, where cycles mean nothing.
+/// Packets without cycle times.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FreePackets;
 
-/// As [`FreePackets`], with every packet through all buffers.
+/// Like [`FreePackets`], with every packet through all buffers.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BufferedPackets;
@@ -157,20 +157,20 @@ impl Items for FreePackets {
 
 // Wires.
 impl<I: Items> Tiles<I> {
-    /// The cycle by the clock of the wires between the stages; see [`Pipe`].
+    /// The cycle on the clock of the wires between the stages; see [`Pipe`].
     #[inline]
     pub(super) fn wire_clock(&self) -> u32 {
         self.cycle as u32
     }
 
-    /// Enters `wake` for when a wire of that many cycles has brought what was put on it.
+    /// Schedules `wake` for when a wire of that many cycles delivers.
     #[inline]
     pub(super) fn wake_ahead(&mut self, cycles: u64, wake: Wake) {
         debug_assert!(I::TIMED, "without time on wires nothing is ahead");
         self.calendar.enter(self.cycle, cycles, wake);
     }
 
-    /// A place of a row buffer was freed that its input tile waits for.
+    /// A row buffer slot was freed that its input tile waits for.
     #[inline]
     pub(super) fn wake_row_writer(&mut self, id: RowBufferId) {
         if I::TIMED {
@@ -180,7 +180,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// A place of a column buffer was freed that its subswitch waits for.
+    /// A column buffer slot was freed that its subswitch waits for.
     #[inline]
     pub(super) fn wake_column_writer(&mut self, id: ColumnBufferId) {
         if I::TIMED {
@@ -190,7 +190,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Flits that Netlink writes into the queue of a processor tile (`channel`: tile times 8 plus
+    /// Flits that Netlink writes to the queue of a processor tile (`channel`: tile times 8 plus
     /// virtual channel).
     #[inline]
     pub(super) fn reaches_tile(&mut self, channel: usize, flits: u8) {
@@ -202,7 +202,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Something is on the way to a row buffer; `wakes`: its subswitch has nothing more to read
+    /// Something is on its way to a row buffer; `wakes`: the subswitch has nothing else to read
     /// there.
     #[inline]
     pub(super) fn on_row_bus(&mut self, id: RowBufferId, flits: u8, wakes: bool) {
@@ -214,7 +214,7 @@ impl<I: Items> Tiles<I> {
         self.takes_row_bus(id.tile(), flits);
     }
 
-    /// Something is taken out of a tile's input queue: so long nothing else is.
+    /// Something is taken out of a tile's input queue, which occupies its row bus meanwhile.
     #[inline]
     pub(super) fn takes_row_bus(&mut self, tile: usize, flits: u8) {
         if self.takes_cycles(flits) {
@@ -223,7 +223,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Something is on the way to a column buffer; `wakes`: its output has nothing more to read
+    /// Something is on its way to a column buffer; `wakes`: the output has nothing else to read
     /// there.
     #[inline]
     pub(super) fn on_column_bus(&mut self, id: ColumnBufferId, wakes: bool) {
@@ -234,9 +234,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Flits are on the way from processor tile number `tile` (0 to 7) to the NICs. A packet's last
-    /// flit leaves the tile later than its first, and comes to the NIC no earlier than it would
-    /// alone.
+    /// Flits are on their way from processor tile `tile` (0 to 7) to the NICs. A packet's last flit
+    /// leaves the tile later than its first and arrives no earlier than it would alone.
     #[inline]
     pub(super) fn on_way_to_nics(&mut self, tile: usize, flits: u8) {
         if I::TIMED {
@@ -249,14 +248,14 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Whether network ports keep a pace.
+    /// Whether network ports are paced.
     #[inline]
     pub(super) const fn has_slots(&self) -> bool {
         I::TIMED
     }
 }
 
-// What packets take for as long as they pass.
+// Resources that packets occupy while they pass.
 impl<I: Items> Tiles<I> {
     #[inline]
     fn takes_cycles(&self, flits: u8) -> bool {
@@ -267,8 +266,8 @@ impl<I: Items> Tiles<I> {
         self.delay.enter(self.cycle + cycles, what as u16, 0);
     }
 
-    /// An item moves from a row buffer to a column bus; `next` is when there is something behind
-    /// it. False if that need not wait until the item has passed.
+    /// An item moves from a row buffer to a column bus; `next` tells when the next one is there.
+    /// False if that need not wait until the item has passed.
     #[inline]
     pub(super) fn passes_switch(
         &mut self,
@@ -325,7 +324,7 @@ impl<I: Items> Tiles<I> {
         next
     }
 
-    /// A packet has passed: what it took is free again.
+    /// A packet has passed: frees what it occupied.
     #[cold]
     pub(super) fn packet_passed(&mut self, what: usize) {
         if what >= ROW_FREE {
@@ -349,7 +348,7 @@ impl<I: Items> Tiles<I> {
 
 // Between links and tiles.
 impl<I: Items> Tiles<I> {
-    /// Takes an item out of a link's input queue: `slot` is what becomes of its head.
+    /// Takes an item out of a link's input queue; `slot` replaces its head.
     #[inline]
     pub(super) fn take_from<P: Ports>(
         &mut self,

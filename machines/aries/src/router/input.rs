@@ -1,7 +1,7 @@
 //! First stage: the input queues, the route decision and the row buses.
 //!
-//! A row bus carries one flit per cycle. Nobody else uses it, so the only choice is between the
-//! eight virtual channels of the tile; a flit is sent when its row buffer has a free place. The
+//! A row bus carries one flit per cycle. It has a single user, so the only choice is between the
+//! eight virtual channels of the tile; a flit is sent when its row buffer has a free slot. The
 //! input queues of network tiles are the links', those of processor tiles Netlink's.
 
 use phitwire_framing::aries::flit::{Flit, Head};
@@ -19,7 +19,7 @@ use phitwire::kit::below;
 use phitwire::kit::tiles::boxed;
 use phitwire::kit::{MatrixArbiter, Room};
 
-/// `flow`: the packet is thrown away up to its end.
+/// `flow`: the packet is discarded up to its end.
 const SWALLOW: u8 = 0xfe;
 /// `waits_for`: nothing.
 const NOTHING: u8 = 0xff;
@@ -29,33 +29,33 @@ const NOTHING: u8 = 0xff;
 struct InputVc {
     /// Flits that have passed the stages of the input block.
     visible: u32,
-    /// Flits of the packet in progress that are still to come; 0: the next one is a head.
+    /// Flits still to come of the current packet; 0: the next one is a head.
     left: u8,
-    /// Column that the packet in progress goes to, or [`SWALLOW`].
+    /// Column of the current packet, or [`SWALLOW`].
     flow: u8,
-    /// The column whose row buffer must free a place before this channel can go on.
+    /// The column whose row buffer must free a slot before this channel can continue.
     waits_for: u8,
 }
 
-/// How a packet goes on.
+/// The route of a packet through the router.
 struct Onward {
-    /// The tile by which it leaves.
+    /// The output tile.
     output: usize,
     row_buffer: RowBufferId,
-    /// What its head becomes.
+    /// The head as rewritten.
     slot: Slot,
     kind: Choice,
     up: bool,
 }
 
-/// What the input queues of all tiles need to know beyond their content.
+/// State of the input queues of all tiles, beyond their content.
 #[derive(Debug)]
 pub(super) struct Inputs {
     /// Tiles that can send a flit.
     pub(super) active: u64,
-    /// Tiles whose row bus has a packet on it.
+    /// Tiles whose row bus carries a packet.
     pub(super) busy: u64,
-    /// Ports read from since the owner last asked.
+    /// Ports read since the owner last asked.
     pub(super) popped: u64,
     /// Virtual channels of each tile that can send a flit.
     ready: [u8; TILES],
@@ -82,8 +82,8 @@ impl Inputs {
         }
     }
 
-    /// Takes over where the tiles' links lead. A network port that is said to lead nowhere counts
-    /// as blue, the kind from which the fewest ways lead on.
+    /// Sets the kinds of the tiles' links from the registers. A network port without a kind counts
+    /// as blue, which has the fewest onward paths.
     pub(super) fn set_kinds(&mut self, registers: &AriesRegisters) {
         for (tile, kind) in self.kinds.iter_mut().enumerate() {
             *kind = if tile >= FIRST_PROCESSOR_TILE {
@@ -99,7 +99,6 @@ impl Inputs {
         }
     }
 
-    /// Where a tile's link leads.
     #[inline]
     pub(super) fn kind(&self, tile: usize) -> PortKind {
         self.kinds[below::<TILES>(tile)]
@@ -111,7 +110,7 @@ impl Inputs {
         self.active & !self.busy
     }
 
-    /// What a column means only within a packet is left out.
+    /// Leaves out a column, which is meaningful only within a packet.
     #[cfg(test)]
     pub(super) fn left_behind(&self) -> String {
         let vcs = self.vcs.map(|of| (of.visible, of.left, of.waits_for));
@@ -144,7 +143,7 @@ impl Inputs {
 }
 
 impl<I: Items> Tiles<I> {
-    /// A free place of a row buffer has become known at its input tile.
+    /// The input tile learns of a free slot in a row buffer.
     #[inline]
     pub(super) fn row_place_freed(&mut self, id: RowBufferId) {
         let (tile, vc) = (id.tile(), id.vc());
@@ -155,8 +154,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Whether a flit can be written into a row buffer in this cycle (`after` 0) or the next (1).
-    /// If not, the input tile will be woken when it can.
+    /// Whether a flit can be written to a row buffer in this cycle (`after` 0) or the next (1). If
+    /// not, the input tile will be woken when it can.
     #[inline]
     fn has_room(&mut self, id: RowBufferId, after: u32) -> bool {
         let now = self.wire_clock();
@@ -170,7 +169,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Puts a channel to sleep until `column`'s row buffer frees a place.
+    /// Puts a channel to sleep until `column`'s row buffer frees a slot.
     #[inline]
     fn wait_for(&mut self, tile: usize, vc: usize, column: u8) {
         self.stalls[0] += 1;
@@ -178,11 +177,11 @@ impl<I: Items> Tiles<I> {
         self.inputs.sleep(tile, vc);
     }
 
-    /// Lets every tile that can send one flit over its row bus.
+    /// Every ready tile sends one flit over its row bus.
     pub(super) fn input_stage<P: Ports>(&mut self, io: &mut P) {
         let mut pending = self.inputs.pending();
-        // Without time on wires packets come to an output one after the other, each cycle with
-        // another tile's first.
+        // Without wire delays packets reach an output one after the other, starting each cycle with
+        // another tile's.
         let first = if I::TIMED {
             0
         } else {
@@ -196,7 +195,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Lets a tile that can send something send one item.
+    /// A tile that can send does send one item.
     #[inline]
     pub(super) fn send_from<P: Ports>(&mut self, tile: usize, io: &mut P) {
         let ready = self.inputs.ready[tile];
@@ -213,7 +212,7 @@ impl<I: Items> Tiles<I> {
             ..
         } = self.inputs.vcs[tile * VCS + vc];
         if visible == 0 {
-            // A place became free before the next flit was there.
+            // A slot was freed before the next flit arrived.
             return self.inputs.sleep(tile, vc);
         }
         if left == 0 {
@@ -252,14 +251,14 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// The queue has less than was announced: a link that does not keep its word.
+    /// The queue holds less than announced: the link broke its promise.
     #[cold]
     fn ran_dry(&mut self, tile: usize, vc: usize) {
         self.inputs.vcs[tile * VCS + vc].visible = 0;
         self.inputs.sleep(tile, vc);
     }
 
-    /// Writes a flit into a row buffer, where it is seen after the wire.
+    /// Writes a flit to a row buffer, where it becomes visible after the wire delay.
     #[inline]
     pub(super) fn send_to_row(&mut self, id: RowBufferId, item: Item) {
         let now = self.wire_clock();
@@ -285,8 +284,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// The routing decision: taken when the head is at the front, and taken anew as long as it
-    /// could not be carried out.
+    /// Makes the routing decision once the head is at the front, and again until it can be carried
+    /// out.
     #[inline]
     fn begin_packet<P: Ports>(&mut self, tile: usize, vc: usize, io: &mut P) {
         let Some(flit) = self.front(tile, vc, io) else {
@@ -316,9 +315,9 @@ impl<I: Items> Tiles<I> {
         self.after_pop(tile, vc, item.flits(), left, column);
     }
 
-    /// Where a packet that has come to a tile by `vc` goes on, if anywhere. `visible`: what can be
-    /// seen of its channel.
-    // As a call it gives its answer by way of memory, for which the caller waited.
+    /// The route of a packet that arrived at a tile on `vc`, if any. `visible`: visible flits of
+    /// its channel.
+    // As a call it returned its result through memory, on which the caller stalled.
     #[inline(always)]
     fn decide<P: Ports>(
         &mut self,
@@ -354,7 +353,7 @@ impl<I: Items> Tiles<I> {
         })
     }
 
-    /// Sends a packet's head, or all of it, on the way that was decided.
+    /// Sends a packet's head, or all of it, along the chosen route.
     #[inline]
     fn begin<P: Ports>(&mut self, way: &Onward, item: Item, io: &mut P) {
         self.count(way.kind, way.up);
@@ -368,15 +367,15 @@ impl<I: Items> Tiles<I> {
         self.send_on(way.output, way.row_buffer, item, io);
     }
 
-    /// Whether nothing is ahead of a packet that comes into the queue of a tile.
+    /// Whether nothing is ahead of a packet that enters a tile's queue.
     #[inline]
     pub(super) fn is_idle(&self, tile: usize, vc: usize) -> bool {
         let state = &self.inputs.vcs[tile * VCS + vc];
         self.inputs.ready[tile] == 0 && state.visible == 0 && state.waits_for == NOTHING
     }
 
-    /// Sends on a packet that comes to an idle tile, without writing it into the tile's queue
-    /// first. Gives it back if it has to wait there.
+    /// Forwards a packet that arrives at an idle tile, bypassing its queue. Returns it if it must
+    /// wait there.
     #[inline]
     pub(super) fn send_past_queue<P: Ports>(
         &mut self,
@@ -401,7 +400,7 @@ impl<I: Items> Tiles<I> {
         None
     }
 
-    /// Takes a head, or a packet, out of a tile's input queue; `slot` is what becomes of the head.
+    /// Takes a head or a packet out of a tile's input queue; `slot` replaces the head.
     #[inline]
     fn take<P: Ports>(&mut self, tile: usize, vc: usize, slot: Slot, io: &mut P) -> Option<Item> {
         if tile >= FIRST_PROCESSOR_TILE {
@@ -412,15 +411,15 @@ impl<I: Items> Tiles<I> {
         self.take_from(tile, vc, slot, io)
     }
 
-    /// The processor tile by which a packet goes to its NIC: of the NIC's pair the one for which
-    /// the least is waiting; of an ordered packet the one that its hash names.
+    /// The processor tile by which a packet goes to its NIC: the least loaded of the NIC's pair;
+    /// for an ordered packet the one that its hash selects.
     fn ejection_tile(&mut self, tile: usize, head: Head) -> usize {
         let nic = usize::from(head.destination().nic());
         let first = FIRST_PROCESSOR_TILE + nic / 2 * PAIR_TILES;
         if head.routing().is_deterministic() {
             return first + (self.routes.flow_hash(tile as u8, head) % PAIR_TILES as u64) as usize;
         }
-        // The tile behind the one taken last comes first, so that ties go round.
+        // Starts after the tile taken last, so that ties rotate.
         let turn = self.netlink.next_turn();
         let (mut best, mut least) = (first, u16::MAX);
         for i in 0..PAIR_TILES {
@@ -452,7 +451,7 @@ impl<I: Items> Tiles<I> {
         } += 1;
     }
 
-    /// Takes a flit that stands where a head should be.
+    /// Drops a flit found where a head should be.
     #[cold]
     fn drop_headless<P: Ports>(&mut self, tile: usize, vc: usize, io: &mut P) {
         if self.pop(tile, vc, io).is_none() {
@@ -462,8 +461,8 @@ impl<I: Items> Tiles<I> {
         self.after_pop(tile, vc, 1, 0, SWALLOW);
     }
 
-    /// Counts and reports a packet that has no way, and begins to throw it away. Its source's
-    /// time-out reports it there (white paper, "Network Reliability").
+    /// Counts, reports and begins to discard a packet without a route. Its source's timeout reports
+    /// it there (XC white paper, "Network Reliability").
     #[cold]
     fn refuse<P: Ports>(&mut self, tile: usize, vc: usize, head: Head, why: Refusal, io: &mut P) {
         let slot = Slot::head(head, 0, 0, true);
@@ -475,7 +474,7 @@ impl<I: Items> Tiles<I> {
         self.after_pop(tile, vc, item.flits(), left, SWALLOW);
     }
 
-    /// Throws away what was taken of a packet that has no way.
+    /// Discards what was taken of a packet without a route.
     #[cold]
     fn throw_away(&mut self, (tile, vc): (usize, usize), head: Head, item: Item, why: Refusal) {
         self.pool.unload(item, |_| ());

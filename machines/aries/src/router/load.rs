@@ -1,19 +1,19 @@
-//! The load of ports: three metrics, one here and two of the other end (white paper, "Aries
+//! The load of ports: three metrics, one here and two of the other end (XC white paper, "Aries
 //! Router").
 //!
-//! * *near end*: flits that have been decided to leave by a port and have not been sent;
-//! * *far end*, estimated: flits that the other end has acknowledged and for which no credit has
-//!   come back (credit round trips of Kim et al., *Technology-Driven, Highly-Scalable Dragonfly
-//!   Topology*, the white paper's reference 1): what lies in the other end's input queue. With
-//!   those on their way counted, a blue link would look the more loaded the longer its cable is,
-//!   and packets would go round on an idle machine;
-//! * *downstream*: what the neighbour said of itself in the last tenth flit.
+//! * *near end*: flits routed to a port but not sent yet;
+//! * *far end*, estimated: flits that the other end has acknowledged without returned credits
+//!   (credit round trips of Kim et al., *Technology-Driven, Highly-Scalable Dragonfly Topology*,
+//!   the white paper's reference 1): the contents of the other end's input queue. If flits in
+//!   flight counted, a blue link would look more loaded the longer its cable is, and packets would
+//!   take detours on an idle machine;
+//! * *downstream*: the neighbour's own load in its last tenth flit.
 //!
-//! How they are quantised and combined is not published. Each is brought to 4 bits, the size of the
-//! chip's congestion values, and the largest is the port's load: a way is as loaded as its
-//! narrowest place. (Added up, a link that is full at both ends would be worse than an idle one
-//! that leads to it, and where the network is thin, packets would go round by way of the idle ones
-//! to no avail.)
+//! How they are quantised and combined is not published. Each is scaled to 4 bits, the size of the
+//! chip's congestion values, and the largest is the port's load: a path is as loaded as its
+//! narrowest point. (With a sum, a link that is full at both ends would be worse than an idle one
+//! that leads to it, and in a thin network packets would detour over the idle ones without
+//! benefit.)
 
 use super::grain::Items;
 use super::pipeline::{LOAD_CYCLES, NETWORK, TILES};
@@ -22,32 +22,32 @@ use crate::link::SetProfile;
 use crate::route::registers::{FIRST_NIC_PORT, NETWORK_PORTS, NICS, PortKind};
 use phitwire::kit::below;
 
-/// The largest of each metric.
+/// The largest value of each metric.
 const MAX: u32 = 15;
 
-/// Flits of a step of each metric, so that a load is graded over what can queue up there.
+/// Flits per step of each metric, so that a load is graded over what can queue up there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadSteps {
     /// Near end.
     pub near: u32,
     /// Far end.
     pub far: u32,
-    /// The load that neighbours are told.
+    /// The load reported to neighbours.
     pub told: u32,
 }
 
 impl LoadSteps {
-    /// Those of the chip. The far end is graded over the whole of its input buffer of 1,024 flits;
-    /// a packet of 14 flits that leaves is one step at the near end.
+    /// The chip's steps. The far end is graded over all 1,024 flits of its input buffer; a leaving
+    /// packet of 14 flits is one step at the near end.
     pub const PAPER: Self = Self {
         near: 10,
         far: 64,
         told: 24,
     };
 
-    /// Those of links with the depths of `sets`: the chip's, as many times as its depths go into
-    /// these. What can queue up near a port is what lies in the tiles, which are the chip's, and
-    /// what waits in the link; far from it is the other end's input buffer.
+    /// Steps for links with the depths of `sets`: the chip's, scaled by the ratio of the depths.
+    /// Near a port, flits can queue in the tiles, which are the chip's, and in the link; far from
+    /// it, in the other end's input buffer.
     pub fn of(sets: &SetProfile) -> Self {
         let paper = SetProfile::paper();
         let (near, far) = (Self::PAPER.near * MAX, paper.input_flits());
@@ -71,18 +71,18 @@ fn graded(flits: u32, step: u32) -> u32 {
     (flits / step).min(MAX)
 }
 
-/// What is known of the loads here.
+/// State of the local loads.
 #[derive(Debug)]
 pub(super) struct Loads {
     steps: LoadSteps,
-    /// Flits in row and column buffers, and still to come of the packets in them, by the output
-    /// tile that they will leave by.
+    /// Flits in row and column buffers, and those still to come of the packets in them, by output
+    /// tile.
     committed: [u16; TILES],
-    /// Tiles for which there are any.
+    /// Tiles with committed flits.
     used: u64,
-    /// Ports whose link may have flits that it has not sent.
+    /// Ports whose link may have unsent flits.
     waiting: u64,
-    /// What neighbours behind ports of each kind were told.
+    /// The load last reported to neighbours behind ports of each kind.
     told: [u8; 4],
     /// Whether something may have changed since the last computation.
     stale: bool,
@@ -108,7 +108,7 @@ impl Loads {
         self.stale = true;
     }
 
-    /// So many flits have left by `tile`.
+    /// `flits` flits have left by `tile`.
     #[inline]
     pub(super) fn leave(&mut self, tile: usize, flits: u8) {
         self.committed[tile] -= u16::from(flits);
@@ -129,19 +129,19 @@ impl Loads {
         self.committed[tile]
     }
 
-    /// A link came or went, or tables changed.
+    /// A link went up or down, or tables changed.
     #[inline]
     pub(super) fn ways_changed(&mut self) {
         self.stale = true;
     }
 
-    /// The link of some port sent something: what was told may have become too much.
+    /// The link of some port sent something: the reported load may now be too high.
     #[inline]
     pub(super) fn output_changed(&mut self) {
         self.stale |= self.told != [0; 4];
     }
 
-    /// When the load is to be computed next: in every tenth cycle, while it may change.
+    /// When to compute the load next: in every tenth cycle while it may change.
     #[inline]
     pub(super) fn next_update(&self, now: u64) -> Option<u64> {
         self.stale.then(|| now.next_multiple_of(LOAD_CYCLES))
@@ -164,22 +164,21 @@ impl Loads {
 }
 
 impl<I: Items> Tiles<I> {
-    /// Counts loads in these steps from now on.
+    /// Uses these load steps from now on.
     pub fn set_load_steps(&mut self, steps: LoadSteps) {
         self.loads.steps = steps;
         self.loads.ways_changed();
     }
 
-    /// Computes the load of this router as its neighbours see it, and hands it to the links where
-    /// it changed.
+    /// Computes the load of this router as its neighbours see it, and hands changes to the links.
     ///
-    /// A neighbour is told the near-end load of the ports by which its packets may go on in the
-    /// network: that is what it cannot know itself. After a green link come black and blue ones,
-    /// after a black link blue ones, after a blue link green and black ones; of each kind it is the
-    /// mean, rounded up, and the largest of the kinds. (The largest of all ports would make every
-    /// router look full that has one full link, to all ways by it.) A dead port that tables
-    /// still name makes its kind full, so that adaptive packets leave a router that cannot take
-    /// them on before anybody has computed new tables.
+    /// A neighbour gets the near-end load of the ports by which its packets may continue in the
+    /// network, which it cannot know itself. Black and blue links follow a green link, blue ones a
+    /// black link, green and black ones a blue link; each kind counts with its mean, rounded up,
+    /// and the largest of the kinds is reported. (With the largest of all ports, every router with
+    /// one full link would look full on all its paths.) A dead port that tables still name makes
+    /// its kind full, so that adaptive packets avoid a router that cannot forward them before new
+    /// tables are computed.
     pub(super) fn update_loads<P: Ports>(&mut self, io: &mut P) {
         self.loads.stale = false;
         let mut sums = [0u32; 4];
@@ -229,12 +228,12 @@ impl<I: Items> Tiles<I> {
         self.loads.told = told;
     }
 
-    /// The load that neighbours behind ports of `kind` were told last, 0 to 15.
+    /// The load last reported to neighbours behind ports of `kind`, 0 to 15.
     pub fn told_load(&self, kind: PortKind) -> u8 {
         self.loads.told[kind as usize]
     }
 
-    /// Flits inside the core that will leave by `port`; of a NIC port, by the processor tiles of
+    /// Flits inside the core that will leave by `port`; for a NIC port, by the processor tiles of
     /// its pair.
     pub fn committed_flits(&self, port: usize) -> u32 {
         if port < NETWORK_PORTS {

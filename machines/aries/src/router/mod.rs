@@ -1,14 +1,14 @@
 //! The Aries router (Cray XC white paper, "Aries Router").
 //!
-//! A packet's way: the link control block of a port writes it into the port's input queue; the
+//! The path of a packet: the link control block of a port writes it to the port's input queue; the
 //! first stage ([`Core`], input) decides the route and drives it over the row bus into the row
 //! buffer at its output column; the 64 x 6 subswitch there moves it over a column bus into a column
 //! buffer at its output tile; the output multiplexer hands it to the link control block of the
 //! output port. NICs have Netlink between their ports and the processor tiles.
 //!
 //! [`pipeline`] gives depths and delays, [`Core`] the tiles without links, [`Aries`] the chip as a
-//! [`Node`](phitwire::node::Node), [`registers`] what the tiles know, [`register_map`] how they are
-//! called. The routing decision is [`route::dragonfly`](crate::route::decision).
+//! [`Node`](phitwire::node::Node), [`registers`] the tiles' configuration, [`register_map`] the
+//! register names. The routing decision is [`route::dragonfly`](crate::route::decision).
 
 mod columns;
 mod core;

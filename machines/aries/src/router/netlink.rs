@@ -1,17 +1,17 @@
-//! Netlink: the multiplexer between the four NICs and the eight processor tiles (white paper,
+//! Netlink: the multiplexer between the four NICs and the eight processor tiles (XC white paper,
 //! "Aries Router").
 //!
-//! NICs 0 and 1 share the first four processor tiles, NICs 2 and 3 the others. A NIC's packets go
-//! to the tile of its pair with the emptiest input queue, packet by packet. The four tiles carry
-//! four flits per cycle and a NIC sends up to 2.56 (`Pace::NIC`), so one NIC exceeds its share of
-//! two while the other is quiet. Where both wait for room, the least recently granted goes first,
-//! requests and responses apart. An ordered packet goes to the tile that its flow's hash selects,
-//! so that nothing overtakes it. Towards the NICs every tile has a queue for two packets, from
-//! which each NIC takes whole packets, the tiles in turn. A packet enters the queue only if the
-//! NIC's link has credits for it, so it never blocks those behind it.
+//! NICs 0 and 1 share the first four processor tiles, NICs 2 and 3 the others. Each packet of a NIC
+//! goes to the tile of its pair with the emptiest input queue. The four tiles carry four flits per
+//! cycle and a NIC sends up to 2.56 (`Pace::NIC`), so one NIC exceeds its share of two while the
+//! other is quiet. If both wait for room, the least recently granted goes first, requests and
+//! responses separately. An ordered packet goes to the tile that its flow's hash selects, so that
+//! nothing overtakes it. Towards the NICs every tile has a queue for two packets, from which each
+//! NIC takes whole packets, the tiles in turn. A packet enters the queue only if the NIC's link has
+//! credits for it, so it never blocks those behind it.
 //!
 //! Room is always checked for a longest packet: otherwise short packets would take it piece by
-//! piece and a long one would never find enough.
+//! piece and a long one would starve.
 
 use phitwire_framing::aries::flit::{Flit, Head};
 
@@ -25,21 +25,20 @@ use super::tiles::{NIC_ARRIVALS, Ports, Tiles};
 use crate::route::registers::{FIRST_NIC_PORT, NICS, VCS};
 use phitwire::kit::below;
 
-/// Processor tiles.
 const PROCESSOR_TILES: usize = NICS / 2 * PAIR_TILES;
-/// No NIC, no tile, no channel.
+/// No NIC, tile or channel.
 const NONE: u8 = 0xff;
 /// Flits of the longest packet.
 const PACKET: u16 = phitwire_framing::aries::flit::MAX_PACKET_FLITS as u16;
 
-/// The way in from a NIC.
+/// The path in from a NIC.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NicInput {
     /// Flits in the link's input queues that have passed the stages before Netlink.
     pub(super) visible: [u32; VCS],
-    /// Flits still to come of the packet that each virtual channel has begun.
+    /// Flits still to come of each virtual channel's current packet.
     left: [u8; VCS],
-    /// The processor tile (0 to 7) to which it goes.
+    /// Its processor tile (0 to 7).
     tile: [u8; VCS],
     /// Virtual channels that may move a flit.
     ready: u8,
@@ -54,32 +53,30 @@ pub(super) struct NicInput {
 struct TileInput {
     fifos: [Fifo; 2],
     flits: [u16; 2],
-    /// Room taken: the flits that have come, and those still to come of packets that have begun.
+    /// Room taken: queued flits, and those still to come of packets in progress.
     taken: [u16; 2],
-    /// Who is in the middle of a packet: NIC times 8 plus virtual channel.
+    /// NIC times 8 plus virtual channel of the packet in progress.
     writer: [u8; 2],
 }
 
-/// The way out from a processor tile.
+/// The path out from a processor tile.
 #[derive(Clone, Copy, Debug)]
 struct TileOutput {
     fifo: Fifo,
     /// Flits in the queue that have passed the wires.
     visible: u16,
-    /// Flits in the queue.
     flits: u16,
-    /// Flits in the queue and those still to come of the packet that comes in.
+    /// Flits in the queue plus those still to come of the arriving packet.
     taken: u16,
 }
 
-/// The multiplexer.
 #[derive(Debug)]
 pub(super) struct Netlink {
     pub(super) quiesced: bool,
     pub(super) nics: [NicInput; NICS],
     inputs: [TileInput; PROCESSOR_TILES],
     outputs: [TileOutput; PROCESSOR_TILES],
-    /// The NIC of each pair that begins first where both can, for requests and for responses.
+    /// The NIC of each pair with precedence, for requests and for responses.
     first: [[u8; 2]; NICS / 2],
     /// First slot of `Pace::NIC` in which the path from or to each NIC is free.
     free: [[u64; NICS]; 2],
@@ -87,19 +84,19 @@ pub(super) struct Netlink {
     serving: [(u8, u8); NICS],
     /// The tile of its pair (0 to 3) from which each NIC last took a packet.
     served: [u8; NICS],
-    /// Flits of packets towards each NIC that its link has still to take.
+    /// Flits of packets towards each NIC that its link has not taken yet.
     reserved: [u16; NICS],
     /// NICs that may have something to send to a tile.
     pub(super) inputs_active: u8,
     /// NICs that may have something to take.
     outputs_active: u8,
-    /// NICs from which a packet comes, and NICs to which one goes.
+    /// NICs with a packet on the path in, and on the path out.
     pub(super) busy: [u8; 2],
-    /// Processor tiles (0 to 7) whose output queue has something to take.
+    /// Processor tiles (0 to 7) with a non-empty output queue.
     outputs_filled: u8,
     /// Whether a virtual channel of a NIC may wait for room in a tile.
     some_stalled: bool,
-    /// The first slot of `Pace::NIC` in this cycle, and the first in the next.
+    /// The first slot of `Pace::NIC` in this cycle, and in the next.
     slots: [u64; 2],
     turn: u8,
 }
@@ -161,20 +158,20 @@ impl Netlink {
         self.slots = [cycle, cycle + 1].map(|cycle| Pace::NIC.before(cycle));
     }
 
-    /// The first slot that is free from (`way` 0) or to (1) a NIC, of this cycle or a later one.
+    /// The first free slot from (`way` 0) or to (1) a NIC, in this cycle or later.
     #[inline]
     fn next_slot(&self, way: usize, nic: usize) -> u64 {
         self.free[way][below::<NICS>(nic)].max(self.slots[0])
     }
 
-    /// A number that goes round, for ties.
+    /// Rotating number that breaks ties.
     #[inline]
     pub(super) fn next_turn(&mut self) -> usize {
         self.turn = self.turn.wrapping_add(1);
         self.turn.into()
     }
 
-    /// Lets the NICs go on.
+    /// Accepts packets from the NICs again.
     pub(super) fn release(&mut self) {
         self.quiesced = false;
         for nic in 0..NICS {
@@ -182,7 +179,7 @@ impl Netlink {
         }
     }
 
-    /// Lets virtual channels of a NIC that have flits look again.
+    /// Lets virtual channels of a NIC that have flits retry.
     fn wake(&mut self, nic: usize, vcs: u8) {
         let state = &mut self.nics[nic];
         for vc in (0..VCS).filter(|vc| vcs >> vc & 1 != 0) {
@@ -196,7 +193,7 @@ impl Netlink {
         }
     }
 
-    /// Flits of a NIC's virtual channel (`index` = NIC times 8 plus channel) have come to Netlink.
+    /// Flits of a NIC's virtual channel (`index` = NIC times 8 plus channel) have reached Netlink.
     #[inline]
     pub(super) fn arrived(&mut self, index: usize, flits: u32) {
         let (nic, vc) = (below::<NICS>(index / VCS), index % VCS);
@@ -229,7 +226,7 @@ impl Netlink {
         Some(item)
     }
 
-    /// Something that NICs of a tile's pair may wait for has happened.
+    /// Wakes stalled channels of a tile's NIC pair.
     #[inline]
     fn wake_stalled(&mut self, tile: usize) {
         if !self.some_stalled {
@@ -245,7 +242,7 @@ impl Netlink {
         self.some_stalled = self.nics.iter().any(|nic| nic.stalled != 0);
     }
 
-    /// Whether the other NIC of the pair takes precedence over `nic` and may have a packet to begin
+    /// Whether the other NIC of the pair has precedence over `nic` and may have a packet to begin
     /// now.
     #[inline]
     fn makes_way(&self, nic: usize, half: usize) -> bool {
@@ -292,7 +289,7 @@ impl Netlink {
         )
     }
 
-    /// Flits in the input queues of processor tile number `tile` (0 to 7), of requests and of
+    /// Flits in the input queues of processor tile `tile` (0 to 7), of requests and of
     /// responses, and in its queue towards the NICs.
     pub(super) fn held_at(&self, tile: usize) -> ([u64; 2], u64) {
         let (input, output) = (&self.inputs[tile], &self.outputs[tile]);
@@ -332,7 +329,7 @@ impl<I: Items> Tiles<I> {
                 self.move_in_turns(nic, io);
                 continue;
             }
-            // The first NIC skips packets for which the other takes precedence, and retries them
+            // The first NIC skips packets for which the other has precedence, and retries them
             // after the other's turn.
             let held = self.move_from(nic, true, io);
             if self.netlink.pending_inputs() & 1 << (nic ^ 1) != 0 {
@@ -344,12 +341,12 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Lets the NICs of a pair use their slots of the cycle where these are for packets: packet by
-    /// packet in turn, because a packet takes no more slots than a flit.
+    /// Lets a NIC pair use its slots of the cycle when items are packets: packet by packet in turn,
+    /// because a packet takes no more slots than a flit.
     fn move_in_turns<P: Ports>(&mut self, mut nic: usize, io: &mut P) {
         let mut idle = 0;
         let pair = 3 << (nic / 2 * 2);
-        // One look more than there are NICs: the first may have made way for one that cannot move.
+        // One try more than there are NICs: the first may have yielded to one that cannot move.
         while idle < 3 && self.netlink.pending_inputs() & pair != 0 {
             let before = self.netlink.next_slot(0, nic);
             if self.netlink.pending_inputs() & 1 << nic != 0 {
@@ -361,8 +358,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Lets a NIC use its remaining slots of the cycle. Returns whether it skipped channels to make
-    /// way for the other NIC of its pair.
+    /// Lets a NIC use its remaining slots of the cycle. Returns whether it skipped channels to
+    /// yield to the other NIC of its pair.
     fn move_from<P: Ports>(&mut self, nic: usize, makes_way: bool, io: &mut P) -> bool {
         let nic = below::<NICS>(nic);
         let mut slot = self.netlink.next_slot(0, nic);
@@ -437,9 +434,8 @@ impl<I: Items> Tiles<I> {
         self.passes_nic(0, nic, slot, flits)
     }
 
-    /// An item comes into the input queue of processor tile number `tile` (0 to 7); `head` is its
-    /// head, if it has one. A packet that nobody is ahead of passes the queue
-    /// ([`through`](super::through)).
+    /// An item enters the input queue of processor tile `tile` (0 to 7); `head` is its head, if it
+    /// has one. A packet with nothing ahead of it bypasses the queue ([`through`](super::through)).
     #[inline]
     fn enter_tile<P: Ports>(
         &mut self,
@@ -471,8 +467,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Takes a flit, or a packet, out of a NIC's queue. `left` flits of its packet are to come;
-    /// `head` is its head, if that is next.
+    /// Takes a flit or packet out of a NIC's queue. `left` flits of its packet are still to come;
+    /// `head` is set if the head is next.
     #[inline]
     fn take_from_nic<P: Ports>(
         &mut self,
@@ -489,8 +485,8 @@ impl<I: Items> Tiles<I> {
         Some(Item::flit(Slot::body(flit, left == 1)))
     }
 
-    /// Finds a tile for the packet at the front of a NIC's queue, whose head it returns. `None`:
-    /// there is none now.
+    /// Finds a tile for the packet at the front of a NIC's queue and returns its head; `None` if no
+    /// tile is available now.
     fn begin_from_nic<P: Ports>(&mut self, nic: usize, vc: usize, io: &mut P) -> Option<Head> {
         let port = FIRST_NIC_PORT + nic;
         if self.netlink.quiesced {
@@ -531,14 +527,14 @@ impl<I: Items> Tiles<I> {
         Some(head)
     }
 
-    /// Takes a flit that stands where a head should be.
+    /// Drops a flit found where a head should be.
     #[cold]
     fn drop_headless_of_nic<P: Ports>(&mut self, nic: usize, vc: usize, io: &mut P) {
         let port = FIRST_NIC_PORT + nic;
         self.inputs.popped |= 1 << port;
         self.counters.headless_flits += 1;
         io.pop(port, vc);
-        // The channel is looked at again in the next cycle if there is more.
+        // If there are more, the channel retries in the next cycle.
         let visible = &mut self.netlink.nics[nic].visible[vc];
         *visible -= 1;
         if *visible > 0 {

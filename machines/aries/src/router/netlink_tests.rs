@@ -10,7 +10,7 @@ fn to_nic(nic: u8, id: u16) -> Head {
     request((0, 0), nic, Routing::Adaptive0, 14, id)
 }
 
-/// The grains whose cycles have a length.
+/// The grains with cycle times.
 const PACED_GRAINS: [(Grain, RouterClock); 2] = [GRAINS[0], GRAINS[1]];
 /// A port to router 1 of the group.
 const GREEN: usize = 0;
@@ -117,8 +117,7 @@ fn two_nics_at_one_link_are_served_in_turn() {
     }
 }
 
-/// An ordered flow has one tile and so one flit per cycle; its packets stay in order between
-/// others.
+/// An ordered flow has one tile and so one flit per cycle; its packets stay in order among others.
 #[test]
 fn ordered_packets_use_one_tile_and_stay_in_order() {
     let (mut core, mut bench) = router();
@@ -147,7 +146,7 @@ fn ordered_packets_use_one_tile_and_stay_in_order() {
     assert!(last - first >= 1_400, "one tile sends a flit per cycle");
 }
 
-/// A NIC that takes nothing does not hold up the other one of its pair, nor the responses.
+/// A NIC that takes nothing holds up neither the other one of its pair nor the responses.
 #[test]
 fn a_blocked_nic_does_not_hold_up_its_neighbour_or_responses() {
     for (grain, clock) in GRAINS {
@@ -160,7 +159,7 @@ fn a_blocked_nic_does_not_hold_up_its_neighbour_or_responses() {
         }
         core.run(&mut bench);
         for id in 0..20 {
-            // From another input, because the first one's queue stands.
+            // From another input, because the first one's queue is blocked.
             bench.send(&mut core, 16, to_nic(3, id));
             bench.send(&mut core, 16, to_nic(2, id).with_vc(4));
         }
@@ -175,7 +174,7 @@ fn a_blocked_nic_does_not_hold_up_its_neighbour_or_responses() {
     }
 }
 
-/// What the NIC's link has room for is never promised twice.
+/// The room of a NIC's link is never promised twice.
 #[test]
 fn no_more_is_promised_than_the_link_takes() {
     for (grain, clock) in GRAINS {

@@ -1,5 +1,4 @@
-//! An Aries chip's router as a node: the core with a link control block and an input buffer per
-//! port.
+//! An Aries router as a node: the core, with a link control block and an input buffer per port.
 
 use phitwire_framing::aries::flit::Flit;
 use serde_json::{Map, Value, json};
@@ -22,10 +21,10 @@ use phitwire::time::Time;
 use phitwire::trace::{Outlooks, Watch};
 
 /// The router of an Aries chip: 48 tiles and Netlink, with 40 network ports and 4 NIC ports, of
-/// which those with a link are in use. The NICs are nodes of their own.
+/// which those with a link are used. The NICs are separate nodes.
 pub type Aries = Chip<Core>;
 
-/// What an Aries router is made from. A cycle of its paced clock is 1.143 ns (875 MHz).
+/// The configuration of an Aries router. A cycle of its paced clock is 1.143 ns (875 MHz).
 pub type AriesConfig = ChipConfig<AriesRegisters, AriesLinkConfig>;
 
 impl Ports for Links<AriesLcb> {
@@ -114,7 +113,7 @@ impl ChipCore for Core {
 
     #[inline]
     fn changed(&mut self, port: usize, vc: usize, change: Change) {
-        // What an Aries link hands up is never taken back, so no other packet comes to the front.
+        // An Aries link never takes back what it hands up, so no other packet comes to the front.
         if let Change::Arrived(flits) = change {
             self.arrived(port, vc, flits);
         }
@@ -127,7 +126,7 @@ impl ChipCore for Core {
 
     #[inline]
     fn sent(&mut self, port: usize) {
-        // What was sent made room for packets that wait for the link.
+        // Sending made room for packets that wait for the link.
         self.output_changed(port);
     }
 
@@ -211,20 +210,20 @@ impl ChipCore for Core {
     }
 }
 
-/// What a core counted, and events lost outside.
+/// A core's counters, plus events lost outside.
 fn with_lost(mut counters: AriesCounters, events_lost: u64) -> AriesCounters {
     counters.events_lost += events_lost;
     counters
 }
 
-/// What a chip has counted.
+/// A chip's counters.
 pub fn counted(chip: &Aries) -> AriesCounters {
     with_lost(chip.core().counters(), chip.link_events_lost())
 }
 
-/// Whether no packet is on its way through this router: none in its tiles, none in the input
-/// buffers of its network ports, and none sent by them that the other end has not acknowledged.
-/// With all routers of a machine quiesced and drained, nothing is on its way in the network.
+/// Whether no packet is passing this router: none in its tiles, in the input buffers of its network
+/// ports, or sent by them but unacknowledged. If all routers of a machine are quiesced and drained,
+/// nothing is in flight in the network.
 pub fn is_drained(chip: &Aries) -> bool {
     rests(chip.core(), chip.links())
 }

@@ -20,7 +20,7 @@ type End = testing::End<harness::Aries>;
 type Net = testing::Net<Core, harness::Aries>;
 
 impl Joining for harness::Aries {
-    /// Every part that is sent is a whole packet.
+    /// Every transmission is a whole packet.
     fn begins(flit: Flit) -> Option<usize> {
         Head::parse(flit).map(|head| head.vc().into())
     }
@@ -55,7 +55,7 @@ impl FarEnd for End {
 }
 
 trait Bench: Sized {
-    /// Gives an end a packet for each id to send.
+    /// Queues a packet per id at an end.
     fn send(&mut self, end: usize, ids: Range<u16>, head: impl Fn(u16) -> Head);
     fn received(&self) -> usize;
 }
@@ -73,7 +73,7 @@ impl Bench for Net {
 fn up(ports: &[PortId], clock: RouterClock, step: Duration) -> Net {
     let config = AriesConfig {
         name: "g0-c0s0".into(),
-        // Longer than any replay takes, as on every link that may lose frames.
+        // Longer than any replay takes, as on every lossy link.
         registers: AriesRegisters {
             forward_progress_ns: 100_000_000_000,
             ..Machine::small().registers((0, 0))
@@ -110,7 +110,7 @@ fn packets_cross_the_chip_exactly_once_whatever_is_lost() {
         for id in 0..1_000u16 {
             for index in 0..net.ends.len() {
                 let length = 1 + (id + index as u16) as u8 % 14;
-                // Everybody to the NICs, the NICs also to the neighbour behind the green link.
+                // All send to the NICs, the NICs also to the neighbour behind the green link.
                 let flits = match id % 3 {
                     2 if index < 2 => packet(request((0, 1), 0, Routing::Minimal, length, id)),
                     turn => to_nic(3 * (turn % 2) as u8, length, id),
@@ -123,7 +123,7 @@ fn packets_cross_the_chip_exactly_once_whatever_is_lost() {
         net.run_until("delivery", |net| net.received() == all);
         net.loss_percent = 0;
         net.run_until("drain", |net| is_drained(&net.chip));
-        // What came by the blue link leaves on class 3.
+        // What arrived by the blue link leaves on class 3.
         let plain = |flits: Vec<Flit>| {
             let head = Head::parse(flits[0]).expect("a head").with_vc(0);
             [&[head.flit()], &flits[1..]].concat()
@@ -180,7 +180,7 @@ fn quiesce_install_release_is_a_reroute() {
     (0..100).for_each(|_| net.step());
     assert!(is_drained(&net.chip) && net.received() == 100);
     assert_eq!(net.chip.get("chip.drained"), Some(1));
-    // The way to router 1 leads by router 2 from now on.
+    // The path to router 1 now leads over router 2.
     let mut registers = net.chip.core().registers().clone();
     std::sync::Arc::make_mut(&mut registers.tables[0]).local_minimal[1] = 1 << 1;
     net.chip.core_mut().install(registers);
@@ -243,7 +243,7 @@ fn a_watch_sees_the_decisions_that_are_counted() {
                 .candidates
                 .iter()
                 .filter(|one| one.number == choice.winner);
-            // Both kinds of way may lead by one port: the cheaper was taken.
+            // Both kinds of path may use one port: the cheaper was taken.
             won.min_by_key(|one| one.cost)
                 .expect("the winner is a candidate")
                 .kind

@@ -1,4 +1,4 @@
-//! Which way a packet would go from a router.
+//! Predicts the path of a packet from a router.
 
 use phitwire_framing::aries::flit::{Head, NodeId, Routing};
 
@@ -10,7 +10,7 @@ use phitwire::chip::CoreOutlooks;
 use phitwire::rng::Rng;
 use phitwire::trace::{Onward, Outlook, Question};
 
-/// The bit of a packet's state that says that it is on its way up.
+/// The state bit of a packet on its path up.
 const UP: u64 = 1 << 8;
 
 const KINDS: [&str; 4] = ["processor", "green", "black", "blue"];
@@ -116,7 +116,7 @@ impl CoreOutlooks for Core {
     }
 }
 
-/// The tile by which an ordered packet with that hash comes that came by a port.
+/// The arrival tile of an ordered packet with that hash from a port.
 const fn tile_of(hash: u64, port: usize) -> usize {
     match port.checked_sub(FIRST_NIC_PORT) {
         None => port,
@@ -127,7 +127,7 @@ const fn tile_of(hash: u64, port: usize) -> usize {
     }
 }
 
-/// The entries that a tile behind a port of `kind` looks at.
+/// Names of the entries that a tile for ports of `kind` consults.
 fn consulted(kind: PortKind, to: NodeId, own: u16) -> Vec<String> {
     let kind = KINDS[kind as usize];
     let (scope, index) = match to.group() == own {

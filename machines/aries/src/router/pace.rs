@@ -1,4 +1,4 @@
-//! How many flits a port moves in a cycle.
+//! Flits that a port moves per cycle.
 
 use super::pipeline::LOAD_CYCLES;
 use crate::link::rates;
@@ -14,12 +14,12 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// A network port at 14 Gb/s: nine flits of data in ten cycles; the tenth flit of a set is the
-    /// link's (white paper, "Aries Router").
+    /// A network port at 14 Gb/s: nine flits of data in ten cycles; the link uses the tenth flit of
+    /// a set (XC white paper, "Aries Router").
     pub const PORT: Self = Self::new(LOAD_CYCLES - 1, LOAD_CYCLES);
-    /// A NIC, either way: "The Aries NIC can perform a 64-byte read or write every five cycles
-    /// (10.2 GB/s at 800MHz)" (white paper, "Aries Performance"). A 64-byte put is 14 flits, so
-    /// this is 2.56 flits per cycle of 875 MHz.
+    /// A NIC, in either direction: "The Aries NIC can perform a 64-byte read or write every five
+    /// cycles (10.2 GB/s at 800MHz)" (XC white paper, "Aries Performance"). A 64-byte put is 14
+    /// flits, so this is 2.56 flits per cycle of 875 MHz.
     pub const NIC: Self = Self::new(14 * 800, 5 * 875);
 
     const fn new(flits: u64, cycles: u64) -> Self {
@@ -33,7 +33,7 @@ impl Pace {
         }
     }
 
-    /// The pace of a network port whose lanes have that rate, at most that of [`PORT`](Self::PORT).
+    /// The pace of a network port with lanes of that rate, at most [`PORT`](Self::PORT).
     pub const fn of_port(rate: LaneRate) -> Self {
         let (full, rate) = (rates::G14_0.bits_per_second(), rate.bits_per_second());
         assert!(rate <= full, "no more than a flit in a cycle");
@@ -63,7 +63,7 @@ impl Pace {
         self.before(cycle + 1) - self.before(cycle)
     }
 
-    /// Cycles that `flits` flits take if the first goes in cycle `now`, which must have a slot.
+    /// Cycles that `flits` flits take if the first moves in cycle `now`, which must have a slot.
     #[inline]
     pub const fn cycles_for(self, now: u64, flits: u64) -> u64 {
         self.cycle_of(self.before(now) + flits - 1) + 1 - now

@@ -1,18 +1,21 @@
-//! Depths and delays of the Aries pipeline, and how the buffers are numbered.
+//! Depths and delays of the Aries pipeline, and the numbering of the buffers.
 //!
-//! Public is the sum, about 100 ns per hop (white paper, "Aries Performance"), the clock of 875
-//! MHz, the 6 x 8 tiles with a 64 x 6 subswitch each, and that a tile has an input queue and column
-//! buffers ("Aries Router"). The rest is ours (`docs/guide/src/aries.md`): a router takes
-//! [`ZERO_LOAD_CYCLES`] from the input queue to the output port, a short link [`SHORT_LINK_CYCLES`]
-//! from there into the next input queue; together 87 cycles, 99.4 ns.
+//! Publicly known are the sum, about 100 ns per hop (XC white paper, "Aries Performance"), the
+//! clock of 875 MHz, the 6 x 8 tiles with a 64 x 6 subswitch each, and that a tile has an input
+//! queue and column buffers ("Aries Router"). The rest is ours (`docs/guide/src/aries.md`): a
+//! router takes [`ZERO_LOAD_CYCLES`] from the input queue to the output port, a short link
+//! [`SHORT_LINK_CYCLES`] from there into the next input queue; together 87 cycles, 99.4 ns.
 //!
 //! | cycles | what |
 //! |---|---|
-//! | 34 | input queue: write, read, head decode, table lookup by four candidates, loads and biases, virtual channel, row-bus grant; also the stages behind the output multiplexer, which nothing can hold up |
+//! | 34 | input queue and row-bus grant (see below) |
 //! | 6 | row bus, row buffer, subswitch grant |
 //! | 7 | column bus, column buffer, output grant |
 //!
-//! Contention happens at three places: the grant of the row bus, of a subswitch output and of the
+//! The 34 cycles are write, read, head decode, table lookup by four candidates, loads and biases,
+//! and virtual channel; also the stages after the output multiplexer, which nothing can hold up.
+//!
+//! Contention happens at three points: the grant of the row bus, of a subswitch output and of the
 //! output multiplexer. Between two of them a flit cannot be overtaken or held up, so the stages
 //! between them are one delay.
 
@@ -30,7 +33,7 @@ pub const FIRST_PROCESSOR_TILE: usize = NETWORK_PORTS;
 /// Processor tiles that a pair of NICs shares.
 pub const PAIR_TILES: usize = 4;
 
-/// Picoseconds of a cycle: 875 MHz (white paper, "Aries Performance"), which is 1142.86.
+/// Picoseconds of a cycle: 875 MHz (XC white paper, "Aries Performance"), which is 1142.86.
 pub const CYCLE_PS: u64 = 1_143;
 /// From the input queue to the output port of an idle router.
 pub const ZERO_LOAD_CYCLES: u64 = INPUT_CYCLES + ROW_CYCLES + COLUMN_CYCLES;
@@ -44,11 +47,11 @@ pub const INPUT_CYCLES: u64 = 34;
 pub const ROW_CYCLES: u64 = 6;
 /// From the subswitch grant to the grant of the output multiplexer.
 pub const COLUMN_CYCLES: u64 = 7;
-/// From a row buffer's read to the input queue's knowing that a place is free.
+/// From a row buffer's read until the input queue learns of the free slot.
 pub const ROW_CREDIT_CYCLES: u64 = 4;
-/// From a column buffer's read to the subswitch's knowing that a place is free.
+/// From a column buffer's read until the subswitch learns of the free slot.
 pub const COLUMN_CREDIT_CYCLES: u64 = 3;
-/// Through Netlink, between a NIC port and a processor tile, either way.
+/// Through Netlink, between a NIC port and a processor tile, in either direction.
 pub const NETLINK_CYCLES: u64 = 6;
 
 /// Flits of a row buffer, per input virtual channel and column.
@@ -59,8 +62,8 @@ pub const COLUMN_BUFFER_FLITS: u8 = 16;
 pub const NETLINK_INPUT_FLITS: u16 = 64;
 /// Flits of the queue between a processor tile and the NICs of its pair: two packets.
 pub const NETLINK_OUTPUT_FLITS: u16 = 28;
-/// Cycles between two computations of the load (white paper, "Aries Router"), and flits of a set:
-/// in the tenth cycle a network port sends no data.
+/// Cycles between two computations of the load (XC white paper, "Aries Router"), and flits of a
+/// set: in the tenth cycle a network port sends no data.
 pub const LOAD_CYCLES: u64 = 10;
 
 const _: () = assert!(ZERO_LOAD_CYCLES + SHORT_LINK_CYCLES == 87);
@@ -69,14 +72,13 @@ const _: () = assert!(ROW_CYCLES + ROW_CREDIT_CYCLES <= ROW_BUFFER_FLITS as u64)
 const _: () = assert!(COLUMN_CYCLES + COLUMN_CREDIT_CYCLES <= COLUMN_BUFFER_FLITS as u64);
 const _: () = assert!(ROWS * COLUMNS == TILES && FIRST_NIC_PORT == NETWORK_PORTS);
 const _: () = assert!(FIRST_PROCESSOR_TILE + NICS / 2 * PAIR_TILES == TILES);
-// Column buffers are numbered with a stride of eight rows; two of them do not exist.
+// Column buffers are numbered with a stride of eight rows, of which two are unused.
 const _: () = assert!(TILES * VCS * 8 == BUFFERS);
 
 /// Row buffers of a chip; also numbers of column buffers, of which three quarters are in use.
 pub(super) const BUFFERS: usize = 3_072;
-/// Tiles times virtual channels.
 pub(super) const TILE_VCS: usize = TILES * VCS;
-/// Network ports, or network tiles.
+/// Bit mask of network ports or network tiles.
 pub(super) const NETWORK: u64 = (1 << NETWORK_PORTS) - 1;
 
 /// A row buffer at the end of its row bus.
@@ -86,9 +88,6 @@ pub(super) type RowPipe =
 pub(super) type ColumnPipe =
     Pipe<COLUMN_BUFFER_FLITS, { COLUMN_CYCLES as u32 }, { COLUMN_CREDIT_CYCLES as u32 }>;
 
-/// What the calendar holds.
 pub(super) type Wake = tiles::Wake<TILES, VCS>;
-/// A row buffer of a chip.
 pub(super) type RowBufferId = tiles::RowBuffer<TILES, VCS>;
-/// A column buffer of a chip.
 pub(super) type ColumnBufferId = tiles::ColumnBuffer<TILES, VCS>;

@@ -1,16 +1,15 @@
-//! Where the flits inside a chip lie: one store for all its buffers, so that a machine of twenty
+//! Storage of the flits inside a chip: one store for all its buffers, so that a machine of twenty
 //! thousand idle chips is small.
 //!
-//! What moves through the stages is an [`Item`]: a flit, or, where the [grain](super::grain) is the
-//! packet, a whole one as if it were a flit.
+//! An [`Item`] moves through the stages: a flit or, where the [grain](super::grain) is the packet,
+//! a whole packet as if it were a flit.
 
 use core::num::NonZeroU64;
 
 use phitwire_framing::aries::flit::{FLIT_MASK, Flit, Head, MAX_PACKET_FLITS};
 
-/// A flit in a buffer: bits 0..48 the flit; of heads and last flits a mark; of heads where they go:
-/// row and virtual channel of the output, and, because it is asked for often, the packet's length
-/// and NIC.
+/// A flit in a buffer: bits 0..48 the flit; a mark on heads and last flits; on heads the row and
+/// virtual channel of the output and, because they are read often, the packet's length and NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot(u64);
 
@@ -22,8 +21,7 @@ impl Slot {
     const LENGTH_SHIFT: u32 = 56;
     const NIC_SHIFT: u32 = 60;
 
-    /// A head that goes to virtual channel `vc` of output row `row`; `last` when nothing follows it
-    /// as an item of its own.
+    /// A head for virtual channel `vc` of output row `row`; `last` if no separate item follows it.
     #[inline]
     pub(super) const fn head(head: Head, row: usize, vc: usize, last: bool) -> Self {
         debug_assert!(row < 8 && vc < 8, "there is room for three bits of each");
@@ -54,17 +52,17 @@ impl Slot {
     pub(super) const fn target(self) -> u8 {
         (self.0 >> Self::ROW_SHIFT & 0x3f) as u8
     }
-    /// Flits of the packet whose head this is.
+    /// Flits of the packet, for a head.
     #[inline]
     pub(super) const fn length(self) -> u8 {
         (self.0 >> Self::LENGTH_SHIFT & 0xf) as u8
     }
-    /// Virtual channel on which the packet whose head this is leaves.
+    /// Virtual channel on which the packet leaves, for a head.
     #[inline]
     pub(super) const fn vc(self) -> usize {
         (self.0 >> Self::VC_SHIFT & 7) as usize
     }
-    /// NIC of the packet whose head this is.
+    /// NIC of the packet, for a head.
     #[inline]
     pub(super) const fn nic(self) -> usize {
         (self.0 >> Self::NIC_SHIFT & 3) as usize
@@ -73,17 +71,16 @@ impl Slot {
 
 const NOTHING: u32 = u32::MAX;
 
-/// A flit, or a packet as one. Two words, which go from stage to stage in registers.
+/// A flit, or a packet as one. Two words, passed between stages in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) slot: Slot,
-    /// Bit 0 is set, so that `Option<Item>` is two words as well; bits 1..8 the number of flits,
-    /// above where those of a packet lie.
+    /// Bit 0 is set, so that `Option<Item>` is two words as well; bits 1..8 are the number of
+    /// flits, those above the position of a packet's flits.
     rest: NonZeroU64,
 }
 
 impl Item {
-    /// A flit alone.
     #[inline]
     pub(super) fn flit(slot: Slot) -> Self {
         Self::new(slot, NOTHING, 1)
@@ -95,7 +92,6 @@ impl Item {
         Self { slot, rest }
     }
 
-    /// Flits of the item.
     #[inline]
     pub(super) const fn flits(self) -> u8 {
         (self.rest.get() >> 1 & 0x7f) as u8
@@ -133,14 +129,14 @@ struct Place {
     next: u32,
 }
 
-/// The flits of all buffers of a chip. It grows to the most that were ever inside; the buffers
-/// bound that.
+/// The flits of all buffers of a chip. Grows to the most that were ever inside, which the buffers
+/// bound.
 #[derive(Debug)]
 pub(super) struct Pool {
     places: Vec<Place>,
     free: u32,
-    /// The flits of packets of more than one. What stands for the head is replaced when the packet
-    /// is unloaded.
+    /// The flits of packets with more than one. The stored head is replaced when the packet is
+    /// unloaded.
     packets: Vec<[Flit; MAX_PACKET_FLITS]>,
     free_packets: Vec<u32>,
 }
@@ -198,8 +194,8 @@ impl Pool {
         Some(place.item)
     }
 
-    /// The packet that begins with `head` as one item. `fill` writes all of it and says how many
-    /// flits there were; who promised a flit and has none gives a packet that is damaged but whole.
+    /// The packet with `head` as one item. `fill` writes all of it and returns the number of flits;
+    /// if flits are missing, the packet is padded with ones, damaged but whole.
     #[inline]
     pub(super) fn packet(&mut self, head: Slot, fill: impl FnOnce(&mut [Flit]) -> usize) -> Item {
         let flits = usize::from(head.length());
@@ -219,7 +215,7 @@ impl Pool {
         Item::new(head, body, flits as u8)
     }
 
-    /// Takes the flits of an item out of the pool: `take` is given all of them.
+    /// Takes an item out of the pool and passes all its flits to `take`.
     #[inline]
     pub(super) fn unload(&mut self, item: Item, take: impl FnOnce(&[Flit])) {
         let head = item.slot.flit();

@@ -1,33 +1,36 @@
-//! Names of the registers, as the maintenance system's commands know them.
+//! Names of the registers in the maintenance system's commands.
 //!
-//! White paper, "Network Reliability": the daemons of the blade controllers read "memory mapped
+//! XC white paper, "Network Reliability": the daemons of the blade controllers read "memory mapped
 //! registers (MMR) which indicate the health of the network". Their map is not public; the names
 //! are ours, there are no addresses.
 //!
 //! | name | |
 //! |---|---|
 //! | `chip.id` | read only: `0x41524945`, "ARIE" |
-//! | `chip.group`, `chip.router` | read only: place in the machine |
+//! | `chip.group`, `chip.router` | read only: position in the machine |
 //! | `chip.cycle` | read only |
 //! | `chip.live_ports` | read only: ports whose link is up, as a bit mask |
 //! | `chip.flits_inside` | read only: flits in the tiles and in Netlink |
 //! | `chip.quiesced` | 1: no packets are taken from the NICs |
-//! | `chip.forward_progress_ns` | forward-progress time-out, emulated nanoseconds |
+//! | `chip.forward_progress_ns` | forward-progress timeout, emulated nanoseconds |
 //! | `chip.black_links` | weight of "stay" in the black dimension, 1 to 15 |
-//! | `chip.local_up_class` | class on the way up in the target's own group, 0 to 3 |
-//! | `discard.V` | output tiles whose packets on virtual channel V are discarded after a forward-progress time-out; writing can only clear bits |
-//! | `load.KIND` | read only: load that neighbours behind ports of a kind were told, 0 to 15 |
-//! | `blue_class.target.C`, `blue_class.middle.C` | class after a blue link, by the class before, in the target's group and in a group in the middle |
+//! | `chip.local_up_class` | class on the path up in the target's own group, 0 to 3 |
+//! | `discard.V` | output tiles discarding on virtual channel V (see below); writing clears bits |
+//! | `load.KIND` | read only: load reported to neighbours behind ports of a kind, 0 to 15 |
+//! | `blue_class.target.C` | class after a blue link in the target's group, by the class before |
+//! | `blue_class.middle.C` | the same in an intermediate group |
 //! | `root_class.C` | class from the root on |
-//! | `bias.M.growth` | what adaptive mode M adds to non-minimal loads for each step of a path: 0 to
-//! 63 |
-//! | `bias.M.minimal.shift`, `.add`, `bias.M.non_minimal.shift`, `.add` | bias of adaptive mode M: 0 to 3, 0 to 63 |
+//! | `bias.M.growth` | added by adaptive mode M to non-minimal loads per step of a path: 0 to 63 |
+//! | `bias.M.minimal.shift`, `.add` | bias of adaptive mode M: 0 to 3, 0 to 63 |
+//! | `bias.M.non_minimal.shift`, `.add` | the same for non-minimal paths |
 //! | `portP.kind` | read only: 0 processor, 1 green, 2 black, 3 blue |
 //! | `portP.committed` | read only: flits inside that will leave by the port |
-//! | `table.KIND.NAME.I` | entry I of a route table for packets from ports of a kind: bit mask of ports. NAME: `local_minimal`, `local_non_minimal`, `global_minimal`, `global_non_minimal` |
+//! | `table.KIND.NAME.I` | route table entry I for packets from ports of a kind: port bit mask |
 //! | `counter.NAME` | read only: see [`AriesCounters`] |
 //!
-//! KIND is `processor`, `green`, `black` or `blue`.
+//! Tiles discard after a forward-progress timeout; writing `discard.V` can only clear bits. KIND is
+//! `processor`, `green`, `black` or `blue`; the NAME of a table `local_minimal`,
+//! `local_non_minimal`, `global_minimal` or `global_non_minimal`.
 
 use std::sync::Arc;
 
@@ -39,10 +42,10 @@ use RegisterError::BadValue;
 use phitwire::chip::RegisterError;
 use phitwire::device::RegisterInfo;
 
-/// What `chip.id` reads as.
+/// Value of `chip.id`.
 pub const CHIP_ID: u64 = 0x4152_4945;
 
-/// Kinds of ports by their names, in the order of their numbers.
+/// Names of port kinds, by number.
 const KINDS: [&str; 4] = ["processor", "green", "black", "blue"];
 
 fn kind_of(name: &str) -> Option<PortKind> {
@@ -50,17 +53,14 @@ fn kind_of(name: &str) -> Option<PortKind> {
     Some(PortKind::ALL[found])
 }
 
-/// A number below `bound`.
 fn number(text: &str, bound: usize) -> Option<usize> {
     text.parse().ok().filter(|&n| n < bound)
 }
 
-/// The port of `portP`.
 fn port_of(name: &str) -> Option<usize> {
     number(name.strip_prefix("port")?, PORTS)
 }
 
-/// A value of at most `most`.
 fn at_most(value: u64, most: u8, takes: &'static str) -> Result<u8, RegisterError> {
     u8::try_from(value)
         .ok()
@@ -68,8 +68,8 @@ fn at_most(value: u64, most: u8, takes: &'static str) -> Result<u8, RegisterErro
         .ok_or(BadValue { takes })
 }
 
-/// A register of a few bits, which takes any value up to a largest one: where it is, that value,
-/// and the range in words.
+/// A register of a few bits that takes any value up to a largest one: the field, that value, and
+/// the range in words.
 fn small<'r>(
     registers: &'r mut AriesRegisters,
     name: &[&str],
@@ -98,7 +98,6 @@ fn small<'r>(
     Some((place, most, if most == 3 { "0 to 3" } else { "0 to 63" }))
 }
 
-/// The entry of a route table.
 fn entry<'r>(registers: &'r mut AriesRegisters, name: [&str; 3]) -> Option<&'r mut PortMask> {
     let [kind, table, index] = name;
     let tables = Arc::make_mut(&mut registers.tables[kind_of(kind)? as usize]);
@@ -107,7 +106,7 @@ fn entry<'r>(registers: &'r mut AriesRegisters, name: [&str; 3]) -> Option<&'r m
     table.get_mut(index.parse::<usize>().ok()?)
 }
 
-/// All registers of a router with these.
+/// All registers of a router with these registers.
 pub(super) fn register_list(registers: &AriesRegisters) -> Vec<RegisterInfo> {
     let kinds = format!("{{{}}}", KINDS.join(","));
     let ports = (0..PORTS).filter(|&port| registers.ports.get(port).copied().flatten().is_some());
@@ -230,7 +229,6 @@ pub(super) fn register_list(registers: &AriesRegisters) -> Vec<RegisterInfo> {
 }
 
 impl<I: Items> Tiles<I> {
-    /// The register called `name`.
     pub fn get(&self, name: &str) -> Option<u64> {
         let name: Vec<&str> = name.split('.').collect();
         let registers = self.registers();
@@ -258,7 +256,7 @@ impl<I: Items> Tiles<I> {
         })
     }
 
-    /// Writes the register called `name`.
+    /// Writes register `name`.
     ///
     /// # Errors
     /// See [`RegisterError`].
@@ -296,7 +294,7 @@ impl<I: Items> Tiles<I> {
                 }
                 *entry = value;
             }
-            // Also of a port that is not in use.
+            // Also for an unused port.
             [port, "kind"] if port_of(port).is_some() => return Err(RegisterError::ReadOnly),
             _ => match small(&mut registers, &parts) {
                 Some((place, most, takes)) => *place = at_most(value, most, takes)?,

@@ -1,10 +1,10 @@
-//! Second stage: row buffers and the 64 x 6 subswitches (white paper, "Aries Router").
+//! Second stage: row buffers and the 64 x 6 subswitches (XC white paper, "Aries Router").
 //!
 //! A subswitch has an input per row buffer (eight lanes of its row, eight virtual channels each)
 //! and an output per row, whose column buffers are divided by the virtual channel that packets
-//! leave by. An output's virtual channel is given to a packet by arbitration among the inputs and
-//! stays with it until its end (wormhole); each cycle another arbitration decides which virtual
-//! channel uses the output. A flit moves when the column buffer has a free place, so column buffers
+//! leave on. An output's virtual channel is granted to a packet by arbitration among the inputs and
+//! stays with it to its end (wormhole); each cycle another arbitration decides which virtual
+//! channel uses the output. A flit moves when the column buffer has a free slot, so column buffers
 //! are allocated as the packet is switched.
 
 use super::grain::Items;
@@ -17,27 +17,27 @@ use phitwire::kit::below;
 use phitwire::kit::tiles::boxed;
 use phitwire::kit::{MatrixArbiter, Next, Room};
 
-/// Tag of a row buffer: the packet at the front has not asked for an output; else its target.
+/// Tag of a row buffer: the packet at the front has not requested an output; else its target.
 const UNDECIDED: u8 = 0xff;
 /// Tag of a row buffer: a packet is still being read out of it.
 const READING: u8 = 0xfe;
-/// Nobody holds an output's virtual channel.
+/// An output's virtual channel is unused.
 const FREE: u8 = 0xff;
 
 /// A 64 x 6 subswitch. Inputs are numbered by virtual channel, then lane.
 #[derive(Clone, Copy, Debug)]
 struct Subswitch {
-    /// Which inputs have a flit for which output and virtual channel there.
+    /// Inputs with a flit, by output and virtual channel there.
     requests: [[u64; VCS]; ROWS],
-    /// The input whose packet has an output's virtual channel.
+    /// The input whose packet holds an output's virtual channel.
     holder: [[u8; VCS]; ROWS],
-    /// The input that had it last.
+    /// The input that held it last.
     last: [[u8; VCS]; ROWS],
-    /// Virtual channels of each output whose column buffer has a free place.
+    /// Virtual channels of each output whose column buffer has a free slot.
     open: [u8; ROWS],
     /// Virtual channels that can move a flit, a byte per output.
     grantable: u64,
-    /// Outputs through which a packet passes: all bits of their bytes.
+    /// Outputs that a packet is passing: all bits of their bytes.
     busy: u64,
     vc_turn: [MatrixArbiter; ROWS],
 }
@@ -55,7 +55,7 @@ impl Subswitch {
         }
     }
 
-    /// The inputs that may send to an output's virtual channel, its room apart.
+    /// The inputs that may send to an output's virtual channel, room aside.
     #[inline]
     fn eligible(&self, row: usize, vc: usize) -> u64 {
         let requests = self.requests[row][vc];
@@ -65,7 +65,7 @@ impl Subswitch {
         }
     }
 
-    /// Sees anew whether an output's virtual channel can move a flit.
+    /// Recomputes whether an output's virtual channel can move a flit.
     #[inline]
     fn refresh(&mut self, row: usize, vc: usize) {
         let can = self.eligible(row, vc) != 0 && self.open[row] >> vc & 1 != 0;
@@ -73,7 +73,7 @@ impl Subswitch {
         self.grantable = self.grantable & !(1 << bit) | u64::from(can) << bit;
     }
 
-    /// The next input behind the one that had the output's virtual channel last.
+    /// The next input after the last holder of the output's virtual channel.
     #[inline]
     fn pick(&self, row: usize, vc: usize) -> u32 {
         let eligible = self.eligible(row, vc);
@@ -103,7 +103,7 @@ impl Rows {
         }
     }
 
-    /// Puts a flit on a row bus. True when the subswitch is to be woken when it arrives.
+    /// Puts a flit on a row bus. True if the subswitch must be woken when it arrives.
     #[inline]
     pub(super) fn write<I: Items>(
         &mut self,
@@ -117,7 +117,7 @@ impl Rows {
         wakes
     }
 
-    /// A subswitch that can move nothing now is looked at again when something has changed.
+    /// Deactivates a subswitch that can move nothing now until something changes.
     #[inline]
     pub(super) fn look_again(&mut self, number: usize) {
         let switch = &self.subswitches[number];
@@ -126,7 +126,7 @@ impl Rows {
         }
     }
 
-    /// A packet passes a subswitch for whose output nobody else asks.
+    /// A packet passes a subswitch without competition for its output.
     #[inline]
     pub(super) fn grant_alone(&mut self, to: ColumnBufferId, from: RowBufferId) {
         let switch = &mut self.subswitches[below::<TILES>(to.subswitch())];
@@ -135,25 +135,24 @@ impl Rows {
         switch.last[row][vc] = from.requester() as u8;
     }
 
-    /// A packet begins to pass by an output of a subswitch.
+    /// A packet begins to pass an output of a subswitch.
     pub(super) fn take_output(&mut self, number: usize, row: usize) {
         self.subswitches[number].busy |= 0xff << (8 * row);
     }
 
-    /// It has passed.
+    /// The packet has passed.
     pub(super) fn free_output(&mut self, number: usize, row: usize) {
         let switch = &mut self.subswitches[number];
         switch.busy &= !(0xff << (8 * row));
         self.active |= u64::from(switch.grantable & !switch.busy != 0) << number;
     }
 
-    /// A packet begins to be read out of a row buffer: until its end no other one asks for an
-    /// output.
+    /// A packet begins to be read from a row buffer: no other requests an output until its end.
     pub(super) fn begin_reading(&mut self, id: RowBufferId) {
         self.pipes[id.index()].tag = READING;
     }
 
-    /// It has been read. Whether another one has come.
+    /// The packet has been read. Returns whether another has arrived.
     pub(super) fn end_reading(&mut self, id: RowBufferId, now: u32) -> bool {
         let pipe = &mut self.pipes[id.index()];
         pipe.tag = UNDECIDED;
@@ -165,7 +164,7 @@ impl Rows {
         &self.subswitches
     }
 
-    /// Flits in row buffers and on the way to them, by subswitch and virtual channel.
+    /// Flits in row buffers and on the wires to them, by subswitch and virtual channel.
     pub(super) fn by_subswitch<I: Items>(&self) -> [[u64; VCS]; TILES] {
         let mut held = [[0; VCS]; TILES];
         for (index, pipe) in self.pipes.iter().enumerate() {
@@ -175,7 +174,7 @@ impl Rows {
         held
     }
 
-    /// Flits in row buffers and on the way to them.
+    /// Flits in row buffers and on the wires to them.
     pub(super) fn flits<I: Items>(&self) -> u64 {
         self.pipes
             .iter()
@@ -185,8 +184,8 @@ impl Rows {
 }
 
 impl<I: Items> Tiles<I> {
-    /// A flit has come into a row buffer whose subswitch had nothing more to read there, or a head
-    /// is at its front: asks for an output on its behalf.
+    /// Requests an output for a flit that arrived in a row buffer its subswitch had emptied, or for
+    /// a head at its front.
     #[inline]
     pub(super) fn request_output(&mut self, id: RowBufferId) {
         let rows = &mut self.rows;
@@ -213,7 +212,7 @@ impl<I: Items> Tiles<I> {
         rows.active |= 1 << number;
     }
 
-    /// A free place of a column buffer has become known at its subswitch.
+    /// The subswitch learns of a free slot in a column buffer.
     #[inline]
     pub(super) fn column_place_freed(&mut self, id: ColumnBufferId) {
         if !self.column_has_room(id, 0) {
@@ -226,8 +225,8 @@ impl<I: Items> Tiles<I> {
         self.rows.active |= u64::from(switch.grantable & !switch.busy != 0) << number;
     }
 
-    /// Whether a flit can be written into a column buffer in this cycle (`after` 0) or the next
-    /// (1). If not, the subswitch will be woken when it can.
+    /// Whether a flit can be written to a column buffer in this cycle (`after` 0) or the next (1).
+    /// If not, the subswitch will be woken when it can.
     #[inline]
     fn column_has_room(&mut self, id: ColumnBufferId, after: u32) -> bool {
         let now = self.wire_clock();
@@ -241,7 +240,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Lets every subswitch move as many flits as it can: at most one per output and one per row
+    /// Every subswitch moves as many flits as it can: at most one per output and one per row
     /// buffer.
     pub(super) fn subswitch_stage(&mut self) {
         let mut pending = self.rows.active;
@@ -250,8 +249,8 @@ impl<I: Items> Tiles<I> {
             pending &= pending - 1;
             let switch = &self.rows.subswitches[number];
             let mut grantable = switch.grantable & !switch.busy;
-            // A row buffer asks for one output at a time, and for the next one only when all
-            // outputs have been given, so no two of them read the same one.
+            // A row buffer requests one output at a time, and the next only once all outputs are
+            // granted, so no two of them read the same one.
             let (mut asking, mut asks) = ([RowBufferId::new(0, 0, 0); ROWS], 0);
             while grantable != 0 {
                 let row = below::<ROWS>(grantable.trailing_zeros() as usize / 8);
@@ -269,8 +268,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Lets an output of a subswitch, whose virtual channels `vcs` can move something, move one
-    /// item. Returns the row buffer that asks for an output next.
+    /// An output of a subswitch moves one item; its virtual channels `vcs` can move something.
+    /// Returns the row buffer that requests an output next.
     #[inline]
     pub(super) fn grant_row(&mut self, number: usize, row: usize, vcs: u8) -> Option<RowBufferId> {
         let switch = &mut self.rows.subswitches[number];
@@ -280,8 +279,8 @@ impl<I: Items> Tiles<I> {
         asks.then_some(from)
     }
 
-    /// Moves one flit from a row buffer to a column bus. True when a packet waits behind the one
-    /// that it ends, which asks for an output next.
+    /// Moves one flit from a row buffer to a column bus. True if it ends a packet and another
+    /// waits, which requests an output next.
     #[inline]
     fn switch_flit(&mut self, to: ColumnBufferId, from: RowBufferId) -> bool {
         let (number, vc, row) = (

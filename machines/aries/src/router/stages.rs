@@ -1,4 +1,4 @@
-//! The stages of an Aries as those see them who look at one.
+//! Views of the Aries pipeline stages.
 
 use super::grain::Items;
 use super::pipeline::{
@@ -11,7 +11,7 @@ use crate::route::registers::{FIRST_NIC_PORT, NICS, VCS};
 use phitwire::device::pipeline::Stage;
 use phitwire::kit::tiles::is_crossed;
 
-/// The tiles that packets between `ports`, one bit each, come and go by.
+/// The tiles by which packets between `ports`, one bit each, arrive and leave.
 fn tiles_of(ports: u64) -> u64 {
     let of_pair = |nic: usize| 0xf << (FIRST_PROCESSOR_TILE + nic / 2 * PAIR_TILES);
     let nics = (0..NICS).filter(|nic| ports >> (FIRST_NIC_PORT + nic) & 1 != 0);
@@ -20,8 +20,8 @@ fn tiles_of(ports: u64) -> u64 {
 
 impl<I: Items> Tiles<I> {
     /// Netlink's queues towards the tiles, row buffers by subswitch, column buffers by output tile,
-    /// and Netlink's queues towards the NICs, with what they hold. Tiles that packets between
-    /// `ports`, one bit each, do not pass are left out, unless they hold something.
+    /// and Netlink's queues towards the NICs, with their contents. Omits empty tiles that packets
+    /// between `ports`, one bit each, do not pass.
     pub fn stages(&self, ports: u64) -> [Stage; 4] {
         let used = tiles_of(ports);
         let [_, row, column] = self.stalls();

@@ -1,16 +1,14 @@
 //! The tiles of an Aries without their links: three stages, the wires between them, and Netlink.
 //!
-//! Every effect that one stage has on another goes over a wire of several cycles
-//! ([`Pipe`](phitwire::kit::Pipe)), so no stage sees another's write of the same cycle. Within a cycle
-//! the stages run from the output to the input, which is the order in which a pipe expects its
-//! sides. Where wires take no time ([`grain`](super::grain)) they run from the input to the output:
-//! what wins every arbitration passes the router in one cycle, and a place that is freed is taken in
-//! the next.
+//! Every effect of one stage on another travels over a wire of several cycles
+//! ([`Pipe`](phitwire::kit::Pipe)), so no stage sees another's write of the same cycle. Within a
+//! cycle the stages run from output to input, the order in which a pipe expects its sides. Where
+//! wires take no time ([`grain`](super::grain)) they run from input to output: a packet that wins
+//! every arbitration passes the router in one cycle, and a freed slot is filled in the next.
 //!
-//! Work is proportional to flits that move: each stage has a bit mask of the places where something
-//! can, and whatever is blocked leaves the mask until the flit, free place or link event arrives
-//! that unblocks it; the calendar knows when. When no mask has a bit the core jumps to the
-//! calendar's next cycle.
+//! Work is proportional to flits that move: each stage has a bit mask of the units that can move
+//! something. A blocked one leaves the mask until a flit, free slot or link event unblocks it, at a
+//! time the calendar holds. When no mask has a bit, the core jumps to the calendar's next cycle.
 
 use core::marker::PhantomData;
 
@@ -39,19 +37,19 @@ use phitwire::trace::Watch;
 ///
 /// `port` is below [`PORTS`] and `vc` below [`VCS`]. Network ports (0 to 39) are read and written
 /// at most once per cycle, NIC ports (40 to 43) as often as `Pace::NIC` has slots. Where wires take
-/// no time a port may be handed several packets in a cycle, each after
+/// no time a port may receive several packets in a cycle, each after
 /// [`can_begin`](Self::can_begin).
 pub trait Ports {
     /// The flit at the front of an input queue.
     fn front(&self, port: usize, vc: usize) -> Option<Flit>;
-    /// Takes the flit at the front of an input queue; its place becomes free.
+    /// Takes the flit at the front of an input queue and frees its slot.
     fn pop(&mut self, port: usize, vc: usize) -> Option<Flit>;
     /// Whether a packet of `flits` flits can begin now (virtual cut-through): the link is active,
-    /// no packet is open, credits and replay buffer suffice for all of it.
+    /// no packet is open, and credits and replay buffer suffice for all of it.
     fn can_begin(&self, port: usize, vc: usize, flits: usize) -> bool;
     /// Whether there are credits for `flits` flits of packets that will begin later, one after the
-    /// other; asked of NIC ports. What else a packet needs to begin must come by itself, whatever
-    /// happens to other virtual channels.
+    /// other; asked of NIC ports. Whatever else a packet needs to begin must become
+    /// available regardless of other virtual channels.
     #[inline]
     fn can_promise(&self, port: usize, vc: usize, flits: usize) -> bool {
         self.can_begin(port, vc, flits)
@@ -59,7 +57,7 @@ pub trait Ports {
     /// Whether the link is up.
     fn is_active(&self, port: usize) -> bool;
     /// The next flit of the packet that leaves by `port`; its virtual channel is in its head. A
-    /// packet once begun is taken to its end, whatever becomes of the link meanwhile.
+    /// packet once begun is taken to its end, even if the link fails.
     fn push(&mut self, port: usize, flit: Flit);
     /// Takes the next flits of a queue until it is empty or `into` is full; returns how many.
     #[inline]
@@ -81,34 +79,34 @@ pub trait Ports {
             self.push(port, flit);
         }
     }
-    /// Near-end load beyond the core's own queues: flits pushed and not yet sent.
+    /// Near-end load beyond the core's own queues: flits pushed but not sent yet.
     #[inline]
     fn backlog_flits(&self, _port: usize) -> u32 {
         0
     }
-    /// Far-end estimate: flits that should have left the other end's input queue by now and for
-    /// which no credit has come back.
+    /// Far-end estimate: flits that should have left the other end's input queue by now without a
+    /// returned credit.
     #[inline]
     fn far_flits(&self, _port: usize) -> u32 {
         0
     }
-    /// Downstream load: the 4 bits that the other end last told.
+    /// Downstream load: the 4 bits that the other end last reported.
     #[inline]
     fn peer_load(&self, _port: usize) -> u8 {
         0
     }
     /// [`backlog_flits`](Self::backlog_flits), [`far_flits`](Self::far_flits) and
-    /// [`peer_load`](Self::peer_load), for a single look-up of the link.
+    /// [`peer_load`](Self::peer_load) in a single look-up of the link.
     #[inline]
     fn loads(&self, port: usize) -> (u32, u32, u8) {
         let (backlog, far) = (self.backlog_flits(port), self.far_flits(port));
         (backlog, far, self.peer_load(port))
     }
-    /// The 4 bits of load to tell the other end of `port` from now on.
+    /// The 4 bits of load to report to the other end of `port` from now on.
     #[inline]
     fn set_load(&mut self, _port: usize, _load: u8) {}
-    /// The cycle that all calls up to the next one of this belong to. Links that have a time of
-    /// their own need not know.
+    /// Sets the cycle of all calls until the next one of this. Links with a clock of their own may
+    /// ignore it.
     #[inline]
     fn begin_cycle(&mut self, _cycle: u64) {}
 }
@@ -116,29 +114,29 @@ pub trait Ports {
 /// How far ahead arrivals can be announced, in cycles.
 pub const MAX_ANNOUNCED_CYCLES: u64 = SLOTS - 1 - INPUT_CYCLES;
 
-/// In the delay line: a NIC's virtual channel, behind those of the tiles.
+/// Delay line index: a NIC's virtual channel, after those of the tiles.
 pub(super) const NIC_ARRIVALS: usize = TILE_VCS;
-/// In the delay line: a processor tile's queue towards the NICs.
+/// Delay line index: a processor tile's queue towards the NICs.
 pub(super) const OUTPUT_ARRIVALS: usize = NIC_ARRIVALS + 4 * VCS;
-/// In the delay line: the end of a packet on a row bus, by tile. This and the next four are for
-/// packets.
+/// Delay line index: the end of a packet on a row bus, by tile. This and the next four are used for
+/// packets only.
 pub(super) const ROW_BUS_FREE: usize = OUTPUT_ARRIVALS + 8;
-/// In the delay line: the end of a packet at an output multiplexer, by tile.
+/// Delay line index: the end of a packet at an output multiplexer, by tile.
 pub(super) const OUTPUT_FREE: usize = ROW_BUS_FREE + TILES;
-/// In the delay line: the end of a packet between a NIC and Netlink: four ways in, four ways out.
+/// Delay line index: the end of a packet between a NIC and Netlink, four paths in, four out.
 pub(super) const NIC_FREE: usize = OUTPUT_FREE + TILES;
-/// In the delay line: the end of a packet at a subswitch's output: six for each subswitch.
+/// Delay line index: the end of a packet at a subswitch output, six per subswitch.
 pub(super) const SWITCH_FREE: usize = NIC_FREE + 8;
-/// In the delay line: the end of a packet that is read out of a row buffer.
+/// Delay line index: the end of a packet read out of a row buffer.
 pub(super) const ROW_FREE: usize = SWITCH_FREE + TILES * ROWS;
 const _: () = assert!(ROW_FREE + BUFFERS <= u16::MAX as usize);
 
-/// The 48 tiles of an Aries and its Netlink, the links excluded.
+/// The 48 tiles of an Aries and its Netlink, without the links.
 ///
-/// Call order: [`arrived`](Self::arrived) and [`output_changed`](Self::output_changed) as things
-/// happen on the links, then [`run`](Self::run) or
-/// [`run_until`](Self::run_until), [`check_forward_progress`](Self::check_forward_progress), and
-/// [`poll_event`](Self::poll_event) until `None`.
+/// Call order: [`arrived`](Self::arrived) and [`output_changed`](Self::output_changed) on link
+/// events, then [`run`](Self::run) or [`run_until`](Self::run_until),
+/// [`check_forward_progress`](Self::check_forward_progress), and [`poll_event`](Self::poll_event)
+/// until `None`.
 #[derive(Debug)]
 pub struct Tiles<I = Flits> {
     pub(super) cycle: u64,
@@ -156,12 +154,12 @@ pub struct Tiles<I = Flits> {
     pub(super) events: EventQueue,
     /// See [`stalls`](Self::stalls).
     pub(super) stalls: [u64; 3],
-    /// Ports whose link is up, as far as known.
+    /// Ports whose link was last seen up.
     pub(super) live: PortMask,
-    /// Ports whose link must be asked whether it is up.
+    /// Ports whose link state must be checked.
     recheck: PortMask,
     progress: ForwardProgress<VCS>,
-    /// What packets that pass are written down in, while somebody watches.
+    /// Records passing packets while tracing.
     pub(super) watch: Option<Box<Watch>>,
     grain: PhantomData<I>,
     /// Packets that met no other.
@@ -170,8 +168,8 @@ pub struct Tiles<I = Flits> {
 }
 
 impl<I: Items> Tiles<I> {
-    /// Tiles with the registers given. Their random choices depend on their place in the machine
-    /// only.
+    /// Tiles with these registers. Random choices depend only on the router's position in the
+    /// machine.
     pub fn new(registers: AriesRegisters) -> Self {
         let place = u64::from(registers.group) << 8 | u64::from(registers.router);
         let mut tiles = Self {
@@ -201,23 +199,22 @@ impl<I: Items> Tiles<I> {
         tiles
     }
 
-    /// Makes its random choices from `seed` from now on. Two routers of one seed still choose
-    /// differently.
+    /// Seeds the random choices. Two routers with one seed still choose differently.
     pub fn seed(&mut self, seed: u64) {
         let registers = self.routes.registers();
         let place = u64::from(registers.group) << 8 | u64::from(registers.router);
         self.rng = Rng::new(seed, place);
     }
 
-    /// Sets how many nanoseconds of the driver an emulated one takes, at least 1: the
+    /// Sets how many nanoseconds of the driver one emulated nanosecond takes, at least 1: the
     /// forward-progress register is in emulated time.
     pub fn set_dilation(&mut self, dilation: u32) {
         self.progress.set_dilation(dilation);
         self.configure();
     }
 
-    /// Replaces the registers. Packets that a decision was taken for go where it sent them;
-    /// [`quiesce`](Self::quiesce) first where that matters.
+    /// Replaces the registers. Packets already routed keep their route; [`quiesce`](Self::quiesce)
+    /// first if that matters.
     pub fn install(&mut self, registers: AriesRegisters) {
         self.counters.installs += 1;
         self.apply(registers);
@@ -228,13 +225,13 @@ impl<I: Items> Tiles<I> {
         self.configure();
     }
 
-    /// Sets a slower pace for these network ports, one bit each. For links without lanes, which
-    /// cannot hold flits up themselves.
+    /// Sets a slower pace for these network ports, one bit each: links without lanes cannot hold up
+    /// flits themselves.
     pub fn set_slow_ports(&mut self, ports: PortMask, pace: Pace) {
         self.columns.set_slow(ports, pace);
     }
 
-    /// Derives what follows from the registers.
+    /// Applies the registers to the stages.
     fn configure(&mut self) {
         let timeout_ns = self.routes.registers().forward_progress_ns;
         self.progress.set_timeout_ns(timeout_ns);
@@ -243,32 +240,29 @@ impl<I: Items> Tiles<I> {
         self.recheck = (1 << PORTS) - 1;
     }
 
-    /// The configuration registers.
     pub fn registers(&self) -> &AriesRegisters {
         self.routes.registers()
     }
 
-    /// How it decides.
     pub fn routes(&self) -> &Routes {
         &self.routes
     }
 
-    /// Ports whose link is up, as far as known.
+    /// Ports whose link was last seen up.
     pub fn live_ports(&self) -> PortMask {
         self.live
     }
 
-    /// Cycles that have passed, executed or jumped over.
+    /// Cycles passed, executed or skipped.
     pub fn cycle(&self) -> u64 {
         self.cycle
     }
 
-    /// Where the watch over packets is kept.
+    /// The slot for the trace.
     pub fn watch(&mut self) -> &mut Option<Box<Watch>> {
         &mut self.watch
     }
 
-    /// What has been counted.
     pub fn counters(&self) -> AriesCounters {
         self.counters.clone()
     }
@@ -278,7 +272,8 @@ impl<I: Items> Tiles<I> {
         self.events.pop()
     }
 
-    /// Takes no more packets from the NICs until [`release`](Self::release); those begun go on.
+    /// Takes no more packets from the NICs until [`release`](Self::release); packets in progress
+    /// continue.
     pub fn quiesce(&mut self) {
         self.netlink.quiesced = true;
     }
@@ -293,7 +288,7 @@ impl<I: Items> Tiles<I> {
         self.netlink.quiesced
     }
 
-    /// `flits` more flits were written into the input queue of (`port`, `vc`); they can move after
+    /// `flits` more flits were written to the input queue of (`port`, `vc`); they can move after
     /// the stages of the input block.
     #[inline]
     pub fn arrived(&mut self, port: usize, vc: usize, flits: u32) {
@@ -305,8 +300,8 @@ impl<I: Items> Tiles<I> {
 
     /// A flit will arrive in the input queue of (`port`, `vc`) in `cycle`, which must not have run
     /// yet and be at most [`MAX_ANNOUNCED_CYCLES`] after the next to run. For drivers that know
-    /// arrivals beforehand: nothing need be called when they happen. Not for a free-running grain,
-    /// to which everything is there at once.
+    /// arrivals in advance and then need no call when they happen. Not for a free-running grain, to
+    /// which everything arrives at once.
     #[inline]
     pub fn announce(&mut self, cycle: u64, port: usize, vc: usize) {
         debug_assert!(I::TIMED, "what is announced may not be there yet");
@@ -346,14 +341,14 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// The link of `port` went up or down: neighbours may have to be told.
+    /// The link of `port` went up or down; neighbours may need to know.
     pub fn link_changed(&mut self, port: usize) {
         self.output_changed(port);
         self.loads.ways_changed();
     }
 
-    /// Ports whose input queues were read from or that flits were handed to since the last call, as
-    /// a bit mask.
+    /// Ports whose input queues were read or that were handed flits since the last call, as a bit
+    /// mask.
     pub fn take_moved(&mut self) -> u64 {
         core::mem::take(&mut self.inputs.popped) | core::mem::take(&mut self.columns.pushed)
     }
@@ -366,7 +361,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Runs all cycles before cycle `limit`, jumping over those without work.
+    /// Runs all cycles before cycle `limit`, skipping those without work.
     pub fn run_until<P: Ports>(&mut self, limit: u64, io: &mut P) {
         while let Some(next) = self.next_cycle()
             && next < limit
@@ -377,7 +372,7 @@ impl<I: Items> Tiles<I> {
         self.cycle = self.cycle.max(limit);
     }
 
-    /// The next cycle in which something can move, if nothing arrives from outside.
+    /// The next cycle in which something can move if nothing arrives.
     #[inline]
     pub fn next_cycle(&self) -> Option<u64> {
         let active = self.inputs.pending() | self.rows.active | self.columns.pending();
@@ -417,7 +412,7 @@ impl<I: Items> Tiles<I> {
         self.cycle = now + 1;
     }
 
-    /// Sees which links are up, of those that something happened to.
+    /// Updates the state of the links marked for a check.
     #[inline]
     fn look_at_links<P: Ports>(&mut self, io: &P) {
         while self.recheck != 0 {
@@ -431,7 +426,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Wakes who has something to do from cycle `now` on.
+    /// Delivers what is due in cycle `now`.
     fn deliver(&mut self, now: u64) {
         if let Some(due) = self.delay.take_due(now) {
             for &(what, flits) in &due {
@@ -487,8 +482,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// When [`check_forward_progress`](Self::check_forward_progress) must be called at the latest.
-    /// May be earlier than the next expiry, never later.
+    /// Latest time of the next [`check_forward_progress`](Self::check_forward_progress). May be
+    /// earlier than the next expiry, never later.
     pub fn next_progress_check(&self) -> Option<Time> {
         self.progress.next_check()
     }
@@ -499,19 +494,19 @@ impl<I: Items> Tiles<I> {
         self.columns.discarding
     }
 
-    /// Discards at the output tiles of `keep` only, of a virtual channel.
+    /// Ends the discarding of a virtual channel except at the output tiles of `keep`.
     pub(super) fn stop_discarding(&mut self, vc: usize, keep: u64) {
         self.columns.discarding[below::<VCS>(vc)] &= keep;
     }
 
-    /// Flits in Netlink, in row buffers and in column buffers, with the wires to them.
+    /// Flits in Netlink, in row buffers and in column buffers, wires to them included.
     pub fn flits_by_stage(&self) -> [u64; 3] {
         let rows = self.rows.flits::<I>();
         [self.netlink.flits(), rows, self.columns.flits::<I>()]
     }
 
-    /// How often something has had to wait: in an input queue for a place in a row buffer, in a row
-    /// buffer for a place in a column buffer (which ran full), in a column buffer for the link.
+    /// Times that something waited: in an input queue for row buffer room, in a row buffer for
+    /// column buffer room (it ran full), in a column buffer for the link.
     pub fn stalls(&self) -> [u64; 3] {
         self.stalls
     }

@@ -18,7 +18,7 @@ fn to_3(length: u8, id: u16) -> Head {
     request((0, 3), 1, Routing::Minimal, length, id)
 }
 
-/// Other ports leave the choice; a bench with all of these down has one.
+/// A mask of all other ports; with these down only `ports` are left.
 fn only(ports: &[usize]) -> u64 {
     let keep = ports.iter().fold(0, |keep, port| keep | 1u64 << port);
     !keep & ((1 << NETWORK_PORTS) - 1)
@@ -39,7 +39,7 @@ fn an_idle_router_takes_forty_seven_cycles() {
         assert_eq!(packets[0].0, 20 + ZERO_LOAD_CYCLES);
         assert_eq!(packets[0].1, packet(head));
         let cycles: Vec<u64> = bench.sent[BLACK].iter().map(|&(cycle, _)| cycle).collect();
-        // A flit per cycle, but for the tenth of every ten.
+        // A flit per cycle, except for the tenth of every ten.
         let expected: Vec<u64> = (67..).filter(|c| c % 10 != 9).take(length.into()).collect();
         assert_eq!(cycles, expected);
         assert_eq!(core.flits_inside(), 0);
@@ -59,7 +59,7 @@ fn netlink_adds_six_cycles_on_either_side() {
     assert_eq!(core.counters().eject_decisions, 1);
 }
 
-/// An announced flit is the same as one that arrives.
+/// An announced flit behaves like one that arrives.
 #[test]
 fn announced_flits_move_when_they_have_arrived() {
     let run = |announce: bool| {
@@ -73,7 +73,7 @@ fn announced_flits_move_when_they_have_arrived() {
             for i in 0..5 {
                 tiles.announce(40 + i, GREEN, 0);
             }
-            // They are in the queue a little before they may be seen; nobody looks.
+            // They are queued slightly before they become visible; nobody checks.
             let mut other = core_of(Machine::small().registers((0, 0)));
             bench.inject(&mut other, GREEN, &flits);
         } else {
@@ -86,22 +86,22 @@ fn announced_flits_move_when_they_have_arrived() {
     assert_eq!(run(true), run(false));
 }
 
-/// The virtual channel of a head is the one that the decision says, for requests and for responses.
+/// A head's virtual channel is the decision's, for requests and for responses.
 #[test]
 fn virtual_channels_change_at_blue_links_and_roots() {
     let black_only = only(&[BLACK]);
     let not_black = only(&[BLUE, BLUE + 1, GREEN, GREEN + 1]);
     // (in port, vc, non-minimal, destination, ports up) -> (out port, vc, non-minimal)
     let cases = [
-        // Minimal in the source group and in the group in the middle on its way down.
+        // Minimal in the source group, and in an intermediate group on its path down.
         ((GREEN, 0, false, (0, 3), black_only), (BLACK, 0, false)),
         ((GREEN, 2, false, (0, 3), black_only), (BLACK, 2, false)),
         // By a blue link into the target group.
         ((BLUE, 0, false, (0, 3), black_only), (BLACK, 3, false)),
         ((BLUE, 2, false, (0, 3), black_only), (BLACK, 3, false)),
-        // By a blue link into the group in the middle: on towards the root.
+        // By a blue link into an intermediate group: on towards the root.
         ((BLUE, 0, true, (2, 3), black_only), (BLACK, 1, true)),
-        // The root in the group in the middle, after its last black step.
+        // The root in an intermediate group, after its last black step.
         ((BLACK, 1, true, (2, 3), not_black), (99, 2, false)),
         // The root in the own group.
         ((BLACK, 1, true, (0, 3), black_only), (BLACK, 2, false)),
@@ -184,7 +184,7 @@ fn packets_for_dead_links_are_discarded_and_counted() {
     assert!(bench.packets(BLACK).is_empty());
     let decided = core.committed_flits(BLACK);
     assert!(decided > 14, "{decided} flits wait for the link");
-    // The link dies: what was decided goes nowhere, and the others find no live port.
+    // The link dies: routed packets are lost, and the others find no live port.
     bench.inactive |= 1 << BLACK;
     core.output_changed(BLACK);
     core.run(&mut bench);
@@ -201,7 +201,7 @@ fn packets_for_dead_links_are_discarded_and_counted() {
     assert_eq!(core.poll_event(), Some(event));
     assert_eq!(core.poll_event(), None);
     assert_eq!((core.flits_inside(), core.committed_flits(BLACK)), (0, 0));
-    // It comes back, and so does traffic.
+    // It recovers, and so does traffic.
     (bench.inactive, bench.blocked) = (only(&[BLACK]), [0; VCS]);
     core.output_changed(BLACK);
     bench.send(&mut core, GREEN, to_3(14, 9));
@@ -274,7 +274,7 @@ fn a_virtual_channel_without_progress_is_discarded_until_it_moves() {
     assert_eq!(core.flits_inside(), 0);
     assert_eq!(core.counters().stalled_port_packets, 1);
     assert_eq!(core.discarding()[0], 1 << BLACK);
-    // The other virtual channel has gone on meanwhile.
+    // The other virtual channel has continued.
     let response = to_3(3, 1).with_vc(4);
     bench.inject(&mut core, GREEN, &packet(response));
     core.run(&mut bench);
@@ -403,7 +403,7 @@ fn registers_can_be_replaced_while_it_runs() {
     assert_eq!(core.counters().installs, 1);
 }
 
-/// A packet as an item is whole, and waits for all of it.
+/// A packet as an item is whole, and waits for all its flits.
 #[test]
 fn items_are_whole_packets() {
     let whole = GRAINS
@@ -424,7 +424,7 @@ fn whole_packets(mut core: Core) {
     for flits in &packets {
         bench.inject(&mut core, GREEN, flits);
     }
-    // Half a packet, and one that nobody can route behind it.
+    // Half a packet, followed by an unroutable one.
     let (half, rest) = packets[13].split_at(6);
     bench.inject(&mut core, GREEN, half);
     core.run(&mut bench);

@@ -1,5 +1,5 @@
-//! What the tiles tell a watch of the packets that pass. All of it is cold: a router that watches
-//! nothing asks itself so once per head and stage.
+//! Tracing of passing packets. All of it is cold: a router that traces nothing checks that once per
+//! head and stage.
 
 use core::cell::RefCell;
 
@@ -31,7 +31,7 @@ const fn stage(name: &'static str, cycles: u64) -> Stage {
     Stage { name, cycles }
 }
 
-// Places: a kind, and the number of the queue or buffer.
+// Trace places: a kind, and the number of the queue or buffer.
 const INPUT_PLACE: Place = 0;
 const ROW_PLACE: Place = 1 << 16;
 const COLUMN_PLACE: Place = 2 << 16;
@@ -42,17 +42,17 @@ const fn input_place(tile: usize, vc: usize) -> Place {
     INPUT_PLACE + (tile * VCS + vc) as Place
 }
 
-/// What of a head stays the same on its whole way.
+/// The parts of a head that never change on its path.
 const fn key(head: Head) -> u64 {
     head.with_vc(0).with_non_minimal(false).flit().bits() & !(1 << 6)
 }
 
-/// Whether a packet is of the flow.
+/// Whether a packet belongs to the traced flow.
 fn is_of(watch: &Watch, head: Head) -> bool {
     watch.flow().destination(head.is_response()) == head.destination().bits()
 }
 
-/// Candidates as they are drawn, with the loads that they were asked for.
+/// Candidates as drawn, with the loads that were queried.
 struct Seen<'a, F> {
     load: F,
     candidates: &'a RefCell<Vec<Candidate>>,
@@ -81,7 +81,7 @@ impl<F: Fn(u8) -> u32> Loads for Seen<'_, F> {
 }
 
 impl<I: Items> Tiles<I> {
-    /// Flits have come into the queue of a port. Those of NICs wait behind the tiles'.
+    /// Flits arrived in the queue of a port. NIC queues come after the tiles'.
     #[cold]
     pub(super) fn watch_arrival(&mut self, cycle: u64, port: usize, vc: usize, flits: u32) {
         if let Some(watch) = &mut self.watch {
@@ -89,7 +89,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Tells a watch of what is [announced](Self::announce) meanwhile.
+    /// Traces an [announced](Self::announce) arrival.
     pub fn watch_announced(&mut self, cycle: u64, port: usize, vc: usize) {
         self.watch_arrival(cycle, port, vc, 1);
     }
@@ -106,8 +106,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// A packet begins to move from a NIC to a processor tile, where `visible` flits of its channel
-    /// can be seen.
+    /// A packet begins to move from a NIC to a processor tile; `visible` flits of its channel are
+    /// visible there.
     #[cold]
     pub(super) fn watch_nic(&mut self, nic: usize, vc: usize, tile: usize, head: Head) {
         let Some(mut watch) = self.watch.take() else {
@@ -133,7 +133,7 @@ impl<I: Items> Tiles<I> {
         self.watch = Some(watch);
     }
 
-    /// Decides as ever, and tells how.
+    /// Makes the usual decision and traces it.
     #[cold]
     #[inline(never)]
     pub(super) fn watched_choice<P: Ports>(
@@ -177,7 +177,7 @@ impl<I: Items> Tiles<I> {
         decision
     }
 
-    /// A decision in words.
+    /// Describes a decision in words.
     fn told(
         &self,
         arrival: Arrival,
@@ -259,7 +259,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// A head leaves a column buffer by an output tile, or is thrown away there.
+    /// A head leaves a column buffer by an output tile, or is discarded there.
     #[cold]
     pub(super) fn watch_column(
         &mut self,
@@ -295,7 +295,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// A packet has no way.
+    /// A packet has no route.
     #[cold]
     pub(super) fn watch_refusal(&mut self, tile: usize, vc: usize, head: Head, why: Refusal) {
         if let Some(watch) = self.watch.as_mut().filter(|watch| is_of(watch, head)) {
@@ -326,7 +326,7 @@ pub(super) fn watch_switch(
     }
 }
 
-/// Where arrivals of a port are kept: those of NICs behind the tiles'.
+/// Index of a port's arrival queue: NIC queues come after the tiles'.
 const fn queue_of(port: usize) -> usize {
     if port < FIRST_NIC_PORT {
         port

@@ -1,4 +1,4 @@
-//! Links whose numbers are too short, for the canaries: late copies as such links would read them.
+//! Links with too short numbers, for the canaries: late copies as such links would read them.
 
 use phitwire_framing::aries::frame::{SetFrame, SetFrameWriter};
 use phitwire_framing::aries::set::{Set, SetBytes};
@@ -6,8 +6,8 @@ use phitwire_framing::aries::set::{Set, SetBytes};
 use crate::link::{LcbRegisters, Scrambler};
 use phitwire::sim::soak::testing::nearest;
 
-/// The late `copy` as if numbers had `BITS` bits (enough for the window, and few enough to come
-/// round in a run), read at a link where `last` came last: of another session, it is what it was.
+/// The late `copy` as if numbers had `BITS` bits (enough for the window, few enough to wrap in a
+/// run), read at a link where `last` came last; unchanged if of another session.
 pub(super) fn with_short_numbers<const BITS: u32>(last: &[u8], copy: Vec<u8>) -> Vec<u8> {
     let forged = match (SetFrame::parse(last), SetFrame::parse(&copy)) {
         (Ok(last), Ok(old)) if last.header().tx_epoch == old.header().tx_epoch => {
@@ -51,7 +51,7 @@ fn scrambler(frame: &SetFrame<'_>) -> Scrambler {
     Scrambler::new(seeds, frame.header().lanes)
 }
 
-/// The sets of a frame as they were before they were scrambled.
+/// The descrambled sets of a frame.
 fn plain_sets<'a>(frame: &SetFrame<'a>) -> impl Iterator<Item = SetBytes> + use<'a> {
     let scrambler = scrambler(frame);
     frame.iter().map(move |mut set| {

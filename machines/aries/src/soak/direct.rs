@@ -1,11 +1,11 @@
-//! Random dragonflies in direct mode, from a seed each: shapes, arrangements, routing modes,
-//! traffic, cables and links that are missing.
+//! Random dragonflies in direct mode, one per seed: shapes, arrangements, routing modes, traffic,
+//! cables and missing links.
 //!
-//! The tables are made for what is left. They have to pass the topology's own check (each way ends
-//! at its destination, no circle of channels), and the run all
-//! [checkers](phitwire::sim::direct::Violation): every packet once and whole, in order where the mode
-//! keeps one, every credit back, the network empty in bounded time. Every fourth case is run again
-//! in several partitions and has to leave the same trace.
+//! The tables are made for what is left. They must pass the topology's own check (each path ends at
+//! its destination, no cycle of channels), and the run all
+//! [checkers](phitwire::sim::direct::Violation): every packet once and whole, in order where the
+//! mode keeps one, every credit back, the network empty in bounded time. Every fourth case is rerun
+//! in several partitions and must produce the same trace.
 
 use phitwire_framing::aries::flit::Routing;
 
@@ -25,27 +25,24 @@ use phitwire::sim::soak::random::pick;
 use phitwire::sim::soak::{CaseReport, Failure, Keep, SoakCase};
 use phitwire::time::Time;
 
-/// Stream of the random numbers that a case is made from.
+/// Random stream of a case.
 const STREAM: u64 = 0xa41e5;
 /// Random stream of the grain.
 const GRAIN_STREAM: u64 = 0x64a15;
-/// Routers of a case at most.
+/// Most routers of a case.
 const MOST_ROUTERS: usize = 40;
 
-/// One random dragonfly. What it prints is all there is to it.
+/// One random dragonfly, fully described by what it prints.
 #[derive(Clone, Debug)]
 pub struct DragonflyCase {
-    /// What it was made from.
     pub seed: u64,
-    /// The network.
     pub spec: DragonflySpec,
-    /// Links that are left out, by number.
+    /// Removed links, by number.
     pub cut: Vec<u32>,
-    /// The run.
     pub config: Config,
-    /// What holds for these networks only.
+    /// Options of these networks only.
     pub options: AriesOptions,
-    /// Partitions of the second run; 1 = there is none.
+    /// Partitions of the second run; 1: no second run.
     pub partitions: usize,
 }
 
@@ -60,14 +57,14 @@ fn without(topology: &Dragonfly, cut: &[u32]) -> Dragonfly {
     left
 }
 
-/// What is wrong with the tables of a network.
+/// Mistakes in the tables of a network.
 fn mistakes(topology: &Dragonfly) -> Vec<Mistake> {
     let wiring = DragonflyWiring::new(topology);
     let routed = topology.route_with(&wiring, &Faults::default());
     check_routes(topology, &wiring, &Faults::default(), &routed)
 }
 
-/// Links between routers that can be missing: all pairs of NICs still have a way.
+/// Links between routers that can be missing: all pairs of NICs keep a path.
 fn cuts(rng: &mut Rng, topology: &Dragonfly) -> Vec<u32> {
     let between = |&number: &u32| {
         let kind = topology.kind(&topology.links[number as usize]);
@@ -115,7 +112,6 @@ fn traffic(rng: &mut Rng, shape: &Shape) -> Traffic {
 }
 
 impl DragonflyCase {
-    /// The case of `seed`.
     pub fn random(seed: u64) -> Self {
         let mut rng = Rng::new(seed, STREAM);
         let settings = DragonflySettings::default();
@@ -130,16 +126,16 @@ impl DragonflyCase {
             traffic: traffic(&mut rng, &spec.shape),
             warmup: Warmup::Cycles(200 + rng.below(1_000)),
             measure_cycles: 200 + rng.below(2_000),
-            // Of a saturated network that is what it has, and no failure.
+            // For a saturated network that is its state, not a failure.
             drain_cycles: 3_000,
             ..Config::default()
         };
         let mut options = AriesOptions::with_metres(routing, metres);
-        // By a draw of its own, so that the rest of a seed is what it was before there were grains.
+        // A separate draw, so that the rest of a seed stays as before grains existed.
         if Rng::new(seed, GRAIN_STREAM).chance(1, 3) {
             options.grain = Grain::Packet;
         }
-        // A permutation of two or three may leave everybody to himself.
+        // A permutation of two or three may map every node to itself.
         if Simulation::<Aries>::new(&topology, &config, &options, 1).is_err() {
             config.traffic.pattern = Pattern::default();
         }
@@ -170,7 +166,7 @@ impl DragonflyCase {
 }
 
 impl SoakCase for DragonflyCase {
-    /// There is nothing to tell of on the way.
+    /// The run has nothing to trace.
     fn run(&self, _trace: &mut dyn FnMut(Time, &str)) -> Result<CaseReport, Failure> {
         let whole = self.spec.generate();
         let whole = whole.map_err(|error| Failure::Topology(error.to_string()))?;
@@ -263,8 +259,8 @@ mod tests {
         assert!(any(|case| case.spec.shape.groups > 5));
     }
 
-    /// The canary: links without which NICs cannot reach each other are found, and no more than
-    /// these are kept.
+    /// The canary: links without which NICs cannot reach each other are found, and only these are
+    /// kept.
     #[test]
     fn a_failure_is_found_and_shrunk() {
         let mut case = DragonflyCase::random(1);
@@ -301,7 +297,7 @@ mod tests {
         assert!(run(&case).is_ok());
     }
 
-    /// The canary of the run's own checkers: a network whose blue links are gone refuses packets.
+    /// The canary of the run's own checkers: a network without its blue links rejects packets.
     #[test]
     fn a_run_that_refuses_packets_is_a_failure() {
         let of_two = |case: &DragonflyCase| {
@@ -315,7 +311,7 @@ mod tests {
         let blue = blue.filter(|(_, link)| whole.kind(link) == kind);
         let blue: Vec<u32> = blue.map(|(number, _)| number).collect();
         assert!(case.simulate(&whole, 1).is_ok());
-        // Not through `run`, which refuses such tables before it comes to that.
+        // Not through `run`, which rejects such tables first.
         let failure = case.simulate(&without(&whole, &blue), 1);
         let Err(Failure::Direct { report }) = failure else {
             panic!("there is no way: {failure:?}");

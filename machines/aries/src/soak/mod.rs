@@ -1,6 +1,6 @@
-//! Random dragonflies of Aries over encoded links: the network interfaces' own verified traffic
-//! (puts, gets and additions, of one packet or as block transfers), mostly beside a run of
-//! collective operations.
+//! Random Aries dragonflies over encoded links: the NICs' own verified traffic (puts, gets and
+//! additions, of one packet or as block transfers), mostly together with a run of collective
+//! operations.
 
 mod direct;
 
@@ -23,7 +23,7 @@ use phitwire::sim::soak::random::{Beside, netem, pick, up_to};
 use phitwire::sim::soak::{Case, Family, Harm, Hooks, Late, OwnHarm, RUNS, Soaked};
 use phitwire::time::Duration;
 
-/// What is soaked.
+/// The families to soak.
 pub(super) const FAMILIES: [Family; 2] = [
     Family::over_links::<AriesLinks>("aries-links", "aries"),
     Family {
@@ -34,41 +34,30 @@ pub(super) const FAMILIES: [Family; 2] = [
     },
 ];
 
-/// Stream of the random numbers that a case is made from; those of its run are others.
+/// Random stream of a case; its run uses others.
 const STREAM: u64 = 0xa41e6;
-/// Stream of the random numbers that late copies are made from.
+/// Random stream of late copies.
 const LATE_STREAM: u64 = 0x1a7e6;
 /// Times scale with the round trip of links between processes.
 const UNIT_US: u64 = 20;
-/// Ends stand still for less than the two seconds after which a link between processes is given up.
+/// Ends stop for less than the two seconds after which a link between processes is given up.
 const LONGEST_STOP: Duration = Duration::from_ms(1_500);
-/// Nodes of a case at most.
+/// Most routers of a case.
 const MOST_ROUTERS: usize = 9;
 
-/// Dragonflies of Aries.
+/// Aries dragonflies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AriesLinks;
 
-/// What only links that carry sets can suffer.
+/// Harms specific to links that carry sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetHarm {
     /// One end sends its next data set with a bad CRC.
-    BadCrc {
-        /// The link.
-        link: u32,
-    },
-    /// One end initialises its lanes again.
-    Reinitialise {
-        /// The link.
-        link: u32,
-    },
-    /// One end hears nothing for a while: its receive clock is lost.
-    LoseClock {
-        /// The link.
-        link: u32,
-        /// How long.
-        span: Duration,
-    },
+    BadCrc { link: u32 },
+    /// One end reinitialises its lanes.
+    Reinitialise { link: u32 },
+    /// One end receives nothing for a while: its receive clock is lost.
+    LoseClock { link: u32, span: Duration },
 }
 
 impl OwnHarm for SetHarm {
@@ -81,8 +70,8 @@ impl OwnHarm for SetHarm {
     }
 }
 
-/// A random dragonfly of at most the given sizes: groups, chassis, blades and NICs; black and
-/// global links; routers.
+/// A random dragonfly of at most these sizes: groups, chassis, blades and NICs; black and global
+/// links; routers.
 fn dragonfly(
     rng: &mut Rng,
     [groups, chassis, blades, nics]: [u64; 4],
@@ -127,7 +116,7 @@ fn harm(rng: &mut Rng) -> Harm<SetHarm> {
         7 => Harm::Own(SetHarm::LoseClock { link, span }),
         8..10 => Harm::LaneNoise {
             link,
-            // A lane of each link, so that no link loses all.
+            // A lane of each link, so that none loses all.
             lane: 0,
             a_to_b: rng.chance(1, 2),
         },
@@ -141,7 +130,7 @@ fn harm(rng: &mut Rng) -> Harm<SetHarm> {
     }
 }
 
-/// Payload bytes that `op` can have: of one packet, or of a block transfer.
+/// Payload size for `op`: of one packet, or of a block transfer.
 fn size(rng: &mut Rng, op: Operation) -> u32 {
     let size = 1 + rng.below(200) as u32;
     match op {
@@ -186,7 +175,7 @@ fn traffic(rng: &mut Rng, nics: usize, destroyed: bool, seed: u64) -> TrafficSpe
     );
     let mut size = size(rng, op);
     if destroyed {
-        // Stamps of fewer bytes cannot tell a loss from other damage.
+        // Stamps below 8 bytes cannot distinguish a loss from other damage.
         size = size.max(8);
     }
     let ways = ways(rng, op == Operation::Put && size < 8);
@@ -216,7 +205,7 @@ fn collectives(rng: &mut Rng, nics: usize) -> Option<CollectiveSpec> {
         op: pick(rng, &ops),
         count: 5 + rng.below(40),
         duration_ns: 0,
-        // Longer than the repetitions of a request that was lost.
+        // Longer than a lost request is repeated.
         patience_ns: 300_000_000_000,
     };
     rng.chance(2, 3).then_some(spec)

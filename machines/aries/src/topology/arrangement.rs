@@ -1,20 +1,20 @@
-//! Which global port of a group leads to which other group.
+//! Maps global ports of a group to other groups.
 
 use core::fmt;
 use core::str::FromStr;
 
 /// The global link arrangements of the literature (Camarero, Vallejo and Beivide, *Topological
 /// Characterization of Hamming and Dragonfly Networks*, 2014; Hastings et al., *Comparing Global
-/// Link Arrangements for Dragonfly Networks*, 2015). A group has a row of places, one per other
-/// group; the arrangement says which group each place leads to.
+/// Link Arrangements for Dragonfly Networks*, 2015). A group has a row of slots, one per other
+/// group; the arrangement maps each slot to a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Arrangement {
-    /// Place k leads to group k, or k + 1 from the own group on ("consecutive").
+    /// Slot k leads to group k, or k + 1 from the own group on ("consecutive").
     #[default]
     Absolute,
-    /// Place k of group i leads to group i + k + 1 ("palm tree").
+    /// Slot k of group i leads to group i + k + 1 ("palm tree").
     Relative,
-    /// Places 0, 1, 2, 3, ... of group i lead to groups i + 1, i - 1, i + 2, i - 2, ...
+    /// Slots 0, 1, 2, 3, ... of group i lead to groups i + 1, i - 1, i + 2, i - 2, ...
     Circulant,
 }
 
@@ -31,7 +31,7 @@ impl Arrangement {
         Self::ALL[self as usize].0
     }
 
-    /// The place of group `from` that leads to group `to`, of `groups` in all; `from` and `to`
+    /// The slot of group `from` that leads to group `to`, of `groups` in all; `from` and `to`
     /// differ.
     pub const fn place(self, groups: u16, from: u16, to: u16) -> u16 {
         let ahead = (to + groups - from) % groups;

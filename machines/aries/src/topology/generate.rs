@@ -1,4 +1,4 @@
-//! Generating the links of a dragonfly.
+//! Generates the links of a dragonfly.
 
 use thiserror::Error;
 
@@ -13,9 +13,9 @@ pub(super) const FIRST_BLACK_PORT: u8 = 15;
 pub(super) const FIRST_BLUE_PORT: u8 = 30;
 /// Ports for black links of a router: 5 peers, three links each.
 const BLACK_PORTS: u8 = FIRST_BLUE_PORT - FIRST_BLACK_PORT;
-/// Global links of a router (white paper, "Dragonfly Implementation").
+/// Global links of a router (XC white paper, "Dragonfly Implementation").
 pub(super) const BLUE_PORTS: u8 = 10;
-/// Links of an optical cable: 12 lanes of three (white paper, table 1).
+/// Links of an optical cable: 12 lanes of three (XC white paper, table 1).
 pub(super) const CABLE_LINKS: u16 = 4;
 
 /// How the links of a dragonfly are generated.
@@ -25,36 +25,34 @@ pub struct Generator {
     pub black_links: u8,
     /// Links between each pair of groups: a bundle.
     pub global_links: u16,
-    /// Which places of a group lead to which other groups.
+    /// Maps slots of a group to other groups.
     pub arrangement: Arrangement,
-    /// 4: links lie in sets of four that share a cable and a pair of blades, two links on each; 1:
-    /// each link has a place of its own.
+    /// 4: links come in sets of four that share a cable and a pair of blades, two links on each; 1:
+    /// each link has a slot of its own.
     pub set_links: u8,
 }
 
-/// What a dragonfly is generated from.
+/// Parameters of a generated dragonfly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DragonflySpec {
-    /// Name; empty = made from the shape.
+    /// Name; empty: derived from the shape.
     pub name: String,
-    /// Extent.
     pub shape: Shape,
-    /// Links from a router to its peer in each other chassis; by default three.
+    /// Links from a router to its peer in each other chassis; default three.
     pub black_links: Option<u8>,
-    /// Links between each pair of groups; by default as many as the ports allow, whole cables of
-    /// four in groups with full chassis.
+    /// Links between each pair of groups; default as many as the ports allow, in whole cables of
+    /// four if chassis are full.
     pub global_links: Option<u16>,
-    /// Which places of a group lead to which other groups.
+    /// Maps slots of a group to other groups.
     pub arrangement: Arrangement,
-    /// Links that share a place, 1 or 4; by default 4 where chassis are full and the bundle is one
-    /// of whole cables.
+    /// Links that share a slot, 1 or 4; default 4 if chassis are full and the bundle consists of
+    /// whole cables.
     pub set_links: Option<u8>,
-    /// Settings.
     pub settings: DragonflySettings,
 }
 
 impl Default for DragonflySpec {
-    /// A single router with one network interface.
+    /// A single router with one NIC.
     fn default() -> Self {
         Self {
             name: String::new(),
@@ -79,21 +77,20 @@ pub enum DragonflySpecError {
     /// A part of the shape is out of range.
     #[error("{given} {what} are out of range: 1 to {most}")]
     Shape {
-        /// Which part.
         what: &'static str,
-        /// The value.
+        /// Given value.
         given: u32,
-        /// The largest.
+        /// Largest value.
         most: u32,
     },
     /// More black links than ports.
     #[error("{given} black links to each of {peers} peers do not fit on 15 ports: 1 to {most}")]
     BlackLinks {
-        /// The value.
+        /// Given value.
         given: u8,
         /// Other chassis of the group.
         peers: u8,
-        /// The largest.
+        /// Largest value.
         most: u8,
     },
     /// More global links than ports.
@@ -102,16 +99,16 @@ pub enum DragonflySpecError {
          1 to {most}"
     )]
     GlobalLinks {
-        /// The value.
+        /// Given value.
         given: u16,
-        /// Groups.
+        /// Number of groups.
         groups: u16,
         /// Global ports of a group.
         ports: u32,
-        /// The largest.
+        /// Largest value.
         most: u32,
     },
-    /// Sets that cannot be.
+    /// An impossible set size.
     #[error(
         "links cannot lie in sets of {0}: 1, or 4 where blades are even and bundles are multiples of four"
     )]
@@ -165,8 +162,8 @@ impl DragonflySpec {
                 nics,
             } = self.shape;
             network.name = format!("aries-{groups}x{chassis}x{blades}x{nics}");
-            // The name includes what differs from the defaults, so that it makes the same network
-            // again.
+            // The name includes every deviation from the defaults, so that it describes the same
+            // network again.
             if generator.global_links != Generator::default_global_links(&self.shape) {
                 network.name += &format!("-{}", generator.global_links);
             }
@@ -197,7 +194,7 @@ impl DragonflySpec {
 }
 
 impl Shape {
-    /// Whether every part is in range.
+    /// Checks that every part is in range.
     ///
     /// # Errors
     /// [`DragonflySpecError::Shape`].
@@ -223,7 +220,7 @@ impl Shape {
 }
 
 impl Generator {
-    /// As many links between each pair of groups as the ports allow; of full chassis, whole cables.
+    /// As many links between each pair of groups as the ports allow; in full chassis, whole cables.
     pub fn default_global_links(shape: &Shape) -> u16 {
         if shape.groups < 2 {
             return 0;
@@ -246,7 +243,7 @@ impl Generator {
         }
     }
 
-    /// Links from a router to its peer in each other chassis at most.
+    /// Most links from a router to its peer in each other chassis.
     pub(super) const fn most_black_links(shape: &Shape) -> u8 {
         match shape.chassis {
             0 | 1 => BLACK_PORTS,
@@ -254,7 +251,7 @@ impl Generator {
         }
     }
 
-    /// Links between each pair of groups at most; `None` of a single group.
+    /// Most links between each pair of groups; `None` for a single group.
     pub(super) const fn most_global_links(shape: &Shape) -> Option<u32> {
         match shape.groups {
             0 | 1 => None,
@@ -262,7 +259,7 @@ impl Generator {
         }
     }
 
-    /// Whether the ports of a shape suffice.
+    /// Checks that the ports of a shape suffice.
     ///
     /// # Errors
     /// See [`DragonflySpecError`].
@@ -298,8 +295,7 @@ impl Generator {
         }
     }
 
-    /// The links: those of network interfaces, then green, black and blue ones; without those of
-    /// `absent` routers (sorted).
+    /// The links: NIC, green, black, then blue ones; without those of `absent` routers (sorted).
     pub fn links(&self, shape: &Shape, absent: &[u32]) -> Vec<DragonflyLink> {
         let mut links = Vec::new();
         for nic in 0..shape.all_nics() as u32 {
@@ -328,7 +324,7 @@ impl Generator {
         links
     }
 
-    /// Green and black links of a group. The port to peer p is p, or p - 1 beyond the own number.
+    /// Green and black links of a group. The port to peer p is p, or p - 1 above the own number.
     fn links_inside(&self, shape: &Shape, group: u16, links: &mut Vec<DragonflyLink>) {
         let router = |chassis: u8, blade: u8| shape.router(group, chassis * shape.blades + blade);
         for chassis in 0..shape.chassis {
@@ -366,16 +362,16 @@ impl Generator {
         }
     }
 
-    /// Where link number `link` of the bundle to group `to` starts in group `from`. The arrangement
-    /// is laid out once per set of links, and the places are spread evenly over the routers, or
-    /// pairs of routers.
+    /// The end in group `from` of link `link` of the bundle to group `to`. The arrangement is laid
+    /// out once per set of links, and its slots are spread evenly over the routers or pairs of
+    /// routers.
     fn global_end(&self, shape: &Shape, from: u16, to: u16, link: u16) -> End {
         let set_links = u32::from(self.set_links);
         let (copy, lane) = (u32::from(link) / set_links, u32::from(link) % set_links);
         let others = u32::from(shape.groups - 1);
         let all = u32::from(self.global_links) / set_links * others;
         let place = copy * others + u32::from(self.arrangement.place(shape.groups, from, to));
-        // Sets of four lie on two routers, two links each.
+        // A set of four covers two routers, two links each.
         let routers = if set_links == 1 { 1 } else { 2 };
         let seats = shape.group_routers() as u32 / routers;
         let seat = place * seats / all;

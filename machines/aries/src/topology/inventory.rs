@@ -1,4 +1,4 @@
-//! What a dragonfly is built of, and what it can carry: counted from its links.
+//! Components and capacity of a dragonfly, counted from its links.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use crate::route::registers::PortKind;
 use phitwire::link::LaneRate;
 use phitwire::net::NodeRef;
 
-/// Links of a copper cable: nine lanes (white paper, table 1).
+/// Links of a copper cable: nine lanes (XC white paper, table 1).
 const COPPER_LINKS: u64 = 3;
-/// Lanes of a link (white paper, "Aries Performance").
+/// Lanes of a link (XC white paper, "Aries Performance").
 const LANES: f64 = 3.0;
-/// Groups up to which every split into halves is tried.
+/// Most groups for which every split into halves is tried.
 const MOST_SPLIT: usize = 20;
-/// Chassis of a cabinet (white paper, "Dragonfly Implementation").
+/// Chassis of a cabinet (XC white paper, "Dragonfly Implementation").
 const CABINET_CHASSIS: u32 = 3;
 
 /// Counts of a whole network.
@@ -24,7 +24,7 @@ pub struct Inventory {
     pub groups: u64,
     /// Aries devices.
     pub devices: u64,
-    /// Nodes: network interfaces.
+    /// Nodes: NICs.
     pub nodes: u64,
     /// Rank-1 links.
     pub green_links: u64,
@@ -59,17 +59,17 @@ pub struct Bisection {
     pub links: u64,
     /// Optical cables that cross it.
     pub cables: u64,
-    /// Whether no other split can be worse: all were tried, or all are alike.
+    /// Whether no other split can be worse: all were tried, or all are equal.
     pub exact: bool,
 }
 
 impl Inventory {
-    /// GB/s across the worst split, both directions together: what the paper's table 3 has.
+    /// GB/s across the worst split, both directions together, as in table 3 of the XC white paper.
     pub fn bisection_gbytes(&self) -> f64 {
         2.0 * self.bisection.links as f64 * self.global_link_gbytes
     }
 
-    /// GB/s of all global links of a node's share, in each direction.
+    /// GB/s of a node's share of all global links, in each direction.
     pub fn global_gbytes_per_node(&self) -> f64 {
         2.0 * self.blue_links as f64 * self.global_link_gbytes / self.nodes as f64
     }
@@ -142,8 +142,8 @@ impl Dragonfly {
         }
     }
 
-    /// What the white paper's configuration rules ("Cray XC Series Configuration") say of a network
-    /// of full chassis, in sentences; empty if it keeps to all of them.
+    /// Violations of the XC white paper's configuration rules ("Cray XC Series Configuration") in a
+    /// network of full chassis, in sentences; empty if there are none.
     pub fn advice(&self) -> Vec<String> {
         let (shape, inventory) = (&self.shape, self.inventory());
         let mut advice = Vec::new();
@@ -194,7 +194,7 @@ impl Dragonfly {
     }
 }
 
-/// The worst split of groups into two halves (the larger has one more, if their number is odd).
+/// The worst split of groups into two halves (the larger has one more if their number is odd).
 fn bisection(between: &[Vec<u64>], cables: impl Fn(u64) -> u64) -> Bisection {
     let groups = between.len();
     let crossing = |half: &[bool]| -> (u64, u64) {
@@ -225,8 +225,8 @@ fn bisection(between: &[Vec<u64>], cables: impl Fn(u64) -> u64) -> Bisection {
             .min_by_key(|&(links, cables)| (cables, links));
         return bisection(worst.unwrap_or((0, 0)), true);
     }
-    // Groups change sides in pairs as long as that leaves fewer links between the halves (Kernighan
-    // and Lin, 1970, its greedy step).
+    // Swap groups in pairs as long as that leaves fewer links between the halves (Kernighan and
+    // Lin, 1970, the greedy step).
     let mut half = first_half;
     loop {
         let outside = |group: usize| -> i64 {

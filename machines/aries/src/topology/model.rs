@@ -1,4 +1,4 @@
-//! What a dragonfly consists of.
+//! The dragonfly model.
 
 use phitwire_framing::aries::flit::NodeId;
 
@@ -10,7 +10,6 @@ use crate::route::registers::{
 use phitwire::link::LaneRate;
 use phitwire::net::{End, Link, Network, NodeRef, Settings};
 
-/// Extent of a dragonfly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// Groups, 1 to 241.
@@ -19,19 +18,19 @@ pub struct Shape {
     pub chassis: u8,
     /// Blades of a chassis, 1 to 16; each has one router.
     pub blades: u8,
-    /// Network interfaces of a router, 1 to 4.
+    /// NICs per router, 1 to 4.
     pub nics: u8,
 }
 
 impl Shape {
-    /// Groups at most: 960 global links of a group in sets of four join it to 240 others (white
+    /// Most groups: 960 global links of a group in sets of four join it to 240 others (XC white
     /// paper, "Dragonfly Implementation").
     pub const MAX_GROUPS: u16 = 241;
-    /// Chassis of a group at most: those of two cabinets.
+    /// Most chassis of a group: those of two cabinets.
     pub const MAX_CHASSIS: u8 = 6;
-    /// Blades of a chassis at most.
+    /// Most blades of a chassis.
     pub const MAX_BLADES: u8 = 16;
-    /// Network interfaces of an Aries.
+    /// NICs of an Aries.
     pub const MAX_NICS: u8 = NodeId::NICS;
 
     /// Routers of a group.
@@ -39,17 +38,16 @@ impl Shape {
         self.chassis as usize * self.blades as usize
     }
 
-    /// Routers in all, those of blades that are absent included.
+    /// All routers, including those of absent blades.
     pub const fn routers(&self) -> usize {
         self.groups as usize * self.group_routers()
     }
 
-    /// Network interfaces in all, those of absent blades included.
+    /// All NICs, including those of absent blades.
     pub const fn all_nics(&self) -> usize {
         self.routers() * self.nics as usize
     }
 
-    /// Group of a router.
     pub const fn group_of(&self, router: u32) -> u16 {
         (router as usize / self.group_routers()) as u16
     }
@@ -65,7 +63,7 @@ impl Shape {
         (local / self.blades, local % self.blades)
     }
 
-    /// The router of a group and a number within it.
+    /// The router with number `local` within a group.
     pub const fn router(&self, group: u16, local: u8) -> u32 {
         (group as usize * self.group_routers() + local as usize) as u32
     }
@@ -76,7 +74,7 @@ impl Shape {
         format!("g{}-c{chassis}s{blade}", self.group_of(router))
     }
 
-    /// The address of a network interface, by its number over the machine.
+    /// The address of a NIC, given its number in the machine.
     pub const fn node_id(&self, nic: u32) -> NodeId {
         let router = nic / self.nics as u32;
         NodeId::new(
@@ -86,7 +84,7 @@ impl Shape {
         )
     }
 
-    /// The network interface of an address; `None` where the machine has none.
+    /// The NIC with an address; `None` if the machine has none.
     pub fn nic_of(&self, id: NodeId) -> Option<u32> {
         let inside = id.group() < self.groups
             && usize::from(id.router()) < self.group_routers()
@@ -96,7 +94,7 @@ impl Shape {
         })
     }
 
-    /// The node of a name, `nic7` or `g0-c1s3`; `None` if the shape has no such node.
+    /// The node with a name, `nic7` or `g0-c1s3`; `None` if the shape has no such node.
     pub fn find(&self, name: &str) -> Option<NodeRef> {
         let number = |text: &str| -> Option<u32> {
             let plain = !text.is_empty() && (text == "0" || !text.starts_with('0'));
@@ -121,41 +119,37 @@ impl Shape {
 }
 
 /// A whole dragonfly: every node, link and setting. Nodes follow from the [`shape`](Self::shape); a
-/// [`NodeRef::Chip`] is a router by its number over the machine (group by group), a
-/// [`NodeRef::Processor`] a network interface by its number (router by router).
+/// [`NodeRef::Chip`] is a router by its number in the machine (group by group), a
+/// [`NodeRef::Processor`] a NIC by its number (router by router).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dragonfly {
-    /// Name of the network.
     pub name: String,
-    /// Extent.
     pub shape: Shape,
-    /// How links are generated; `None` = all of them are named one by one.
+    /// How links are generated; `None`: each link is listed.
     pub generator: Option<Generator>,
-    /// What holds for all nodes and links.
+    /// Settings shared by all nodes and links.
     pub settings: DragonflySettings,
     /// Switching of virtual channels.
     pub classes: Classes,
     /// Biases of the adaptive modes 0 to 3.
     pub bias: [ModeBias; 4],
-    /// Routers that are not there, with their network interfaces; sorted.
+    /// Absent routers, with their NICs; sorted.
     pub absent: Vec<u32>,
     /// Links; the id of a link is its index.
     pub links: Vec<DragonflyLink>,
 }
 
-/// A link between two routers, or a router and its network interface; its rate follows from its
-/// kind.
+/// A link between two routers, or a router and its NIC; its rate follows from its kind.
 pub type DragonflyLink = Link<()>;
 
-/// How packets change their virtual channels: see the fields of that name of
-/// [`AriesRegisters`].
+/// How packets change virtual channels: see the fields of that name of [`AriesRegisters`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Classes {
     /// After a blue link.
     pub blue: [[u8; 4]; 2],
     /// At the Valiant root.
     pub root: [u8; 4],
-    /// On the way up inside the destination's own group.
+    /// On the path up inside the destination's own group.
     pub local_up: u8,
 }
 
@@ -169,26 +163,26 @@ impl Default for Classes {
     }
 }
 
-/// What holds for all nodes and links of a dragonfly. Memory is a multiple of 64 bytes, and at most
-/// 1,024 packets of a network interface may be outstanding.
+/// Settings shared by all nodes and links of a dragonfly. Memory is a multiple of 64 bytes, and a
+/// NIC may have at most 1,024 packets outstanding.
 pub type DragonflySettings = Settings<DragonflyLanes>;
 
-/// The settings that only a dragonfly has: of its links' lanes.
+/// Settings that only a dragonfly has: the lanes of its links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DragonflyLanes {
     /// Rate of a lane inside a group: one of [`rates::ALL`].
     pub rate: LaneRate,
     /// Rate of a lane between groups: one of [`rates::ALL`].
     pub global_rate: LaneRate,
-    /// Lanes that a link may lose and go on (publicly known of the registers), 0 to 2.
+    /// Lanes that a link may lose and still work (publicly known of the registers), 0 to 2.
     pub degrades_allowed: u8,
 }
 
 impl Default for DragonflyLanes {
     fn default() -> Self {
         Self {
-            // 14 Gbps inside a group, 12.5 Gbps on active optical cables (white paper, "Dragonfly
-            // Implementation").
+            // 14 Gbps inside a group, 12.5 Gbps on active optical cables (XC white paper,
+            // "Dragonfly Implementation").
             rate: rates::G14_0,
             global_rate: rates::G12_5,
             degrades_allowed: 2,
@@ -213,7 +207,7 @@ pub(super) fn gbps(rate: LaneRate) -> f64 {
 }
 
 impl Dragonfly {
-    /// The name of a node; one that the shape does not have reads `?`.
+    /// The name of a node; `?` if the shape does not have it.
     pub fn node_name(&self, node: NodeRef) -> String {
         match node {
             NodeRef::Processor(n) if (n as usize) < self.shape.all_nics() => format!("nic{n}"),
@@ -227,7 +221,7 @@ impl Dragonfly {
         Network::end_name(self, end)
     }
 
-    /// Whether a node is there: of the shape, and not on an absent blade.
+    /// Whether a node exists: in the shape, and not on an absent blade.
     pub fn has(&self, node: NodeRef) -> bool {
         let router = match node {
             NodeRef::Processor(n) => n / u32::from(self.shape.nics.max(1)),
@@ -236,22 +230,22 @@ impl Dragonfly {
         (router as usize) < self.shape.routers() && self.absent.binary_search(&router).is_err()
     }
 
-    /// The node of a name, if it is there.
+    /// The node with a name, if it exists.
     pub fn find(&self, name: &str) -> Option<NodeRef> {
         self.shape.find(name).filter(|&node| self.has(node))
     }
 
-    /// Routers that are there.
+    /// Existing routers.
     pub fn routers(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.shape.routers() as u32).filter(|&r| self.has(NodeRef::Chip(r)))
     }
 
-    /// Network interfaces that are there.
+    /// Existing NICs.
     pub fn nics(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.shape.all_nics() as u32).filter(|&n| self.has(NodeRef::Processor(n)))
     }
 
-    /// Kind of a link by the places of its ends; `None` where no link can be.
+    /// Kind of a link by its ends; `None` where no link can be.
     pub fn kind(&self, link: &DragonflyLink) -> Option<PortKind> {
         match (link.a.node, link.b.node) {
             (NodeRef::Chip(a), NodeRef::Chip(b)) => self.kind_between(a, b),
@@ -261,12 +255,12 @@ impl Dragonfly {
         }
     }
 
-    /// A NIC has one place: its own port of its own router.
+    /// A NIC belongs to one port of one router only.
     fn is_nic_link(&self, nic: u32, router: End, own: End) -> Option<PortKind> {
         (self.nic_ends(nic) == (own, router)).then_some(PortKind::Processor)
     }
 
-    /// The two ends of the link of a network interface.
+    /// The two ends of a NIC's link.
     pub fn nic_ends(&self, nic: u32) -> (End, End) {
         let nics = u32::from(self.shape.nics);
         let port = FIRST_NIC_PORT as u8 + (nic % nics) as u8;
@@ -289,7 +283,7 @@ impl Dragonfly {
         }
     }
 
-    /// Ports of a node: 44 of a router, one of a network interface.
+    /// Ports of a node: 44 of a router, one of a NIC.
     pub const fn ports_of(node: NodeRef) -> u8 {
         match node {
             NodeRef::Processor(_) => 1,

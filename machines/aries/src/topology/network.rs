@@ -1,4 +1,4 @@
-//! The dragonfly as a network among those of all machines.
+//! The dragonfly as a network of the machine-independent layer.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -84,7 +84,7 @@ impl Network for Dragonfly {
         Ok(match self.find(node) {
             Some(NodeRef::Chip(router)) => {
                 let mut routed = self.route(&Faults::default());
-                // `find` has found the router, so that it has registers.
+                // `find` found the router, so it has registers.
                 let registers = routed.registers.swap_remove(router as usize);
                 Box::new(Aries::new(
                     self.plan_router(router, registers, runtime)?,

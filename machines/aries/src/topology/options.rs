@@ -1,4 +1,4 @@
-//! Dragonflies from the options of a command.
+//! Dragonflies from command options.
 
 use super::arrangement::Arrangement;
 use super::generate::DragonflySpec;
@@ -6,7 +6,6 @@ use super::model::Shape;
 use phitwire::catalogue::{Generator, Given, Kind, OptionSpec, Outline, common, readable};
 use phitwire::net::Generated;
 
-/// Makes dragonflies from options.
 pub const GENERATOR: Generator = Generator {
     name: "dragonfly",
     about: "A dragonfly of Aries routers: groups of chassis of blades",
@@ -15,11 +14,11 @@ pub const GENERATOR: Generator = Generator {
     sizes,
 };
 
-/// A byte, whose range the generator knows.
+/// A byte; the generator checks its range.
 const BYTE: Kind = Kind::Number(0, u8::MAX as u64);
-/// A larger number, whose range it knows as well.
+/// A larger number; the generator checks its range, too.
 const WORD: Kind = Kind::Number(0, u16::MAX as u64);
-/// Links from a router to its peer in each other chassis, if nobody says how many.
+/// Default links from a router to its peer in each other chassis.
 const BLACK_LINKS: u8 = 3;
 
 const OPTIONS: &[OptionSpec] = &[
@@ -69,8 +68,8 @@ const OPTIONS: &[OptionSpec] = &[
     ),
 ];
 
-/// Every shape of so many routers and network interfaces, as it usually is, then with other numbers of
-/// links, each in all arrangements.
+/// Every shape with these numbers of routers and NICs, first with default links, then with other
+/// numbers, each in all arrangements.
 fn sizes(outline: &Outline) -> Vec<Given> {
     let (routers, nics) = (outline.routers, outline.nics);
     if routers == 0 || !nics.is_multiple_of(routers) {
@@ -98,7 +97,8 @@ fn sizes(outline: &Outline) -> Vec<Given> {
                 let green = groups * chassis * (blades * (blades - 1) / 2);
                 let black_links =
                     groups * (chassis * (chassis - 1) / 2) * blades * usize::from(black);
-                // What links between groups join, each two of them at least once.
+                // Pairs joined by links between groups, which join each pair of groups at least
+                // once.
                 let inside = green + black_links / usize::from(black.max(1));
                 let between = outline.joined.checked_sub(inside);
                 let Some(between) = between.filter(|&joined| joined >= groups * (groups - 1) / 2)
@@ -119,19 +119,19 @@ fn sizes(outline: &Outline) -> Vec<Given> {
             }
         }
     }
-    // As it usually is first.
+    // Defaults first.
     all.sort_by_key(|given| given.names().count());
     all
 }
 
-/// The numbers up to `most`, the usual one first.
+/// The numbers up to `most`, the default first.
 fn usual_first(usual: u8, most: u8) -> Vec<u8> {
     let others = (1..=most).filter(|&other| other != usual);
     [usual].into_iter().chain(others).collect()
 }
 
-/// Options of the links between groups that join so many pairs of routers, and of which there are `blue`
-/// in all, if that is known: none where that cannot be.
+/// Options for links between groups that join this many pairs of routers, `blue` links in all if
+/// known: none if impossible.
 fn global_links(
     groups: usize,
     own: usize,

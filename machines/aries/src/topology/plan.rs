@@ -1,4 +1,4 @@
-//! From a dragonfly to the configuration of one process, and to what scripts need to wire it.
+//! Derives the configuration of one process, and of the wiring scripts, from a dragonfly.
 
 use super::model::Dragonfly;
 use crate::link::STANDARD;
@@ -13,14 +13,14 @@ use phitwire::time::Duration;
 /// The memory domain that every node of a lab has from the start: all of its memory.
 pub const LAB_DOMAIN: u16 = RUN_DOMAIN;
 
-/// The protection key of [`LAB_DOMAIN`]: the same at all nodes of a lab, and other than in most
-/// other labs.
+/// The protection key of [`LAB_DOMAIN`]: the same at all nodes of a lab, and different from most
+/// other labs'.
 pub const fn lab_key(runtime: &Runtime) -> u16 {
     (runtime.fabric ^ runtime.fabric >> 16) as u16
 }
 
 impl Dragonfly {
-    /// The configuration of a router with these registers, their time-outs aside.
+    /// The configuration of a router with these registers, except their timeouts.
     pub(crate) fn plan_router(
         &self,
         router: u32,
@@ -36,7 +36,7 @@ impl Dragonfly {
         ports.sort_by_key(|(port, _)| *port);
         let clock = runtime.clock.unwrap_or(self.settings.clock);
         registers.forward_progress_ns = clock.emulated_ns(self.settings.forward_progress_ms);
-        // Packets, where cycles mean nothing.
+        // Packets without cycle times.
         let grain = runtime.grain.unwrap_or(match clock {
             Clock::FreeRunning => Grain::Packet,
             Clock::Paced { .. } => Grain::Flit,
@@ -50,8 +50,7 @@ impl Dragonfly {
         })
     }
 
-    /// The configuration of a network interface. Virtual nodes are all network interfaces that are
-    /// there, in their order.
+    /// The configuration of a NIC. Virtual nodes are all existing NICs in order.
     pub(crate) fn plan_nic(
         &self,
         nic: u32,
@@ -83,7 +82,7 @@ impl Dragonfly {
             .map_err(|error| PlanError::Refused(format!("`{name}`: {error}")))
     }
 
-    /// The profile that counts.
+    /// The effective profile.
     fn profile(&self, runtime: &Runtime) -> Profile {
         runtime.profile.unwrap_or(self.settings.profile)
     }
@@ -99,7 +98,7 @@ impl Dragonfly {
             Profile::Paper => SetProfile::paper(),
             Profile::Live => SetProfile::live(),
         };
-        // Six bits are too few where frames overtake each other.
+        // Six bits are too few if frames overtake each other.
         sets.full_numbers |= runtime.real_wires || runtime.frames_overtake;
         let kind = self.kind(link).unwrap_or(PortKind::Green);
         let rate = settings.own.rate_of(kind);

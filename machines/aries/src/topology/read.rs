@@ -1,4 +1,4 @@
-//! From TOML to a dragonfly.
+//! Parsing a dragonfly from TOML.
 
 use core::fmt::{self, Write as _};
 use core::ops::Range;
@@ -16,11 +16,11 @@ use phitwire::net::{
     Shown, Spans, Value, describe, end, link,
 };
 
-/// Reads and checks the description of a dragonfly, which has `family = "aries"`. `file` is what
-/// diagnostics call it.
+/// Reads and checks the description of a dragonfly, which has `family = "aries"`. `file` is its
+/// name in diagnostics.
 ///
 /// # Errors
-/// All mistakes that could be found, in the order of the text.
+/// All mistakes found, in text order.
 pub fn read(file: &str, text: &str) -> Result<Dragonfly, Problems> {
     describe(file, text).map(|described| described.topology)
 }
@@ -104,7 +104,7 @@ fn shape(fields: &mut Fields, section: &mut Section<'_, '_>) -> Shape {
     }
 }
 
-/// How links are generated; `None` if none are, or not like that.
+/// How links are generated; `None` if they are not, or on a mistake.
 fn generator(
     fields: &mut Fields,
     section: &mut Section<'_, '_>,
@@ -131,7 +131,7 @@ fn generator(
         }
         fields.integer_told(value, range, right)
     };
-    // What the shape does not allow, the generator says.
+    // The generator reports what the shape does not allow.
     let bytes = 0..=u64::from(u8::MAX);
     let right = 1..=u64::from(Generator::most_black_links(&shape));
     let black = number("black_links", bytes.clone(), right, &mut spans[0]);
@@ -167,7 +167,7 @@ fn generator(
     None
 }
 
-/// Names of blades that are not there, sorted by number.
+/// Absent blades by name, sorted by number.
 fn absent(fields: &mut Fields, value: Value<'_, '_>, shape: Shape) -> Vec<u32> {
     let mut absent = BTreeMap::new();
     for item in fields.items(value) {
@@ -194,7 +194,7 @@ fn absent(fields: &mut Fields, value: Value<'_, '_>, shape: Shape) -> Vec<u32> {
     absent.into_keys().collect()
 }
 
-/// A list names a thing again.
+/// Reports a repeated name in a list.
 fn named_twice(fields: &mut Fields, item: Value<'_, '_>, first: &Range<usize>, message: String) {
     fields.mistakes.push(
         K::NamedTwice
@@ -206,10 +206,10 @@ fn named_twice(fields: &mut Fields, item: Value<'_, '_>, first: &Range<usize>, m
 }
 
 impl OwnSettings for DragonflyLanes {
-    // Eight of the longest retry time-outs: loss alone does not take that long, and well
-    // below the time-out of requests, which can then be sent again another way.
+    // Eight of the longest retry timeouts: loss alone does not take that long. It is well below the
+    // timeout of requests, which can then be resent on another path.
     const GIVE_UP_MS: u64 = 2_000;
-    // "Each NIC supports up to 1,024 outstanding packets" (white paper, "Aries Performance").
+    // "Each NIC supports up to 1,024 outstanding packets" (XC white paper, "Aries Performance").
     const OUTSTANDING: u32 = Self::MAX_OUTSTANDING;
     const MAX_OUTSTANDING: u32 = 1024;
     const MEMORY_UNIT_BYTES: u64 = 64;
@@ -362,7 +362,7 @@ fn wiring(
     fields.finish(section);
 }
 
-/// Indices of the generated links that are not there, with the places where they are named.
+/// Indices of removed generated links, with the spans that name them.
 fn removed(
     fields: &mut Fields,
     value: Value<'_, '_>,
@@ -387,7 +387,7 @@ fn removed(
                 let message = format!("the link {a} - {b} is removed twice");
                 named_twice(fields, item, first.get(), message);
             }
-            // Without a generator that could make links, its mistake is the one to tell.
+            // If a broken generator made no links, report only its mistake.
             None if fields.mistakes.is_empty() || !network.links.is_empty() => fields.bad(
                 item.span(),
                 format!(
@@ -422,6 +422,6 @@ impl Ends for Dragonfly {
     }
 }
 
-/// Which ports there are, for a description that names another.
+/// Lists the ports for a description that names an unknown one.
 pub(super) const PORTS: &str =
     "a router has ports 0 to 39 for routers and 40 to 43 for NICs, a NIC has port 0";

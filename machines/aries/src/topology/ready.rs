@@ -1,4 +1,4 @@
-//! Descriptions that come with the command.
+//! Descriptions shipped with the command.
 
 /// Names and texts.
 pub const READY: &[(&str, &str)] = &[

@@ -1,20 +1,20 @@
-//! Who is at the other end: an index over a dragonfly's links.
+//! An index of the link ends of a dragonfly.
 
 use super::model::Dragonfly;
 use crate::route::registers::{PORTS, PortKind};
 use phitwire::net::{End, Joined, NodeRef, PortIndex};
 
-/// What a router's port leads to.
+/// The other end of a router's port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Far {
-    /// The network interface of this number.
+    /// The NIC with this number.
     Nic(u32),
-    /// A router and its port where the link arrives.
+    /// A router, and its port where the link arrives.
     Router(u32, u8),
 }
 
-/// Constant-time answers about the ends of links. Where a network is inconsistent, the first claim
-/// to a port counts; links that cannot be are left out. `check` reports both.
+/// Constant-time lookup of link ends. If a network is inconsistent, the first claim to a port
+/// counts; impossible links are left out. `check` reports both.
 #[derive(Clone, Debug)]
 pub struct DragonflyWiring(PortIndex<PortKind>);
 
@@ -30,7 +30,7 @@ impl DragonflyWiring {
                 continue;
             }
             for (end, other) in joined.ends() {
-                // Network links are on network ports, those of NICs where `kind` has found them.
+                // Network links are on network ports, those of NICs where `kind` found them.
                 if kind == PortKind::Processor || Dragonfly::is_network_port(end.port) {
                     ports.claim(end, Joined { link, other, kind });
                 }
@@ -62,7 +62,7 @@ impl DragonflyWiring {
         Some(self.at(router, port)?.link)
     }
 
-    /// Kinds of all ports of a router, as its registers have them.
+    /// Kinds of all ports of a router, as in its registers.
     pub fn kinds(&self, router: u32) -> Vec<Option<PortKind>> {
         let ports = 0..PORTS as u8;
         ports.map(|port| self.kind(router, port)).collect()

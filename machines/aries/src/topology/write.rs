@@ -1,4 +1,4 @@
-//! From a dragonfly to TOML: how its links are generated, and what differs from that.
+//! Writes a dragonfly as TOML: the generator of its links, and the differences.
 
 use core::fmt::Write as _;
 
@@ -7,9 +7,8 @@ use super::model::{Classes, Dragonfly, DragonflyLink};
 use crate::route::registers::{AriesRegisters, Bias};
 use phitwire::net::{NodeRef, write_link};
 
-/// The description of a network, which [`read`](super::read) turns into the same network again;
-/// only where generated links stand in another order than the generator's are all of them listed
-/// instead.
+/// The description of a network, which [`read`](super::read) parses into the same network; only if
+/// generated links are not in the generator's order are all of them listed instead.
 pub fn write(network: &Dragonfly) -> String {
     let mut text = String::new();
     // Writing into a String never fails.
@@ -17,7 +16,7 @@ pub fn write(network: &Dragonfly) -> String {
     text
 }
 
-/// What differs between the links of a network and those of its generator.
+/// Differences between the links of a network and those of its generator.
 struct Difference<'a> {
     removed: Vec<DragonflyLink>,
     added: &'a [DragonflyLink],
@@ -35,7 +34,7 @@ fn difference<'a>(network: &'a Dragonfly, generator: &Generator) -> Option<Diffe
         }
     }
     let added = &network.links[kept..];
-    // A generated link behind a listed one would be read in another place.
+    // A generated link after a listed one would get another index when read.
     (!added.iter().any(|link| removed.contains(link))).then_some(Difference { removed, added })
 }
 

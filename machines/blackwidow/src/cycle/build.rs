@@ -1,4 +1,4 @@
-//! From a topology to partitions.
+//! Builds partitions from a topology.
 
 use super::direct_router::DirectRouter;
 use super::length::{self, Pace};
@@ -25,7 +25,7 @@ use phitwire_framing::yarc::memory::write_phits;
 
 type Shared = phitwire::sim::direct::shared::Shared<BlackWidow>;
 
-/// Where the nodes of the topology go. Chips are dealt out rank by rank, in ranges, so that every
+/// Assigns nodes to partitions. Chips are distributed rank by rank, in ranges, so that every
 /// partition has its share of each rank's traffic; terminals go with their routers.
 fn places(topology: &FoldedClos, wiring: &ClosWiring, partitions: usize) -> Places {
     let partitions = partitions.clamp(1, topology.chips.len().max(1));
@@ -60,14 +60,14 @@ fn places(topology: &FoldedClos, wiring: &ClosWiring, partitions: usize) -> Plac
     }
 }
 
-/// What makes the nodes of a topology and joins them.
+/// Makes and connects the nodes of a topology.
 struct Nodes<'a> {
     topology: &'a FoldedClos,
     options: &'a BlackWidowOptions,
 }
 
 impl Nodes<'_> {
-    /// Where all nodes go, and what their terminals share.
+    /// The partition of every node, and the state that terminals share.
     fn prepare(&self, config: &Config, partitions: usize) -> Result<(Places, Shared), ConfigError> {
         self.options.validate()?;
         config.validate(BlackWidow::MAX_MESSAGE_BYTES)?;
@@ -136,7 +136,7 @@ impl encoded::Nodes<BlackWidow> for Nodes<'_> {
     }
 }
 
-/// Cuts `topology` into partitions, at least one.
+/// Divides `topology` into partitions, at least one.
 pub(super) fn direct(
     topology: &FoldedClos,
     (config, options): (&Config, &BlackWidowOptions),
@@ -186,7 +186,7 @@ pub(super) fn encoded(
     })
 }
 
-/// The terminals of every partition, whose sources begin in cycle `begin`.
+/// The terminals of every partition; their sources begin in cycle `begin`.
 fn terminals(places: &Places, (seed, begin): (u64, u64), shared: &Shared) -> Vec<Vec<Terminal>> {
     let numbers = &shared.format.numbers;
     places.terminals(|number| {

@@ -1,4 +1,4 @@
-//! Links of unequal lengths and rates, as descriptions have them.
+//! Links of unequal lengths and rates.
 
 use super::tests::{clos, config, ranked, simulation, yarc};
 use super::*;
@@ -23,7 +23,7 @@ fn with(pattern: &str, millionths: u32) -> Config {
     config
 }
 
-/// Gives links of processors, and those between routers, a length and a rate.
+/// Sets the length and rate of processor links and of router links.
 fn lay(mut topology: FoldedClos, metres: [u16; 2], rates: [LaneRate; 2]) -> FoldedClos {
     for index in 0..topology.links.len() {
         let ends = [topology.links[index].a, topology.links[index].b];
@@ -74,8 +74,8 @@ fn a_slow_link_takes_its_time_for_every_phit() {
     ] {
         let topology = lay(yarc(), [5, 5], [rate; 2]);
         let report = run(&topology, &with("neighbour", 10_000), 1);
-        // The head waits for nobody; the last of twelve phits behind it is on its way when its
-        // lanes are free.
+        // The head does not wait; the last of twelve phits behind it leaves when its lanes are
+        // free.
         let least = 2 * 20 + 25 + (12 * quarters as u64).div_ceil(4);
         let latency = report.latency_cycles.min;
         assert!((least..=least + 2).contains(&latency), "{rate:?} {latency}");
@@ -126,7 +126,7 @@ fn taper(uplinks: u32, parallel: u32, rate: LaneRate) -> FoldedClos {
 
 #[test]
 fn twice_as_many_links_make_up_for_half_the_rate() {
-    // The reverse taper for long cables (paper, section 7.2): all traffic goes over the top.
+    // The reverse taper for long cables (BlackWidow sec. 7.2): all traffic goes over the top.
     let config = with("bit-complement", 550_000);
     let full = run(&taper(16, 1, FULL), &config, 1);
     let reverse = run(&taper(32, 2, HALF), &config, 1);
@@ -192,7 +192,7 @@ fn encoded_links_are_as_long_as_direct_ones() {
     };
     let (near, far) = (run(&short, 1), run(&long, 1));
     let more = far.latency_cycles.min - near.latency_cycles.min;
-    // Two links of two metres more, two of nineteen; bursts begin where they may.
+    // Two links are two metres longer, two are nineteen; bursts may begin at any time.
     assert!((160..=176).contains(&more), "{more}");
     assert_eq!(run(&long, 2), far);
 }

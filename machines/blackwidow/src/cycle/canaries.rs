@@ -1,4 +1,4 @@
-//! Each checker finds what it is for.
+//! Every checker finds its violation.
 
 use super::BlackWidow;
 use super::tests::{clos, config, ranked, simulation, yarc};
@@ -8,7 +8,7 @@ use phitwire::sim::direct::model::Terminal as _;
 use phitwire::sim::direct::partition::HELD_BACK;
 use phitwire::sim::direct::*;
 
-/// Runs a little, lets `spoil` do something that must not be, runs to the end.
+/// Runs briefly, lets `spoil` break something, runs to the end.
 fn spoiled(
     topology: &FoldedClos,
     spoil: impl FnOnce(&mut Partition<BlackWidow>),
@@ -55,8 +55,7 @@ fn a_lost_or_invented_credit_is_missed() {
 
 #[test]
 fn a_full_queue_is_noticed() {
-    // Rank-2 routers that think that rank-1 routers have more room than they do, and a hot spot
-    // below.
+    // Rank-2 routers that assume too much room in the rank-1 routers, and a hot spot below.
     let topology = clos(64);
     let mut config = config(900_000);
     config.traffic.pattern = "hotspot:0:90".parse().unwrap();
@@ -70,7 +69,7 @@ fn a_full_queue_is_noticed() {
     assert!(has(&violations, |v| matches!(v, Violation::Overflow(_))));
 }
 
-/// Flips `bits` in the first phit of that kind that is about to arrive at a terminal or router.
+/// Flips `bits` in the first phit of that kind about to arrive at a terminal or router.
 fn flip(part: &mut Partition<BlackWidow>, bits: u32, head: bool) {
     use phitwire_framing::yarc::phit::{Phit, PhitKind};
     let wanted = if head { PhitKind::Head } else { PhitKind::Body };
@@ -96,7 +95,7 @@ fn a_wrong_bit_is_noticed() {
 
 #[test]
 fn a_wrong_destination_is_noticed() {
-    // At a terminal, where no router looks at it any more.
+    // At a terminal, past the last router.
     let violations = spoiled(&yarc(), |part| {
         let size = part.exchange.window;
         let first = part.exchange.terminal_slot(0) as usize;
@@ -163,8 +162,8 @@ fn a_packet_without_a_way_is_noticed() {
 
 #[test]
 fn requests_that_take_different_ways_are_seen_to_overtake() {
-    // Told that hash bits do not decide the way, the checker expects requests that they part to
-    // stay in order.
+    // With hash bits declared irrelevant to the path, the checker expects order between requests
+    // that they separate.
     let topology = ranked(64, "2");
     let violations = |knows_ways: bool| {
         let mut config = config(700_000);
@@ -206,7 +205,7 @@ fn two_requests_exchanged_on_one_way_are_noticed() {
 
 #[test]
 fn a_message_too_old_to_tell_its_age_is_noticed() {
-    // Sources that sleep for longer than a packet can say, and then send what was born meanwhile.
+    // Sources that sleep for longer than a packet can express, then send what was born in between.
     let mut config = config(1_000);
     config.traffic.participants = Some(2);
     let mut simulation = simulation(&yarc(), &config, 1);

@@ -1,5 +1,3 @@
-//! A chip with its links: a router core, and the link end of each port.
-
 use phitwire_framing::yarc::packet::Vc;
 use phitwire_framing::yarc::phit::Phit;
 
@@ -17,37 +15,35 @@ use phitwire::trace::Watch;
 
 type Arrivals = phitwire::sim::direct::exchange::Arrivals<BlackWidow>;
 
-/// The links of a chip.
 #[derive(Clone, Debug)]
 struct Lanes {
     ends: IdealEnds<PORTS>,
-    /// Phits in an input queue that arrive in a later cycle of this window, as a mask of cycles.
+    /// Phits in an input queue that arrive later in this window, as a mask of cycles.
     coming: Box<[u64; 2 * PORTS]>,
-    /// Where each port's link ends.
+    /// The link end that each port leads to.
     peers: Box<[u32; PORTS]>,
     /// Ports whose link is down.
     down: u64,
-    /// What goes out at each port in this window.
+    /// Output of each port in this window.
     out: Box<[Arrivals; PORTS]>,
     /// Phits sent by each port.
     sent: Box<[u64; PORTS]>,
-    /// Links that do not take a phit in every cycle, if there are any.
+    /// Links that cannot take a phit in every cycle, if any.
     slow: Option<Box<Slow>>,
 }
 
-/// A chip with its links.
+/// A chip with its links: a router core, and the link end of each port.
 #[derive(Debug)]
 pub struct DirectRouter {
     core: Core,
     lanes: Lanes,
-    /// Phits that have come in.
+    /// Phits received.
     received: u64,
-    /// Phits that have gone out.
+    /// Phits sent.
     forwarded: u64,
-    /// Cycles of this window in which credits arrive that somebody may wait for; which ports, per
-    /// cycle.
+    /// Cycles of this window with credits that a packet may wait for; the ports, per cycle.
     wake_cycles: u64,
-    /// Ports that phits come in at in this window.
+    /// Ports with arrivals in this window.
     came: u64,
     wakes: Box<[[u64; 2]; 64]>,
 }
@@ -58,7 +54,7 @@ struct Window<'a> {
     phits: &'a mut [u32],
     size: usize,
     base: u64,
-    /// Cycle of the window that runs.
+    /// Cycle within the window.
     now: u32,
 }
 
@@ -73,8 +69,7 @@ impl Ports for Window<'_> {
     }
     #[inline]
     fn second(&self, port: usize, vc: usize) -> Option<Phit> {
-        // Phits are put into the queue when the window begins, but are there only from their cycle
-        // on.
+        // Phits enter the queue when the window begins, but are visible only from their cycle on.
         let coming = self.lanes.coming[port * 2 + vc] >> self.now >> 1;
         let (ends, vc) = (&self.lanes.ends, Vc::from_index(vc));
         if ends.len(port, vc) < 2 + coming.count_ones() {
@@ -82,7 +77,7 @@ impl Ports for Window<'_> {
         }
         ends.second(port, vc)
     }
-    /// Also of phits that come later in this window: who only looks may know them.
+    /// Includes phits that arrive later in this window: for inspection that is harmless.
     fn nth(&self, port: usize, vc: usize, behind: usize) -> Option<Phit> {
         self.lanes.ends.nth(port, Vc::from_index(vc), behind)
     }
@@ -123,8 +118,7 @@ impl Ports for Window<'_> {
 }
 
 impl Window<'_> {
-    /// Puts phits that waited for slow links on them, as far as they leave in this window; at which
-    /// ports.
+    /// Puts waiting phits on slow links if they leave in this window; returns the ports.
     fn take_waiting(&mut self) -> u64 {
         let lanes = &mut *self.lanes;
         let Some(slow) = &mut lanes.slow else {
@@ -170,7 +164,7 @@ impl DirectRouter {
         }
     }
 
-    /// Joins `port` to the link end of that slot.
+    /// Connects `port` to the link end in that slot.
     pub(super) fn connect(&mut self, port: usize, slot: u32, pace: Pace) {
         self.lanes.peers[port] = slot;
         if pace.is_slow() {
@@ -194,7 +188,7 @@ impl DirectRouter {
         let mut wakes = core::mem::take(&mut self.wake_cycles);
         if window.lanes.slow.is_some() {
             waited = window.take_waiting();
-            // Links become free in cycles that nobody knows before.
+            // The cycles in which slow links become free are not known in advance.
             wakes = u64::MAX >> (64 - size);
         }
         for cycle in bits(wakes) {
@@ -218,7 +212,7 @@ impl DirectRouter {
         self.core.next_cycle().is_some() || is_busy
     }
 
-    /// Puts the window's phits into their queues and tells the core when each will be there.
+    /// Queues the window's phits and announces to the core when each arrives.
     fn take_arrivals(&mut self, chip: usize, base: u64, size: usize, read: &mut Set<BlackWidow>) {
         for port in bits(core::mem::take(&mut read.chip_ports[chip])) {
             let slot = Exchange::<BlackWidow>::chip_slot(chip, port) as usize;
@@ -249,8 +243,8 @@ impl DirectRouter {
         }
     }
 
-    /// Credits that nobody can be waiting for in this window are added at once; the others each in
-    /// its cycle.
+    /// Adds credits that no packet can wait for in this window at once; the others each in its
+    /// cycle.
     #[inline]
     fn take_credits(&mut self, port: usize, vc: Vc, size: usize, cycles: u64) {
         if cycles == 0 {
@@ -267,7 +261,7 @@ impl DirectRouter {
         }
     }
 
-    /// Hands what the core did in this window to the links, with what waited at ports.
+    /// Passes the core's output of this window, and phits that waited at ports, to the links.
     fn send(&mut self, exchange: &mut Exchange<BlackWidow>, waited: u64) {
         for port in bits(core::mem::take(&mut self.came)) {
             self.lanes.coming[port * 2] = 0;
@@ -282,7 +276,7 @@ impl DirectRouter {
         }
     }
 
-    /// Phits that wait for a slow link at a port, per virtual channel.
+    /// Phits that wait for a slow link, per virtual channel.
     fn waiting(&self, port: usize) -> [u32; 2] {
         let slow = self.lanes.slow.as_ref();
         slow.map_or([0; 2], |slow| slow.waiting(port))
@@ -308,7 +302,7 @@ impl model::DirectRouter<BlackWidow> for DirectRouter {
             ..PortAccount::default()
         };
         for vc in Vc::ALL {
-            // What waits for its link is as if it were not sent.
+            // A phit that waits for its link counts as unsent.
             let waiting = self.waiting(port)[vc.index()];
             account.credits[vc.index()] = ends.credits(port).available(vc) + waiting;
             account.queued[vc.index()] = ends.len(port, vc);
@@ -332,7 +326,7 @@ impl model::DirectRouter<BlackWidow> for DirectRouter {
     }
 
     fn set_link(&mut self, cycle: u64, port: usize, up: bool) {
-        // What happened before does not know of it.
+        // Earlier cycles must not see the change.
         self.core.run_until(cycle, &mut NoPorts);
         let down = &mut self.lanes.down;
         *down = *down & !(1 << port) | u64::from(!up) << port;
@@ -358,7 +352,7 @@ impl model::DirectRouter<BlackWidow> for DirectRouter {
     }
 }
 
-/// What a core says of itself, direct or behind encoded links.
+/// The view of a core, direct or behind encoded links.
 pub(super) fn view(core: &Core, phits_by_stage: [u64; 3]) -> ChipView {
     let counters = core.counters();
     ChipView {
@@ -390,19 +384,19 @@ impl DirectRouter {
         self.lanes.ends.credits(port).available(Vc::from_index(vc))
     }
 
-    /// Changes the credits of a port's virtual channel behind everybody's back.
+    /// Corrupts the credits of a port's virtual channel, unnoticed by both ends.
     pub(crate) fn spoil_credits(&mut self, port: usize, vc: usize, credits: u32) {
         let ends = &mut self.lanes.ends;
         ends.credits_mut(port).spoil(Vc::from_index(vc), credits);
     }
 
-    /// Forgets the phit that came last of some input queue; whether there was one.
+    /// Drops the last phit of some input queue. Returns whether there was one.
     pub(crate) fn lose_phit(&mut self) -> bool {
         self.lanes.ends.lose_last()
     }
 }
 
-/// Links on which nothing happens: a core that has rested runs up to the present.
+/// Links without events: an idle core catches up to the present.
 struct NoPorts;
 
 impl Ports for NoPorts {

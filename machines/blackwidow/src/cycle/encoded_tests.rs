@@ -81,7 +81,7 @@ fn the_trace_is_the_same_for_any_number_of_partitions() {
     };
     for words in [
         "loss 1% delay 300ns 200ns",
-        // What becomes of a frame depends on those that are held when it is sent.
+        // The fate of a frame depends on those held when it is sent.
         "delay 500ns reorder 30% gap 3 limit 4",
         "delay 40ns rate 12gbit limit 6",
     ] {
@@ -106,7 +106,7 @@ fn what_is_sent_again_makes_no_way_longer() {
 
 #[test]
 fn traffic_that_flows_is_not_at_rest() {
-    // The canary of what is demanded of encoded links once everything has come to rest.
+    // The canary of the checks on encoded links at rest.
     let topology = clos(8, 4, None, 1);
     let mut simulation = over_links(&topology, &config(300_000), None, 2).unwrap();
     simulation.run_windows(200);

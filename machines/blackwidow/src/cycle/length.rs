@@ -1,5 +1,4 @@
-//! What a link's cable and lanes make of it: cycles that a phit travels, and how often one may
-//! leave.
+//! Effects of a link's cable and lanes: cycles that a phit travels, and how often one may leave.
 
 use super::BlackWidowOptions;
 use crate::link::rates;
@@ -8,18 +7,18 @@ use phitwire::link::LaneRate;
 use phitwire::net::Link;
 use phitwire::sim::direct::config::MAX_LINK_CYCLES;
 
-/// Cycles of 1.25 ns for a metre of cable, at 5 ns.
+/// Cycles of 1.25 ns per metre of cable, at 5 ns per metre.
 const METRE_CYCLES: u32 = 4;
 
-/// Cycles that a phit or credit travels on a link: as its cable is long, or, of links that name no
-/// length, [`BlackWidowOptions::link_cycles`].
+/// Cycles that a phit or credit travels on a link: by its cable length, or
+/// [`BlackWidowOptions::link_cycles`] if it names none.
 pub(super) fn cycles(link: &Link, options: &BlackWidowOptions) -> u32 {
     link.metres.map_or(options.link_cycles, |metres| {
         METRE_CYCLES * u32::from(metres.max(1))
     })
 }
 
-/// Cycles of a window, which are no more than the shortest link takes, and of the longest link.
+/// Cycles of a window, at most those of the shortest link, and cycles of the longest link.
 pub(super) fn window_and_longest(topology: &FoldedClos, options: &BlackWidowOptions) -> (u32, u32) {
     let all = || topology.links.iter().map(|link| cycles(link, options));
     let shortest = all().min().unwrap_or(options.link_cycles);
@@ -27,7 +26,7 @@ pub(super) fn window_and_longest(topology: &FoldedClos, options: &BlackWidowOpti
     (shortest.min(MAX_LINK_CYCLES), longest)
 }
 
-/// The most cycles from phit to phit of any link, rounded up.
+/// The most cycles between two phits on any link, rounded up.
 pub(super) fn slowest(topology: &FoldedClos) -> u32 {
     let quarters = topology
         .links
@@ -36,12 +35,12 @@ pub(super) fn slowest(topology: &FoldedClos) -> u32 {
     u32::from(quarters.max().unwrap_or(0)).div_ceil(4).max(1)
 }
 
-/// When a link takes phits, by its lanes: one per cycle at 6.25 Gb/s, fewer at lower rates.
+/// When a link accepts phits, by its lanes: one per cycle at 6.25 Gb/s, fewer at lower rates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pace {
-    /// Quarters of a cycle from phit to phit; 0 on a link that takes one in every cycle.
+    /// Quarters of a cycle between phits; 0 on a link that accepts one in every cycle.
     quarters: u8,
-    /// When the link has sent all that was given to it, in quarters of a cycle.
+    /// When the link has sent everything given to it, in quarters of a cycle.
     free: u64,
 }
 
@@ -60,12 +59,12 @@ impl Pace {
         self.quarters > 0
     }
 
-    /// The first cycle in which the link takes another phit.
+    /// The first cycle in which the link accepts another phit.
     pub(super) const fn next(&self) -> u64 {
         self.free.div_ceil(4)
     }
 
-    /// Gives the link a phit in cycle `now`; the cycle in which it leaves.
+    /// Gives the link a phit in cycle `now`; returns the cycle in which it leaves.
     pub(super) fn send(&mut self, now: u64) -> u64 {
         let leaves = self.next().max(now);
         if now > self.next() {

@@ -43,20 +43,19 @@ use phitwire::sim::direct::shared::Shared;
 use phitwire::time::Duration;
 use serde_json::{Map, Value};
 
-/// Networks of YARC routers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlackWidow;
 
-/// What terminals need to know of packets.
+/// The packet format that terminals share.
 #[derive(Clone, Debug)]
 pub struct Format {
     /// Number of each processor.
     numbers: Vec<u16>,
     request_phits: usize,
-    /// Requests that a processor may have outstanding in a slice when it waits for replies.
+    /// Requests that a processor may have outstanding per slice when it waits for replies.
     outstanding: u32,
     seal: Seal,
-    /// Hash bits that decide the path of a request, and with it which requests stay in order.
+    /// Hash bits that decide the path of a request, and thereby which requests stay in order.
     pub(super) deciding_hash_bits: u16,
 }
 
@@ -73,12 +72,12 @@ impl CycleModel for BlackWidow {
     type Direct = Self;
 
     const PORTS: usize = PORTS;
-    // Paper, section 3: 800 MHz.
+    // BlackWidow sec. 3: 800 MHz.
     const CYCLE: Duration = Duration::from_ps(1_250);
     const LINK_KINDS: &'static [&'static str] = &["up", "side", "down"];
-    // One packet of 19 phits (paper, section 4.3).
+    // One packet of 19 phits (BlackWidow sec. 4.3).
     const MAX_MESSAGE_BYTES: u8 = 32;
-    // Packets of 13 phits, the paper's average (section 7.1).
+    // Packets of 13 phits, the average of BlackWidow sec. 7.1.
     const MESSAGE_BYTES: u8 = 16;
     const BIRTH_BITS: u32 = BIRTH_BITS;
 
@@ -146,7 +145,7 @@ impl CycleModel for BlackWidow {
                     shared.tally.arrived_phits += u64::from(delivery.phits);
                     terminal.arrived(cycle, delivery, shared);
                 }
-                // What ended as `transmit_error` comes again.
+                // A packet that ends with `transmit_error` is resent.
             }
         }
     }
@@ -240,7 +239,7 @@ pub(crate) fn destinations(
     })
 }
 
-/// The adversary of the YARC: from row *r* to column *r* of the same router.
+/// The worst-case pattern for a YARC: from row *r* to column *r* of the same router.
 fn rows_to_columns(topology: &FoldedClos, wiring: &ClosWiring, participants: u32) -> Rule {
     let mut columns = vec![[const { Vec::new() }; 8]; wiring.router_count()];
     let n = topology.processors.len() as u32;

@@ -1,15 +1,14 @@
-//! What can be chosen for a BlackWidow network only.
+//! Options of BlackWidow networks only.
 
 use super::BlackWidow;
 use phitwire::catalogue::{ChoiceError, Given, Kind, OptionSpec, Simulated};
 use phitwire::sim::direct::Chosen;
 use phitwire::sim::direct::config::{ConfigError, MAX_LINK_CYCLES};
 
-/// What can be chosen for a BlackWidow network only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlackWidowOptions {
-    /// Cycles that a phit or credit travels on a link whose length the description does not say, 1
-    /// to [`MAX_LINK_CYCLES`].
+    /// Cycles that a phit or credit travels on a link whose description names no length, 1 to
+    /// [`MAX_LINK_CYCLES`].
     pub link_cycles: u32,
 }
 

@@ -1,10 +1,10 @@
-//! The packets of synthetic traffic, and the sink that takes them apart again.
+//! The packets of synthetic traffic, and the sink that decodes them.
 //!
-//! They are packets of the BlackWidow network in everything that a router looks at: length, head,
-//! hash bits, end. A request has the shape of a write (BlackWidow sec. 4.3) and a reply that of the
-//! smallest packet (sec. 4.1): the paper does not say how long replies are. The payload names the
-//! packet and is otherwise a pattern derived from the name, so that a sink knows whether it got
-//! what was sent, once and in one piece.
+//! They match BlackWidow packets in everything that a router looks at: length, head, hash bits,
+//! end. A request has the shape of a write (BlackWidow sec. 4.3) and a reply that of the smallest
+//! packet (sec. 4.1); the length of replies is not published. The payload names the packet and is
+//! otherwise a pattern derived from the name, so a sink can tell whether it got what was sent, once
+//! and intact.
 
 use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::packet::{
@@ -17,15 +17,15 @@ use crate::router::identity_of;
 
 /// Phits of a reply: our choice is the smallest packet (BlackWidow sec. 4.1).
 pub(crate) const REPLY_PHITS: usize = 4;
-/// Bits of a birth that a packet carries; what is under way longer is dated wrongly.
+/// Bits of the birth cycle in a packet; a packet in flight for longer is dated wrongly.
 pub(crate) const BIRTH_BITS: u32 = 22;
-/// Bits of its request's number that a reply carries.
+/// Bits of the request number in a reply.
 const REPLY_SEQUENCE_BITS: u32 = 10;
 
-/// What stands in the check field of an end of packet.
+/// What fills the check field of an end of packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seal {
-    /// A part of the packet's key, for links that hand phits over unchanged.
+    /// Part of the packet's key, for links that pass phits on unchanged.
     Key,
     /// The CRC that link control blocks verify.
     Crc,
@@ -49,18 +49,18 @@ impl Seal {
     }
 }
 
-/// What a packet says about itself.
+/// A packet's identity, as carried in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name {
     /// Virtual channel: request or reply.
     pub vc: Vc,
-    /// Number of the processor that it goes to.
+    /// Destination processor number.
     pub dest: u16,
-    /// Number of the processor that a request comes from; zero in a reply, which does not say.
+    /// Source processor number of a request; zero in a reply, which does not carry it.
     pub source: u16,
-    /// Number of the request at its source; only the low bits in a reply.
+    /// The source's request number; only the low bits in a reply.
     pub sequence: u32,
-    /// Cycle in which the request was born, as far as the packet says it.
+    /// Cycle in which the request was born, as far as the packet carries it.
     pub birth: u32,
 }
 
@@ -86,7 +86,7 @@ impl Name {
         }
     }
 
-    /// A number that belongs to this packet alone, for all that matters.
+    /// A key that is in practice unique to this packet.
     #[inline]
     pub(crate) fn key(self) -> u64 {
         let low =
@@ -97,7 +97,7 @@ impl Name {
         (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93) | 1
     }
 
-    /// The birth in full, seen from a cycle less than 2^22 later.
+    /// The full birth cycle, seen from a cycle less than 2^22 later.
     #[inline]
     pub(crate) fn born(self, now: u64) -> u64 {
         let mask = (1u64 << BIRTH_BITS) - 1;
@@ -105,17 +105,17 @@ impl Name {
     }
 }
 
-/// The payload of phit number `index` of the packet of that key.
+/// The payload of phit `index` of the packet with that key.
 #[inline]
 fn pattern(key: u64, index: usize) -> u32 {
     key.rotate_left(7 * index as u32) as u32 & CONTENT_MASK
 }
 
-/// Places by which the number of a request is turned, so that its low bits are where those of a
-/// transaction id are, by which a router that watches tells packets apart.
+/// Rotates a request number so that its low bits are where a transaction id has its own, by which a
+/// watching router tells packets apart.
 const TURN: u32 = 16;
 
-/// The bits of a phit turned so that low ones come highest, or back.
+/// Rotates the bits of a phit so that the low ones come highest, or back.
 #[inline]
 const fn turned(content: u32) -> u32 {
     (content << TURN | content >> (22 - TURN)) & CONTENT_MASK
@@ -144,7 +144,6 @@ fn request_head(dest: u16) -> u32 {
     Phit::new(PhitKind::Head, head.emit()).to_bits()
 }
 
-/// The phits of a packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
     phits: [u32; MAX_PACKET_PHITS],
@@ -152,7 +151,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// The request of that name, of `len` phits.
+    /// A request of `len` phits.
     #[inline]
     pub(crate) fn request(name: Name, hash: u16, len: usize, seal: Seal) -> Self {
         let key = name.key();
@@ -168,7 +167,6 @@ impl Packet {
         Self::sealed(phits, len, key, seal)
     }
 
-    /// The reply of that name.
     #[inline]
     pub(crate) fn reply(name: Name, seal: Seal) -> Self {
         let head = Head {
@@ -195,7 +193,7 @@ impl Packet {
         }
     }
 
-    /// What routers that watch know it by.
+    /// The identity that a watching router sees.
     pub(super) fn identity(&self) -> u64 {
         let phits = &self.phits[..usize::from(self.len)];
         let content = |at: usize| phits.get(at).map(|&phit| Phit::from_bits(phit).content());
@@ -203,7 +201,6 @@ impl Packet {
         identity_of(response, content).unwrap_or(0)
     }
 
-    /// Virtual channel.
     pub(crate) fn vc(&self) -> Vc {
         head_vc(Phit::from_bits(self.phits[0]).content())
     }
@@ -215,20 +212,19 @@ impl Packet {
     }
 }
 
-/// A packet that has arrived.
+/// A packet that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Delivery {
-    /// What it says about itself.
     pub name: Name,
     /// Hash bits of a request.
     pub hash: u16,
     /// Phits, end included.
     pub phits: u32,
-    /// Whether everything in it is as it was sent.
+    /// Whether everything in it is as sent.
     pub intact: bool,
 }
 
-/// Takes packets apart that arrive phit by phit on one link.
+/// Assembles packets that arrive phit by phit on one link.
 #[derive(Clone, Debug, Default)]
 pub struct Assembly {
     phits: [u32; MAX_PACKET_PHITS],
@@ -254,7 +250,7 @@ impl Assembly {
         head_vc(head.content())
     }
 
-    /// Takes a phit; the packet if this is its end.
+    /// Takes a phit; returns the packet if this is its end.
     #[inline]
     pub(crate) fn take(&mut self, phit: Phit, seal: Seal) -> Option<Delivery> {
         match self.phits.get_mut(usize::from(self.len)) {
@@ -299,7 +295,7 @@ fn read(phits: &[u32], whole: bool, seal: Seal) -> Delivery {
     let key = name.key();
     let shaped = match vc {
         Vc::Request => phits.len() > 5 && is_request(phits, name, hash, key),
-        // What was sent can be made again from the name.
+        // The name suffices to rebuild what was sent.
         Vc::Response => phits.len() == REPLY_PHITS && Packet::reply(name, seal).phits() == phits,
     };
     let sealed = shaped && phits[phits.len() - 1] == seal.end(&phits[..phits.len() - 1], key);
@@ -312,12 +308,12 @@ fn read(phits: &[u32], whole: bool, seal: Seal) -> Delivery {
     }
 }
 
-/// Whether the phits of a request, its end apart, are those that the name and hash bits make.
+/// Whether the phits of a request, except its end, are those that the name and hash bits produce.
 #[inline]
 fn is_request(phits: &[u32], name: Name, hash: u16, key: u64) -> bool {
     let mut wrong = phits[0] ^ request_head(name.dest);
     wrong |= phits[1] ^ body(second_phit(hash, pattern(key, 1) as u8 & 0x7f));
-    // The name was read from these; what is left to compare is their kind, and the source's upper
+    // The name was read from these; what remains to compare is their kind, and the source's upper
     // bits.
     wrong |= phits[2] ^ body(u32::from(name.source));
     wrong |= phits[3] ^ body(turned(name.sequence));
@@ -370,7 +366,7 @@ mod tests {
                         let flip = if i == index { 1 << bit } else { 0 };
                         last = assembly.take(Phit::from_bits(bits ^ flip), Seal::Crc);
                     }
-                    // A wrong `h`, `a` or `r` bit is a router's business as well as the sink's.
+                    // A wrong `h`, `a` or `r` bit concerns a router as well as the sink.
                     assert!(!last.unwrap().intact, "phit {index} bit {bit}");
                 }
             }

@@ -1,4 +1,4 @@
-//! Links of a chip that are slower than it: what a router hands over in every cycle waits until its
+//! Links that are slower than their chip: phits that a router sends every cycle wait until the
 //! lanes are free.
 
 use std::collections::VecDeque;
@@ -13,18 +13,18 @@ use phitwire::kit::bits;
 /// leaves no gap.
 const AHEAD: u64 = 8;
 
-/// A phit that waits: when it leaves, its bits and its virtual channel.
+/// A waiting phit: the cycle in which it leaves, its bits and its virtual channel.
 type Waiting = (u64, u32, Vc);
 
-/// The slow links of a chip. No more than a packet and a few phits wait at each.
+/// The slow links of a chip. At most a packet and a few phits wait at each.
 #[derive(Clone, Debug)]
 pub(super) struct Slow {
     paces: [Pace; PORTS],
-    /// Phits that leave in later windows than they came.
+    /// Phits that leave in a later window than they came in.
     waiting: [VecDeque<Waiting>; PORTS],
-    /// Ports where any wait.
+    /// Ports with waiting phits.
     held: u64,
-    /// Ports of which the router has to be told when they are free.
+    /// Ports that the router must be woken for when they become free.
     busy: u64,
 }
 
@@ -51,7 +51,7 @@ impl Slow {
         !self.is_slow(port) || self.paces[port].next() <= now + AHEAD
     }
 
-    /// Gives a slow link a phit; the cycle in which it leaves, if that is before `end`.
+    /// Gives a slow link a phit; returns the cycle in which it leaves, if before `end`.
     pub(super) fn push(
         &mut self,
         port: usize,
@@ -80,7 +80,7 @@ impl Slow {
         Some((leaves, phit))
     }
 
-    /// Ports of which it has to be told in this cycle that they are free.
+    /// Ports to wake the router for in this cycle: they became free.
     pub(super) fn freed(&mut self, now: u64) -> u64 {
         let mut freed = 0;
         for port in bits(self.busy) {
@@ -90,7 +90,7 @@ impl Slow {
         freed
     }
 
-    /// Whether something happens without new input.
+    /// Whether anything happens without new input.
     pub(super) const fn is_busy(&self) -> bool {
         (self.busy | self.held) != 0
     }

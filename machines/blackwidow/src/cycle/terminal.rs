@@ -16,27 +16,26 @@ use phitwire::sim::direct::source::{NEVER, Source};
 type Shared = shared::Shared<BlackWidow>;
 type Common = shared::Common<BlackWidow>;
 
-/// A source and sink behind one link.
 #[derive(Debug)]
 pub struct Terminal {
     common: Common,
-    /// Number of the processor.
+    /// Processor number.
     processor: u16,
     credits: OutputCredits,
     assembly: Assembly,
-    /// Of the link towards the router.
+    /// Pace of the link towards the router.
     pace: Pace,
     /// Unanswered requests, in runs with replies.
     outstanding: u32,
-    /// By source and path.
+    /// The last request seen, by source and path.
     last_seen: LastSeen,
 }
 
-/// Cycles of a window in which credits come that have not been given, per virtual channel.
+/// Cycles of a window in which credits arrive that were not given yet, per virtual channel.
 struct Coming([u64; 2]);
 
 impl Coming {
-    /// Gives the credits that come up to and including `cycle`.
+    /// Gives the credits that arrive up to and including `cycle`.
     fn up_to(&mut self, cycle: usize, credits: &mut OutputCredits) {
         let past = u64::MAX >> (63 - cycle);
         for vc in Vc::ALL {
@@ -68,7 +67,7 @@ impl Terminal {
         self.credits = ideal_credits(max_packet_phits);
     }
 
-    /// Takes the phits of a window; the cycles in which places became free again, per virtual
+    /// Takes the phits of a window; returns the cycles in which slots became free, per virtual
     /// channel.
     fn receive(&mut self, base: u64, cycles: u64, phits: &[u32], shared: &mut Shared) -> [u64; 2] {
         let mut freed = [0; 2];
@@ -83,7 +82,7 @@ impl Terminal {
         freed
     }
 
-    /// A packet has arrived in cycle `now`.
+    /// A packet arrived in cycle `now`.
     pub(crate) fn arrived(&mut self, now: u64, delivery: Delivery, shared: &mut Shared) {
         let Delivery {
             name, hash, intact, ..
@@ -115,20 +114,20 @@ impl Terminal {
                 return;
             }
         }
-        // A damaged packet may say that it is from before the beginning.
+        // A damaged packet may claim to predate the start.
         let born = name.born(now).min(now);
         shared.message_arrived(born, now);
     }
 
-    /// Whether a later request of the same source and path has arrived before.
+    /// Whether a later request of the same source and path arrived earlier.
     fn is_overtaken(&mut self, name: Name, way: u16) -> bool {
         let key = u32::from(name.source) | u32::from(way) << 16;
         let last_seen = &mut self.last_seen;
         last_seen.is_overtaken(key, name.sequence, CONTENT_MASK)
     }
 
-    /// Sends what can be sent in a window whose credits come in the cycles given; the cycles in
-    /// which phits were sent.
+    /// Sends what it can in a window whose credits arrive in the given cycles; returns the cycles
+    /// in which phits were sent.
     fn transmit(
         &mut self,
         base: u64,
@@ -178,8 +177,8 @@ impl Terminal {
         sent
     }
 
-    /// Begins the next packet in the first cycle from `from` on in which one is there and can be
-    /// sent. `None` if there is no such cycle in the window.
+    /// Begins the next packet in the first cycle from `from` on in which one is available and can
+    /// be sent. `None` if the window has no such cycle.
     fn begin(
         &mut self,
         base: u64,
@@ -323,7 +322,7 @@ impl Terminal {
 }
 
 /// The first cycle of a window, from `from` on, by which the `lacking` credits for a packet have
-/// come; `size` if there is none.
+/// arrived; `size` if there is none.
 fn first_with_credits(lacking: u32, coming: u64, from: usize, size: usize) -> usize {
     let mut cycle = from;
     if lacking == 0 {

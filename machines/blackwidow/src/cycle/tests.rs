@@ -40,7 +40,7 @@ pub(super) fn config(millionths: u32) -> Config {
     }
 }
 
-/// The network with links of 20 cycles that hand phits over.
+/// The network with links of 20 cycles, without encoding.
 pub(super) fn simulation(
     topology: &FoldedClos,
     config: &Config,
@@ -53,7 +53,7 @@ fn run(topology: &FoldedClos, config: &Config, partitions: usize) -> Report {
     run_with(topology, config, 20, partitions)
 }
 
-/// The same with links of that many cycles.
+/// Runs with links of `link_cycles`.
 fn run_with(topology: &FoldedClos, config: &Config, link_cycles: u32, partitions: usize) -> Report {
     let options = BlackWidowOptions { link_cycles };
     let mut simulation =
@@ -143,7 +143,7 @@ fn a_reply_costs_another_way() {
 
 #[test]
 fn flows_of_a_row_through_one_subswitch_get_what_head_of_line_blocking_leaves() {
-    // 61.8 % for eight inputs (paper, table 3); packets of several phits and 16 places cost a
+    // 61.8 % for eight inputs (BlackWidow table 3); packets of several phits and 16 slots cost a
     // little.
     let report = run(&yarc(), &with("row-adversary", 1_000_000), 1);
     assert!(report.saturated);
@@ -215,7 +215,7 @@ fn a_warm_up_ends_when_nothing_changes_any_more() {
     );
 }
 
-/// Trace hashes of runs over ideal links: a change has to be explained.
+/// Trace hashes of runs over ideal links: explain every change.
 #[test]
 fn traces_stay_what_they_are() {
     let hash = |topology: &FoldedClos, config: &Config, link_cycles| {

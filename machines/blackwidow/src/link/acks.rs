@@ -1,4 +1,4 @@
-//! When to acknowledge: what rides on data anyway, what waits a little, what cannot wait.
+//! When to acknowledge: on data frames, after a delay, or at once.
 
 use phitwire_framing::yarc::packet::Vc;
 
@@ -6,15 +6,15 @@ use super::receive::ReceiveTerms;
 use phitwire::link::credits::FreedCount;
 use phitwire::time::{Duration, Time};
 
-/// Acknowledgements and VC acknowledgements that the peer has not been told of.
+/// Acknowledgements and VC acknowledgements not yet sent to the peer.
 ///
-/// Every frame carries both (they are in the sideband), so on a two-way flow they cost nothing. On
-/// a one-way flow they ride on idle phits, together after a delay, and at once when the peer may be
-/// waiting for them to open its window or its credits.
+/// Every frame carries both (in the sideband), so on a two-way flow they cost nothing. On a one-way
+/// flow they ride on idle phits, together after a delay, and at once if the peer may need them to
+/// open its window or its credits.
 #[derive(Debug)]
 pub(super) struct Acks {
     freed: [FreedCount; 2],
-    /// The next expected packet as last told.
+    /// The next expected packet as last sent.
     told: u64,
     told_at: Time,
     due: Time,
@@ -25,7 +25,7 @@ pub(super) struct Acks {
 }
 
 impl Acks {
-    /// A session on `terms`. The credits are announced at once.
+    /// Starts a session on `terms`; announces the credits at once.
     pub fn new(terms: &ReceiveTerms, delay: Duration) -> Self {
         Self {
             freed: terms.debt.map(|debt| FreedCount::new(terms.offered, debt)),
@@ -62,33 +62,33 @@ impl Acks {
         }
     }
 
-    /// The peer must hear from us at once.
+    /// A frame must go out at once.
     #[inline]
     pub fn urge(&mut self) {
         self.now = true;
     }
 
-    /// The peer sends what it should know to be here, or asks: it is told again, at once if it was
-    /// not told for a delay. Copies of its frames, however many and however fast they come, cost an
-    /// answer per delay at most.
+    /// The peer resends something it should know we have, or asks: acknowledge again, at once if
+    /// the last acknowledgement is older than the delay. Copies of its frames, however many and
+    /// fast, cost at most one answer per delay.
     #[inline]
     pub fn remind(&mut self) {
         self.due = self.due.min(self.told_at + self.delay);
     }
 
-    /// Whether a frame must go out for the acknowledgements alone.
+    /// Whether a frame must go out just for the acknowledgements.
     #[inline]
     pub fn is_due(&self, now: Time) -> bool {
         self.now || self.due <= now
     }
 
-    /// When a frame must go out for the acknowledgements alone.
+    /// When a frame must go out just for the acknowledgements.
     #[inline]
     pub fn due(&self) -> Time {
         self.due
     }
 
-    /// The VC acknowledgements as they stand, without telling them.
+    /// The current VC acknowledgements, without marking them as sent.
     #[cfg(any(test, feature = "testing"))]
     pub fn counts(&self) -> [u32; 2] {
         [self.freed[0].count(), self.freed[1].count()]

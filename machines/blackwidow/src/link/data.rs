@@ -1,4 +1,4 @@
-//! What a data frame does to a link end of YARC.
+//! Handling of a data frame by a YARC link end.
 
 use core::ops::Range;
 
@@ -16,10 +16,10 @@ use phitwire::link::common::BAD_WORDS_UNTIL_DOUBT;
 use phitwire::link::session::Session;
 use phitwire::time::{Duration, Time};
 
-/// No correct peer can have sent it, or nothing can be read.
+/// No correct peer can have sent it, or it cannot be decoded.
 struct Unusable;
 
-/// The rest of a frame to be handed up; `Lcb::scratch` holds its phits.
+/// The rest of a frame, still to be handed up; `Lcb::scratch` holds its phits.
 #[derive(Clone, Debug)]
 pub(super) struct Coming {
     at: Position,
@@ -30,7 +30,7 @@ pub(super) struct Coming {
 }
 
 impl Lcb {
-    /// A data frame whose header is well formed.
+    /// Handles a data frame with a well-formed header.
     pub(super) fn on_data(&mut self, now: Time, data: DataFrame<'_>, input: &mut InputQueue) {
         // Frames are handed up in order.
         self.hand_up(now, usize::MAX, input);
@@ -73,7 +73,7 @@ impl Lcb {
         }
     }
 
-    /// Hands up the next piece of a frame: up to the next end of a packet behind a free-running
+    /// Hands up the next piece of a frame: up to the next end of packet behind a free-running
     /// clock, a burst behind a paced one.
     pub(super) fn hand_up_next(&mut self, now: Time, input: &mut InputQueue) {
         let Some(coming) = &self.coming else {
@@ -118,8 +118,8 @@ impl Lcb {
         }
     }
 
-    /// The control word of a frame, and where the frame starts, if all that it says can be the
-    /// peer's now. What cannot is counted, and noted against the session.
+    /// The control word and start of a frame, if everything in it can be the peer's current state.
+    /// Otherwise counts it and notes it against the session.
     #[inline]
     fn believe(&mut self, now: Time, data: &DataFrame<'_>) -> Option<(ControlWord, Position)> {
         let judged = self.judge_word(data);

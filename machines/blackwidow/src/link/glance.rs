@@ -1,4 +1,4 @@
-//! What a frame carries, seen from outside.
+//! A frame's contents, decoded for observers.
 
 use phitwire_framing::carrier::frame::Frame;
 use phitwire_framing::yarc::frame::DataFrame;
@@ -6,7 +6,7 @@ use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 use phitwire::link::Glance;
 
-/// The packets whose ends a frame of phits carries.
+/// The packets whose ends a data frame carries.
 pub(crate) fn glance(frame: &Frame<'_>) -> Option<Glance> {
     let frame = DataFrame::of(frame).ok()?;
     let word = frame.control_word().ok()?;

@@ -1,5 +1,4 @@
-//! An ideal link: phits and credits are handed over as they are, each after the time that the link
-//! takes.
+//! An ideal link: phits and credits are passed on unchanged, each after the link's delay.
 
 use core::array;
 
@@ -10,14 +9,14 @@ use super::output_credits::OutputCredits;
 use super::phit_ring::PhitRing;
 use phitwire::kit::below;
 
-/// Slots of an input queue per virtual channel: 256 phits (BlackWidow sec. 4.2), for both: our
-/// reading.
+/// Slots of an input queue per virtual channel: 256 phits (BlackWidow sec. 4.2), for both together
+/// in our reading.
 pub const INPUT_PHITS: u32 = 128;
 const PACKET_PHITS: u32 = MAX_PACKET_PHITS as u32;
 
 type IdealRing = PhitRing<[Phit; INPUT_PHITS as usize]>;
 
-/// Credits for all slots of the input queue at the other end of an ideal link, for packets of up to
+/// Credits for all slots of the input queue at the far end of an ideal link, for packets of up to
 /// `max_packet_phits`: the sending half of one of the [`IdealEnds`].
 pub fn ideal_credits(max_packet_phits: u8) -> OutputCredits {
     let mut credits = OutputCredits::new([INPUT_PHITS; 2], max_packet_phits.into());
@@ -31,19 +30,19 @@ pub fn ideal_credits(max_packet_phits: u8) -> OutputCredits {
 /// [`InputQueue`](super::InputQueue) and the credits of an [`Lcb`](super::Lcb) for each port,
 /// without frames, CRC, retry, sessions and lanes.
 ///
-/// Nothing is rejected on them. So nothing is ever taken back or withheld, a phit that is taken
-/// frees its place at once, and every place is covered by a credit, also the longest packet of them
-/// that an [`InputQueue`](super::InputQueue) keeps for the rest of a rejected packet. What travels
-/// on a link, and when it arrives, is their owner's business.
+/// Nothing is ever rejected, so nothing is taken back or withheld, taking a phit frees its slot at
+/// once, and a credit covers every slot, including the longest packet that an
+/// [`InputQueue`](super::InputQueue) reserves for the rest of a rejected one. The owner decides
+/// what travels on a link and when it arrives.
 ///
-/// They are kept together and not port by port, since one thread runs all ports of a chip, and
-/// buffers of one virtual channel are mostly what it needs.
+/// They are stored together rather than per port, since one thread runs all ports of a chip and
+/// mostly needs the buffers of one virtual channel.
 #[derive(Clone, Debug)]
 pub struct IdealEnds<const PORTS: usize> {
     /// By virtual channel and port.
     rings: [Box<[IdealRing; PORTS]>; 2],
     credits: Box<[OutputCredits; PORTS]>,
-    /// Virtual channel of the packet that comes in, or came last, at each port.
+    /// Virtual channel of the packet arriving, or last arrived, at each port.
     coming: u64,
     refused: u64,
 }
@@ -85,8 +84,8 @@ impl<const PORTS: usize> IdealEnds<PORTS> {
 
     // Receiving.
 
-    /// Takes in the phits that arrive in the cycles given (a bit mask), which lie in `phits` by
-    /// their cycles. The cycles of those that found room, per virtual channel; the others are
+    /// Accepts the phits that arrive in `cycles` (a bit mask); `phits` is indexed by cycle. Returns
+    /// the cycles of those that found room, per virtual channel; the others are
     /// [counted](Self::refused).
     #[inline]
     pub fn receive(&mut self, port: usize, cycles: u64, phits: &[u32]) -> [u64; 2] {
@@ -123,24 +122,24 @@ impl<const PORTS: usize> IdealEnds<PORTS> {
         taken
     }
 
-    /// The next phit of `vc`, left in place.
+    /// The next phit of `vc`; does not take it.
     #[inline]
     pub fn front(&self, port: usize, vc: Vc) -> Option<Phit> {
         self.ring(port, vc).nth(0)
     }
 
-    /// The phit of `vc` behind the next one, left in place.
+    /// The phit of `vc` behind the next one; does not take it.
     #[inline]
     pub fn second(&self, port: usize, vc: Vc) -> Option<Phit> {
         self.ring(port, vc).nth(1)
     }
 
-    /// The phit of `vc` so many behind the next one, left in place.
+    /// The phit `behind` places behind the next one of `vc`; does not take it.
     pub fn nth(&self, port: usize, vc: Vc, behind: usize) -> Option<Phit> {
         self.ring(port, vc).nth(u32::try_from(behind).ok()?)
     }
 
-    /// Takes the next phit of `vc`; a credit for it is to go back.
+    /// Takes the next phit of `vc`; the owner returns a credit for it.
     #[inline]
     pub fn pop(&mut self, port: usize, vc: Vc) -> Option<Phit> {
         self.ring_mut(port, vc).pop()
@@ -158,7 +157,7 @@ impl<const PORTS: usize> IdealEnds<PORTS> {
         rings.map(|ring| u64::from(ring.len())).sum()
     }
 
-    /// Virtual channel of the packet that comes in, or came last.
+    /// Virtual channel of the packet arriving, or last arrived.
     #[inline]
     pub fn coming(&self, port: usize) -> Vc {
         Vc::from_index((self.coming >> port) as usize)
@@ -171,20 +170,18 @@ impl<const PORTS: usize> IdealEnds<PORTS> {
 
     // Sending.
 
-    /// Credits towards the peer.
     #[inline]
     pub fn credits(&self, port: usize) -> &OutputCredits {
         &self.credits[below::<PORTS>(port)]
     }
 
-    /// Credits towards the peer, to be given back.
     #[inline]
     pub fn credits_mut(&mut self, port: usize) -> &mut OutputCredits {
         &mut self.credits[below::<PORTS>(port)]
     }
 
-    /// A credit of `vc` has come by itself. Whether there is room for a packet for the first time
-    /// since there was none.
+    /// A single credit of `vc` has arrived. Returns whether it makes room for a packet where there
+    /// was none.
     #[inline]
     pub fn give(&mut self, port: usize, vc: Vc) -> bool {
         let credits = &mut self.credits[below::<PORTS>(port)];
@@ -193,8 +190,8 @@ impl<const PORTS: usize> IdealEnds<PORTS> {
         lacked == 1
     }
 
-    /// Takes the next phit of a packet, which is sent now; its virtual channel. A packet begins
-    /// where there is [room](OutputCredits::has_room) for it.
+    /// Sends the next phit of a packet now; returns its virtual channel. A packet begins only if
+    /// there is [room](OutputCredits::has_room) for it.
     ///
     /// # Panics
     /// If there is no credit.
@@ -210,7 +207,7 @@ impl<const PORTS: usize> IdealEnds<PORTS> {
 
 #[cfg(test)]
 impl<const PORTS: usize> IdealEnds<PORTS> {
-    /// Forgets the phit that came last of some input queue; whether there was one.
+    /// Drops the last phit of some input queue. Returns whether there was one.
     pub(crate) fn lose_last(&mut self) -> bool {
         let mut rings = self.rings.iter_mut().flat_map(|rings| rings.iter_mut());
         let ring = rings.find(|ring| ring.len() > 0);
@@ -269,7 +266,7 @@ mod tests {
             "hash bits"
         );
         for back in 1..=7 {
-            // The end of the packet has not come, and nobody waits for it.
+            // The packet's end has not arrived, and nothing awaits it.
             assert!(far.pop(PORT, Vc::Response).is_some());
             near.give(PORT, Vc::Response);
             let left = INPUT_PHITS - 7 + back;

@@ -1,4 +1,4 @@
-//! The input queue of a port: where the link control block hands phits up before it knows their
+//! The input queue of a port: the link control block hands phits up into it before it knows their
 //! CRC.
 
 use phitwire_framing::yarc::packet::{EopStatus, Vc, eop_status, head_vc};
@@ -8,33 +8,32 @@ use super::phit_ring::PhitRing;
 use phitwire::link::config::LinkConfig;
 use phitwire::link::{Change, ReceiveBuffer};
 
-/// What the link control block found out about a packet when its end came.
+/// The link control block's verdict on a packet at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// Received well on this link. Its sender took credits for it, which go back when it has flowed
-    /// out.
+    /// Received correctly on this link. The sender's credits for it return once it has flowed out.
     Accepted,
-    /// Not received as far as this link is concerned: it will come again under the same credits.
+    /// Not received as far as this link is concerned: it will be resent under the same credits.
     Rejected,
 }
 
-/// One virtual channel: its phits, and what the peer and the reader do not know of them yet.
+/// One virtual channel: its phits, and what the peer and the reader have not learned of yet.
 #[derive(Clone, Debug)]
 struct VcRing {
     phits: PhitRing,
     /// Phits that flowed out and whose VC acknowledgements may be sent.
     acks: u32,
-    /// Phits that flowed out of a packet whose end has not come.
+    /// Phits that flowed out of a packet whose end has not arrived.
     withheld: u32,
-    /// Phits at the front that belong to a rejected packet and are covered by no credit.
+    /// Phits at the front that belong to a rejected packet; no credit covers them.
     silent: u32,
-    /// The tail as the reader was last told of it.
+    /// The tail as last reported to the reader.
     told: u32,
-    /// What the reader saw at the front, when some of it has been taken back since.
+    /// The front as the reader saw it, if some of it has been taken back since.
     seen: Option<Front>,
 }
 
-/// What the route of the packet at the front depends on: the next phit and the one behind it.
+/// The phits that decide the route of the packet at the front: the next one and the one behind.
 type Front = [Option<Phit>; 2];
 
 impl VcRing {
@@ -71,7 +70,6 @@ impl VcRing {
         self.phits.cut(start);
     }
 
-    /// What has changed since the last call.
     #[inline]
     fn take_change(&mut self) -> Option<Change> {
         let tail = self.phits.tail();
@@ -107,19 +105,19 @@ enum Open {
 
 /// One port's input queue: a ring of phits per virtual channel, written speculatively.
 ///
-/// Paper, section 4.3: phits arrive before the packet's CRC is known. A packet that turns out bad
-/// is removed by setting the tail back to the end of the packet before it. If it has begun to flow
-/// out, it is let go, and the virtual-channel acknowledgements still to be sent are decremented by
-/// its size, because its retransmission will use the same credits. A packet that does not fit is
-/// excised and discarded up to its EOP.
+/// BlackWidow sec. 4.3: phits arrive before the packet's CRC is known. A packet that turns out bad
+/// is removed by setting the tail back to the end of the previous packet. If it has begun to flow
+/// out, it is let go, and the pending virtual-channel acknowledgements are decremented by its size,
+/// because its retransmission will use the same credits. A packet that does not fit is excised and
+/// discarded up to its EOP.
 ///
-/// Capacity per virtual channel is the credits offered to the peer plus one packet of the maximum
-/// length: the rest of a rejected packet that has begun to flow holds space that nobody's credit
-/// covers, and there is at most one such rest, because only the packet at the front can have begun.
+/// The capacity per virtual channel is the credits offered to the peer plus one packet of maximum
+/// length: the rest of a rejected packet that has begun to flow occupies space that no credit
+/// covers, and there is at most one such rest, as only the packet at the front can have begun.
 ///
-/// The write side belongs to the [`Lcb`](super::Lcb), the read side to the router core or the
-/// network interface. A [`LinkPort`](phitwire::link::LinkPort) passes what
-/// [`take_acks`](Self::take_acks) gives to [`vc_freed`](phitwire::link::LinkControlBlock::vc_freed).
+/// The [`Lcb`](super::Lcb) writes; the router core or the NIC reads. A
+/// [`LinkPort`](phitwire::link::LinkPort) passes the result of [`take_acks`](Self::take_acks) to
+/// [`vc_freed`](phitwire::link::LinkControlBlock::vc_freed).
 #[derive(Clone, Debug)]
 pub struct InputQueue {
     rings: [VcRing; 2],
@@ -128,7 +126,7 @@ pub struct InputQueue {
 }
 
 impl InputQueue {
-    /// An empty queue as deep as `config`'s profile offers.
+    /// An empty queue with the depth that `config`'s profile offers.
     pub fn new(config: &LinkConfig) -> Self {
         Self::with_depth(
             config.profile.input_phits_per_vc,
@@ -160,7 +158,7 @@ impl InputQueue {
     ///
     /// # Panics
     /// If a head comes while a packet is open, or another phit while none is: the link control
-    /// block checks the order of kinds before.
+    /// block checks the order of kinds first.
     #[inline]
     pub(super) fn phit(&mut self, phit: Phit) {
         let (vc, start) = match self.open {
@@ -182,11 +180,11 @@ impl InputQueue {
         }
     }
 
-    /// Closes the open packet with `eop`. False when a packet judged [`Verdict::Accepted`] did not
-    /// fit: it must then be treated as not received.
+    /// Closes the open packet with `eop`. False if a packet judged [`Verdict::Accepted`] did not
+    /// fit: treat it as not received.
     ///
     /// A packet that an earlier link marked `transmit_error` is removed if it has not begun to
-    /// flow; its credits on this link go back, since its sender will not send it again.
+    /// flow; its credits on this link return, since its sender will not resend it.
     ///
     /// # Panics
     /// If no packet is open.
@@ -228,7 +226,7 @@ impl InputQueue {
     fn reject(&mut self, vc: Vc, start: u32, begun: bool, eop: Phit) {
         let ring = &mut self.rings[vc.index()];
         if begun {
-            // At the front, so what is behind the head up to the tail is this packet's alone.
+            // The packet is at the front, so everything from head to tail belongs to it.
             assert!(
                 ring.silent == 0 && ring.len() < self.capacity,
                 "one packet has begun at most"
@@ -241,7 +239,7 @@ impl InputQueue {
         }
     }
 
-    /// Appends, or excises the packet that starts at `start` when the ring is full.
+    /// Appends, or excises the packet that starts at `start` if the ring is full.
     #[inline]
     fn append(&mut self, vc: Vc, start: u32, phit: Phit) -> bool {
         let capacity = self.capacity;
@@ -256,8 +254,8 @@ impl InputQueue {
         false
     }
 
-    /// Prepares for a new session with the peer: phits still queued count against the credits that
-    /// it will be given. Returns their number per virtual channel, without what no credit covers.
+    /// Prepares for a new session with the peer: phits still queued count against its credits.
+    /// Returns their number per virtual channel, without those that no credit covers.
     ///
     /// # Panics
     /// If a packet is open.
@@ -273,7 +271,7 @@ impl InputQueue {
         })
     }
 
-    // Read side, for the router core and the network interface.
+    // Read side, for the router core and the NIC.
 
     /// Whether a phit of `vc` can be taken.
     #[inline]
@@ -287,19 +285,19 @@ impl InputQueue {
         u8::from(self.rings[0].len() != 0) | u8::from(self.rings[1].len() != 0) << 1
     }
 
-    /// The next phit of `vc`, left in place.
+    /// The next phit of `vc`; does not take it.
     #[inline]
     pub fn front(&self, vc: Vc) -> Option<Phit> {
         self.rings[vc.index()].phits.nth(0)
     }
 
-    /// The phit of `vc` behind the next one, left in place.
+    /// The phit of `vc` behind the next one; does not take it.
     #[inline]
     pub fn second(&self, vc: Vc) -> Option<Phit> {
         self.rings[vc.index()].phits.nth(1)
     }
 
-    /// The phit of `vc` so many behind the next one, left in place.
+    /// The phit `behind` places behind the next one of `vc`; does not take it.
     pub fn nth(&self, vc: Vc, behind: usize) -> Option<Phit> {
         self.rings[vc.index()]
             .phits
@@ -342,7 +340,7 @@ impl InputQueue {
         self.pending_vcs() == 0
     }
 
-    /// Phits of `vc` whose VC acknowledgements may be sent now and have not been taken before.
+    /// Phits of `vc` whose VC acknowledgements may be sent now and were not taken before.
     #[inline]
     pub fn take_acks(&mut self, vc: Vc) -> u32 {
         core::mem::take(&mut self.rings[vc.index()].acks)

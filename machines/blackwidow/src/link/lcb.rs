@@ -22,25 +22,25 @@ use phitwire::link::training::{Offer, Terms};
 use phitwire::link::{EndStatus, LinkConfig, LinkEvent, LinkState};
 use phitwire::time::{Duration, Time};
 
-/// Fewest bytes that the buffer of a frame may have.
+/// Minimum size of a frame buffer in bytes.
 pub const MIN_FRAME_BYTES: usize = frame_len(MIN_FRAME_PHITS);
 
-/// One end of a link (paper, sections 4.3 and 7.7).
+/// One end of a link (BlackWidow sec. 4.3 and 7.7).
 ///
-/// Call order: that of every [`LinkControlBlock`](phitwire::link::LinkControlBlock), and any number of
-/// [`push`](Self::push). The same [`InputQueue`] is handed in every time.
+/// Call order: that of every [`LinkControlBlock`](phitwire::link::LinkControlBlock), and any number
+/// of [`push`](Self::push). Pass the same [`InputQueue`] every time.
 ///
 /// # Peer restarts
 /// When the peer turns out to be another incarnation, every packet in the retry buffer is discarded
-/// and counted: it may have been delivered inside the old one, so that sending it again could
-/// deliver it twice. End points learn of it by their time-outs. When the peer is merely silent (a
-/// cut cable), nothing is discarded: this end says so after the profile's `silence` and tries again
-/// at growing intervals for ever, unless `give_up` says otherwise.
+/// and counted: the old incarnation may have received it, so resending could deliver it twice. The
+/// NICs notice by timeout. When the peer is merely silent (a cut cable), nothing is discarded: this
+/// end reports it after the profile's `silence` and keeps retrying at growing intervals for ever,
+/// unless `give_up` is set.
 ///
-/// # Frames that cannot be used
-/// Two ends whose sessions do not fit cannot go on, whatever made it so. When frames come for the
-/// profile's `heal`, none can be used, and a question brings none that can, this end begins a new
-/// session, as if it had been restarted.
+/// # Unusable frames
+/// Two ends whose sessions do not match cannot go on, whatever the cause. If for the profile's
+/// `heal` frames arrive but none is usable, and a probe brings no usable one, this end begins a new
+/// session, as after a restart.
 #[derive(Debug)]
 pub struct Lcb {
     pub(super) common: Common,
@@ -48,12 +48,12 @@ pub struct Lcb {
     pub(super) rx: Receiver,
     /// The phits of the last frame.
     pub(super) scratch: Vec<Phit>,
-    /// The rest of that frame to be handed up.
+    /// The rest of that frame, still to be handed up.
     pub(super) coming: Option<Coming>,
 }
 
 impl Lcb {
-    /// One end as `config` says, in training.
+    /// A link end with `config`, in training.
     pub fn new(config: LinkConfig, now: Time) -> Self {
         let terms = Terms {
             window: config.profile.window_packets,
@@ -112,19 +112,18 @@ impl Lcb {
         }
     }
 
-    // The core's side.
+    // Core side.
 
     /// Whether a packet on `vc` may begin: the link is active, no packet is open, and credits,
-    /// window and retry buffer have room for the longest packet (virtual cut-through, paper,
-    /// section 4.2).
+    /// window and retry buffer have room for the longest packet (virtual cut-through, BlackWidow
+    /// sec. 4.2).
     #[inline]
     pub fn can_begin(&self, vc: Vc) -> bool {
         self.common.state == LinkState::Active && self.tx.can_begin(vc)
     }
 
-    /// Takes the next phit of a packet; a head opens it, an EOP closes it. Once begun, a packet is
-    /// taken without further questions. While the link is not active, packets are swallowed and
-    /// counted.
+    /// Accepts the next phit of a packet; a head opens it, an EOP closes it. Once begun, a packet
+    /// is accepted to its end. While the link is not active, packets are dropped and counted.
     ///
     /// # Panics
     /// If a head comes inside a packet or, on an active link, without [`Self::can_begin`], or
@@ -151,20 +150,20 @@ impl Lcb {
 
     // Commands.
 
-    /// Sends everything unacknowledged again.
+    /// Resends everything unacknowledged.
     pub fn force_retry(&mut self, now: Time) {
         self.common.see(now);
         self.tx.force_retry(now, &mut self.common.counters);
     }
 
-    /// Flips a content bit of the next packet in the send buffer, before its check: a soft error
-    /// (paper, section 4.3).
+    /// Flips a content bit of the next packet in the send buffer, before its CRC check: a soft
+    /// error (BlackWidow sec. 4.3).
     pub fn soft_error_next(&mut self) {
         self.tx.damage_next();
     }
 }
 
-/// What a receiver without a session goes by.
+/// The terms of a receiver without a session.
 fn idle_terms(config: &LinkConfig) -> ReceiveTerms {
     ReceiveTerms {
         first: config.first_packet,
@@ -209,7 +208,6 @@ impl Session for Lcb {
         (&mut self.common, &mut self.tx.out, &mut self.rx.lanes)
     }
 
-    /// Phits go up speculatively.
     fn on_frame(
         &mut self,
         now: Time,
@@ -269,7 +267,7 @@ impl Session for Lcb {
 
     fn send_on(&mut self, lanes: u8, now: Time) {
         self.tx.set_lanes(lanes, now);
-        // An idle frame shows the peer the new lanes even when there is nothing to send.
+        // An idle frame shows the peer the new lanes even if there is nothing to send.
         self.rx.acks.urge();
     }
 

@@ -1,16 +1,16 @@
 //! One external link of a YARC router or BlackWidow processor: the link control block and the input
 //! queue.
 //!
-//! The link control block (LCB) implements the data-link layer of the paper's section 4.3: reliable
+//! The link control block (LCB) implements the data-link layer of BlackWidow sec. 4.3: reliable
 //! packet delivery by a sliding-window go-back-N protocol whose sequence numbers, acknowledgements
 //! and virtual-channel acknowledgements travel in the two sideband bits of every phit; and of
-//! section 7.7: retries counted per lane, noisy lanes decommissioned, `link_active` deasserted when
+//! sec. 7.7: retries counted per lane, noisy lanes decommissioned, `link_active` deasserted when
 //! none is left.
 //!
-//! [`Lcb`] is one end of a link. What it receives it hands up *speculatively*, phit by phit, before
-//! a packet's CRC is known, into the [`InputQueue`] of the port, whose write side undoes what turns
-//! out bad. [`IdealEnds`] are the same in virtual time without bytes: the buffers and credits,
-//! where nothing turns out bad.
+//! [`Lcb`] is one end of a link. It hands received phits up *speculatively*, before a packet's CRC
+//! is known, into the [`InputQueue`] of the port, whose write side undoes packets that turn out
+//! bad. [`IdealEnds`] are its counterpart in virtual time without bytes: the buffers and credits,
+//! where no packet turns out bad.
 
 use phitwire_framing::yarc::control::VC_ACK_MASK;
 use phitwire_framing::yarc::packet::MAX_PACKET_PHITS;
@@ -39,16 +39,16 @@ pub use input_queue::{InputQueue, Verdict};
 pub use lcb::{Lcb, MIN_FRAME_BYTES};
 pub use output_credits::OutputCredits;
 
-/// What all links of a BlackWidow network have in common.
+/// The standard of all links of a BlackWidow network.
 pub const STANDARD: LinkStandard = LinkStandard {
     rates: &rates::ALL,
     max_packet_phits: MAX_PACKET_PHITS as u8,
 };
 
-/// What its virtual channels are called, by number (paper, section 4.2).
+/// Names of the virtual channels, by number (BlackWidow sec. 4.2).
 pub const VC_NAMES: [&str; 2] = ["request", "response"];
 
-// Counts of credits travel as control words have them, and a rejected packet can be kept.
+// Credit counts fit control words, and a rejected packet can be kept.
 const _: () = assert!(VC_ACK_MASK == (1 << CREDIT_BITS) - 1);
 const _: () = assert!(MAX_PACKET_PHITS <= MAX_UNIT_WORDS);
 

@@ -1,23 +1,23 @@
-//! Credits towards the input queue at the other end of a link, and the packet that takes them.
+//! Credits towards the input queue at the far end of a link, and the packet that takes them.
 
 use phitwire_framing::yarc::packet::Vc;
 
 use phitwire::link::credits::{Impossible, SendCredits};
 
-/// Credits of both virtual channels of a link, and what may begin with them.
+/// Credits of both virtual channels of a link.
 ///
 /// Call order: [`begin`](Self::begin) for each packet, if there are credits for all of it, then
 /// [`take`](Self::take) for its phits.
 #[derive(Clone, Debug)]
 pub struct OutputCredits {
     vcs: [SendCredits; 2],
-    /// Virtual channel of the packet that is handed over, or was last.
+    /// Virtual channel of the packet being sent, or sent last.
     vc: Vc,
     max_packet: u32,
 }
 
 impl OutputCredits {
-    /// No credits yet of input queues of `offered` phits, for packets up to `max_packet` phits.
+    /// No credits yet, for input queues of `offered` phits and packets up to `max_packet` phits.
     pub(super) fn new(offered: [u32; 2], max_packet: u32) -> Self {
         Self {
             vcs: offered.map(SendCredits::new),
@@ -38,8 +38,8 @@ impl OutputCredits {
         self.vcs[vc.index()].available()
     }
 
-    /// Credits of `vc` that are too few for a packet of the maximum length, which has to fit before
-    /// any begins (virtual cut-through, paper, section 4.2).
+    /// Credits of `vc` missing for a packet of maximum length, which has to fit before any begins
+    /// (virtual cut-through, BlackWidow sec. 4.2).
     #[inline]
     pub fn lacking(&self, vc: Vc) -> u32 {
         self.max_packet.saturating_sub(self.available(vc))
@@ -51,13 +51,13 @@ impl OutputCredits {
         self.available(vc) >= self.max_packet
     }
 
-    /// Whether there are credits for a packet of the maximum length and `more` phits on `vc`.
+    /// Whether there are credits on `vc` for a packet of maximum length plus `more` phits.
     #[inline]
     pub fn is_ample(&self, vc: Vc, more: u32) -> bool {
         self.available(vc) >= self.max_packet + more
     }
 
-    /// Whether some of the peer's input queue is in use, or not announced yet.
+    /// Whether some of the peer's input queue is in use or not announced yet.
     #[inline]
     pub(super) fn is_used(&self) -> bool {
         self.vcs.iter().any(SendCredits::is_used)
@@ -69,17 +69,17 @@ impl OutputCredits {
         self.vc = vc;
     }
 
-    /// The next `phits` phits of the packet take a credit each; its virtual channel.
+    /// Takes a credit each for the next `phits` phits of the packet; returns its virtual channel.
     ///
     /// # Panics
-    /// If there are too few: the caller makes sure of credits for all of a packet first.
+    /// If there are too few: the caller first makes sure of credits for the whole packet.
     #[inline]
     pub fn take(&mut self, phits: u32) -> Vc {
         self.vcs[self.vc.index()].take(phits);
         self.vc
     }
 
-    /// `phits` credits of `vc` have come, by themselves and not in a count.
+    /// `phits` credits of `vc` arrived individually, not as a cumulative count.
     ///
     /// # Panics
     /// If more come back than were taken.
@@ -88,7 +88,7 @@ impl OutputCredits {
         self.vcs[vc.index()].give(phits);
     }
 
-    /// What [`Self::release`] would say of the counts `wire`.
+    /// Checks whether [`Self::release`] would accept the counts `wire`.
     #[inline]
     pub(super) fn check(&self, wire: [u32; 2], newer: bool) -> Result<(), Impossible> {
         for (credits, wire) in self.vcs.iter().zip(wire) {
@@ -97,8 +97,8 @@ impl OutputCredits {
         Ok(())
     }
 
-    /// Takes in the peer's cumulative counts; see [`SendCredits::release`]. Returns the phits that
-    /// they newly free, or why they cannot be.
+    /// Applies the peer's cumulative counts; see [`SendCredits::release`]. Returns the number of
+    /// newly freed phits, or why the counts are impossible.
     #[inline]
     pub(super) fn release(&mut self, wire: [u32; 2], newer: bool) -> Result<u32, Impossible> {
         let mut freed = 0;
@@ -108,7 +108,7 @@ impl OutputCredits {
         Ok(freed)
     }
 
-    /// Leaves `credits` credits of `vc`, whatever was sent.
+    /// Sets the credits of `vc` to `credits`, whatever was sent.
     #[cfg(test)]
     pub(crate) fn spoil(&mut self, vc: Vc, credits: u32) {
         self.vcs[vc.index()].spoil(credits);

@@ -4,22 +4,20 @@ use phitwire_framing::yarc::phit::Phit;
 
 use phitwire::kit::ring::Ring;
 
-/// Places for phits by their positions, a power of two of them.
+/// A power of two of phit slots, addressed by position.
 pub(super) trait Places {
-    /// Phits that have room now.
+    /// Number of slots now.
     fn places(&self) -> u64;
-    /// The phit at `position`.
     fn get(&self, position: u32) -> Phit;
-    /// The place of the phit at `position`.
     fn get_mut(&mut self, position: u32) -> &mut Phit;
-    /// Makes more places, where phits lie from position `head` on.
+    /// Adds slots; phits are stored from position `head` on.
     ///
     /// # Panics
-    /// If there may not be more.
+    /// If the maximum is reached.
     fn grow(&mut self, head: u32);
 }
 
-/// For depths that most links never need.
+/// For maximum depths that most links never need: grows on demand.
 impl Places for Ring<Phit> {
     #[inline]
     fn places(&self) -> u64 {
@@ -38,7 +36,7 @@ impl Places for Ring<Phit> {
     }
 }
 
-/// For the chip's own depth: no memory but where head and tail are.
+/// For the chip's own depth: stored inline next to head and tail.
 impl<const N: usize> Places for [Phit; N] {
     #[inline]
     fn places(&self) -> u64 {
@@ -57,9 +55,9 @@ impl<const N: usize> Places for [Phit; N] {
     }
 }
 
-/// Phits in the order in which they came. Positions count up for ever and wrap with their type.
+/// A FIFO of phits. Positions count up for ever and wrap with their type.
 ///
-/// The writer knows how many may be in it.
+/// The writer bounds the number of phits.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct PhitRing<P = Ring<Phit>> {
@@ -92,31 +90,31 @@ impl<const N: usize> PhitRing<[Phit; N]> {
 }
 
 impl<P: Places> PhitRing<P> {
-    /// Phits in it.
+    /// Number of phits in the ring.
     #[inline]
     pub fn len(&self) -> u32 {
         self.tail.wrapping_sub(self.head)
     }
 
-    /// Position of the next phit to be read.
+    /// Position of the next phit to read.
     #[inline]
     pub fn head(&self) -> u32 {
         self.head
     }
 
-    /// Position of the next phit to be written.
+    /// Position of the next phit to write.
     #[inline]
     pub fn tail(&self) -> u32 {
         self.tail
     }
 
-    /// What stands `ahead` phits behind the head, whether it is still in the ring or not.
+    /// The slot `ahead` phits behind the head, whether or not it is still in the ring.
     #[inline]
     pub fn at(&self, ahead: u32) -> Phit {
         self.phits.get(self.head.wrapping_add(ahead))
     }
 
-    /// The phit `ahead` of which stand before it, left in place.
+    /// The phit `ahead` phits behind the head; does not take it.
     #[inline]
     pub fn nth(&self, ahead: u32) -> Option<Phit> {
         (self.len() > ahead).then(|| self.at(ahead))
@@ -125,7 +123,7 @@ impl<P: Places> PhitRing<P> {
     /// Writes a phit.
     ///
     /// # Panics
-    /// If there are as many in it as there may be.
+    /// If the ring is full and cannot grow.
     #[inline]
     pub fn push(&mut self, phit: Phit) {
         if u64::from(self.len()) == self.phits.places() {
@@ -143,8 +141,8 @@ impl<P: Places> PhitRing<P> {
         Some(phit)
     }
 
-    /// Begins again at position 0, if nothing is in it: what comes next lies in memory where what
-    /// came before did, and is found in the cache. For owners who remember no positions.
+    /// Restarts at position 0 if the ring is empty: new phits then reuse memory that is in the
+    /// cache. For owners that keep no positions.
     #[inline]
     pub fn rewind(&mut self) {
         if self.head == self.tail {
@@ -152,7 +150,7 @@ impl<P: Places> PhitRing<P> {
         }
     }
 
-    /// Removes what was written from position `tail` on.
+    /// Removes everything written from position `tail` on.
     #[inline]
     pub fn cut(&mut self, tail: u32) {
         self.tail = tail;

@@ -1,4 +1,4 @@
-//! Rates of the SerDes (paper, section 4.4).
+//! Rates of the SerDes (BlackWidow sec. 4.4).
 
 use phitwire::link::LaneRate;
 
@@ -15,5 +15,5 @@ pub const G1_5625: LaneRate = LaneRate::new(4, 1_562_500_000);
 /// 1.25 Gb/s.
 pub const G1_25: LaneRate = LaneRate::new(5, 1_250_000_000);
 
-/// All of them, the fastest first.
+/// All rates, fastest first.
 pub const ALL: [LaneRate; 6] = [G6_25, G5_0, G3_125, G2_5, G1_5625, G1_25];

@@ -16,10 +16,10 @@ use phitwire::link::reorder_hold::ReorderHold;
 use phitwire::link::round_trip::RoundTrip;
 use phitwire::time::{Duration, Time};
 
-/// Packets rejected in a row before the lanes are looked at by their training pattern.
+/// Packets rejected in a row before the lanes are checked with their training pattern.
 const REJECTS_UNTIL_DOUBT: u32 = 8;
 
-/// What the two ends agreed on for a session, as far as the receiver needs it.
+/// The session terms that the receiver needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReceiveTerms {
     /// Number of the session's first packet.
@@ -33,23 +33,22 @@ pub(super) struct ReceiveTerms {
     pub lane_threshold: u32,
 }
 
-/// What the numbers of a frame say of it.
+/// Where the sequence numbers of a frame put it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// It starts there.
     At(Position),
-    /// It starts more than a window behind: the peer sent the packet before the expected one later,
-    /// and so there is nothing in it that is not here, and nothing that it says is still so.
+    /// More than a window behind: the peer has since sent the packet before the expected one, so
+    /// the frame holds no new data and its control word is outdated.
     Stale,
 }
 
-/// A gap that was declared a loss, watched for the frame that was only late.
+/// A gap declared lost, watched in case its frame was only late.
 #[derive(Clone, Copy, Debug)]
 struct DeclaredLoss {
     at: Position,
     since: Time,
-    /// The newest pass seen until then: who fills the gap and is of no newer one was sent before
-    /// and is late.
+    /// The newest pass seen by then: a frame that fills the gap and is of no newer pass was sent
+    /// earlier and is late.
     pass: u16,
 }
 
@@ -59,30 +58,30 @@ fn is_newer(pass: u16, other: u16) -> bool {
     pass.wrapping_sub(other) as i16 > 0
 }
 
-/// Receives the stream of packets (paper, section 4.3): hands phits up speculatively, judges each
+/// Receives the stream of packets (BlackWidow sec. 4.3): hands phits up speculatively, checks each
 /// packet at its end, and after an error waits for the retransmission.
 ///
 /// The stream has a *position*: packet number and phits of that packet so far. A frame that starts
-/// there goes on; one that starts before it is skipped up to it, so that duplicates and overlapping
-/// retransmissions are harmless; one that starts behind it is held while the gap may still be a
-/// frame that is late.
+/// there continues the stream; one that starts before it is skipped up to it, so duplicates and
+/// overlapping retransmissions are harmless; one that starts beyond it is held while the gap may
+/// still be a late frame.
 #[derive(Debug)]
 pub(super) struct Receiver {
     here: Position,
     crc: PacketCrc,
-    /// The open packet's phits, for the comparison with its retransmission.
+    /// The open packet's phits, to compare with its retransmission.
     copy: [Phit; MAX_PACKET_PHITS],
     max_packet: u32,
     window: i64,
     pub acks: Acks,
     pub lanes: LaneWatch,
-    /// Error recovery: nothing is taken until the packet at `here` comes again.
+    /// Error recovery: nothing is accepted until the packet at `here` is resent.
     recovering: bool,
-    /// The next frame out asks for a retry.
+    /// The next frame out requests a retry.
     pub wants_retry: bool,
     retry_due: Time,
     last_request: Time,
-    /// The request was made once in this recovery, so that its answer measures a round trip.
+    /// Requested only once in this recovery, so the answer measures a round trip.
     single_request: bool,
     recovery_time: RoundTrip,
     pub rejects_in_row: u32,
@@ -90,13 +89,13 @@ pub(super) struct Receiver {
     silence: Duration,
     held: Resequencer,
     hold: ReorderHold,
-    /// The furthest place that an idle frame named as sent up to.
+    /// The furthest position that an idle frame announced as sent.
     hint: Option<Position>,
     gap_since: Time,
     declared: Option<DeclaredLoss>,
-    /// The newest pass of the peer that was seen.
+    /// The newest pass of the peer.
     pass: u16,
-    /// Until when the answer to a request, frames of a newer pass, may be on its way; zero once it
+    /// Until when the answer to a request (frames of a newer pass) may be in flight; zero once it
     /// came.
     answer_due: Time,
 }
@@ -131,24 +130,24 @@ impl Receiver {
         }
     }
 
-    /// The next packet expected: all before it were accepted.
+    /// The next expected packet; all before it were accepted.
     #[inline]
     pub fn expected(&self) -> u64 {
         self.here.packet
     }
 
-    /// The packet that was asked for again and has not begun to arrive.
+    /// The packet whose resend was requested and has not begun to arrive.
     #[inline]
     pub fn waits_for(&self) -> Option<u64> {
         self.recovering.then_some(self.here.packet)
     }
 
-    /// How long a gap may now be a late frame.
+    /// How long a gap may currently be due to a late frame.
     pub fn reorder_hold(&self) -> Duration {
         self.hold.get()
     }
 
-    /// Whether enough packets were rejected in a row that the lanes need a look.
+    /// Whether enough packets were rejected in a row to check the lanes.
     pub fn doubts_lanes(&self) -> bool {
         self.rejects_in_row >= REJECTS_UNTIL_DOUBT
     }
@@ -156,7 +155,7 @@ impl Receiver {
     /// Where a frame with `word` starts in the stream.
     ///
     /// # Errors
-    /// No frame of a correct peer can start there.
+    /// No correct peer sends a frame that starts there.
     #[inline]
     pub fn place(&self, word: &ControlWord) -> Result<Place, Impossible> {
         let ahead = word.seq.distance_from(self.here.packet);
@@ -171,7 +170,7 @@ impl Receiver {
         }
     }
 
-    /// Takes in the phits of a frame of `pass` that starts at `at`, where [`Self::place`] put it.
+    /// Accepts the phits of a frame of `pass` that starts at `at`, where [`Self::place`] put it.
     pub fn data(
         &mut self,
         now: Time,
@@ -191,8 +190,7 @@ impl Receiver {
             let end = self.run(now, at, phits, input, counters);
             self.sighted(at, end, pass, now, counters);
             if end > at && self.here == before && !self.recovering {
-                // All of it was here before: the peer does not know, so an acknowledgement was
-                // lost.
+                // All of it is a duplicate: the peer does not know, so an acknowledgement was lost.
                 self.acks.remind();
             }
             self.drain(now, input, counters);
@@ -200,7 +198,7 @@ impl Receiver {
         self.look_for_gap(now, before);
     }
 
-    /// A frame that starts behind our position.
+    /// A frame that starts beyond our position.
     fn ahead(
         &mut self,
         now: Time,
@@ -223,8 +221,8 @@ impl Receiver {
         }
     }
 
-    /// A held frame came again. In recovery that means that the peer went back and what we wait for
-    /// was lost once more: no need to wait for the time-out.
+    /// A held frame came again. In recovery the peer has then gone back and the packet we wait for
+    /// was lost again: request it now rather than at the timeout.
     fn passed_over(&mut self, now: Time, counters: &mut LinkCounters) {
         let shortest = self.recovery_time.shortest();
         let patience = shortest + self.hold.get();
@@ -234,12 +232,11 @@ impl Receiver {
         }
     }
 
-    /// What lies from `start` up to `end` arrived: was it only late?
+    /// Phits from `start` up to `end` arrived: tests whether a declared loss was only late.
     ///
-    /// A copy says by its pass that it is one (as TCP's timestamps do in RFC 3522). A frame that
-    /// came before its copy, or any other of the same pass, shows that waiting would have been
-    /// quicker than asking, and teaches at once; one that came later still is no reason to wait so
-    /// long.
+    /// The pass identifies a copy (as TCP's timestamps do in RFC 3522). If the late frame came
+    /// before any frame of a newer pass, waiting would have been quicker than requesting, and the
+    /// hold grows at once; a later one does not justify so long a hold.
     fn sighted(
         &mut self,
         start: Position,
@@ -264,7 +261,7 @@ impl Receiver {
         }
     }
 
-    /// Takes phits that start at `at`, not behind our position. Returns where they end.
+    /// Accepts phits that start at `at`, not beyond our position. Returns where they end.
     fn run(
         &mut self,
         now: Time,
@@ -302,20 +299,20 @@ impl Receiver {
         self.here
     }
 
-    /// After an error, keeps the packets that follow in the same frame: they may be good.
+    /// After an error, holds the packets that follow in the same frame: they may be good.
     fn keep_rest(&mut self, rest: &[Phit]) -> Position {
         let next = Position::head_of(self.here.packet + 1);
         let Some(head) = rest.iter().position(|phit| phit.is_head()) else {
             return next;
         };
-        // No counter: this is not a frame ahead of its turn, and full only means receiving again.
+        // Not counted: the frame was not early, and a full buffer only means a resend.
         self.held.hold(next, &rest[head..]);
         rest[head..]
             .iter()
             .fold(next, |position, phit| position.after(*phit))
     }
 
-    /// Takes the next phit of the stream. False when it ended in error recovery.
+    /// Accepts the next phit of the stream. False if it led to error recovery.
     #[inline]
     fn phit(
         &mut self,
@@ -334,7 +331,7 @@ impl Receiver {
             return self.end(now, phit, input, counters);
         }
         if offset + 1 >= self.max_packet {
-            // Paper, section 4.3: the LCB clips packets that exceed the maximum length.
+            // BlackWidow sec. 4.3: the LCB clips packets that exceed the maximum length.
             counters.rx_clipped_packets += 1;
             self.fault(now, input, counters);
             return false;
@@ -350,7 +347,7 @@ impl Receiver {
         true
     }
 
-    /// Judges the open packet at its end.
+    /// Accepts or rejects the open packet at its end.
     fn end(
         &mut self,
         now: Time,
@@ -374,8 +371,8 @@ impl Receiver {
             self.lanes.note(charged, 1, counters);
         }
         if !input.end(eop, Verdict::Accepted) {
-            // Paper, section 4.3: excised by the input queue; the sender will time out and
-            // retransmit. It is not asked to hurry: there is no room.
+            // BlackWidow sec. 4.3: the input queue excised it; the sender will time out and
+            // retransmit. We do not request it sooner, as there is no room.
             counters.rx_overflows += 1;
             counters.rx_recoveries += 1;
             self.here.offset = 0;
@@ -396,7 +393,7 @@ impl Receiver {
     }
 
     /// Closes the open packet, if any, with a `transmit_error` end and a corrected CRC, and enters
-    /// error recovery (paper, section 4.3).
+    /// error recovery (BlackWidow sec. 4.3).
     fn fault(&mut self, now: Time, input: &mut InputQueue, counters: &mut LinkCounters) {
         counters.rx_let_go_packets += u64::from(input.has_begun());
         self.poison(input);
@@ -424,18 +421,18 @@ impl Receiver {
         self.answer_due = self.retry_due;
     }
 
-    /// The packet that error recovery waits for has begun to arrive.
+    /// The packet that error recovery awaits has begun to arrive.
     fn recovered(&mut self, now: Time) {
         self.recovering = false;
         self.wants_retry = false;
         self.retry_due = Time::NEVER;
-        // What was only late measures nothing.
+        // A late frame is no measurement.
         if self.single_request && self.answer_due == Time::ZERO {
             self.recovery_time.sample(now.since(self.last_request));
         }
     }
 
-    /// Takes held frames whose turn has come.
+    /// Accepts held frames that are now in sequence.
     fn drain(&mut self, now: Time, input: &mut InputQueue, counters: &mut LinkCounters) {
         while !self.recovering
             && let Some(run) = self.held.pop_ready(self.here)
@@ -446,7 +443,7 @@ impl Receiver {
         }
     }
 
-    /// Notes since when something is missing in front of what was received or announced.
+    /// Tracks since when something before what was received or announced is missing.
     fn look_for_gap(&mut self, now: Time, before: Position) {
         if self.hint.is_some_and(|hint| hint <= self.here) {
             self.hint = None;
@@ -459,7 +456,7 @@ impl Receiver {
         if was && (!gap || self.here > before) {
             let extent = now.since(self.gap_since);
             if gap {
-                // The next gap shows: reordering is not over.
+                // Another gap follows: reordering continues.
                 self.hold.at_least(extent);
             } else {
                 self.hold.filled(extent);
@@ -472,13 +469,12 @@ impl Receiver {
     }
 
     /// When a gap counts as a loss. Not while a request is being answered: the peer goes back once,
-    /// and fills all gaps of the pass before.
+    /// which fills every gap of the previous pass.
     #[inline]
     fn gap_deadline(&self) -> Time {
         (self.gap_since + self.hold.get()).max(self.answer_due)
     }
 
-    /// The earliest deadline.
     #[inline]
     pub fn deadline(&self) -> Time {
         if self.recovering {
@@ -524,9 +520,9 @@ impl Receiver {
         }
     }
 
-    /// A lane was dropped: what was sent on all of them is worthless, and the peer goes back by
-    /// itself when it hears of it. Nothing is asked for, for there may be nothing more to come. The
-    /// position stays, at the head of the packet that was open.
+    /// A lane was dropped: everything sent over the old set is worthless, and the peer goes back
+    /// when it learns of it. We request nothing, as nothing more may come. The position stays at
+    /// the head of the packet that was open.
     pub fn lanes_changed(&mut self, input: &mut InputQueue, counters: &mut LinkCounters) {
         self.held.clear();
         self.hint = None;
@@ -535,14 +531,14 @@ impl Receiver {
         self.poison(input);
     }
 
-    /// The session ends: closes what is open.
+    /// The session ends: closes the open packet.
     pub fn abort(&mut self, input: &mut InputQueue) {
         self.poison(input);
         self.held.clear();
     }
 }
 
-/// What the lanes carry of phits, without the sideband.
+/// The phit contents that the lanes carry, without the sideband.
 fn contents(phits: &[Phit]) -> impl Iterator<Item = u32> + Clone {
     phits.iter().map(|phit| phit.content())
 }

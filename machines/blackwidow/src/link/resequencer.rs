@@ -1,10 +1,10 @@
-//! Frames that arrived ahead of their turn.
+//! Frames that arrived early.
 
 use std::collections::VecDeque;
 
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
-/// A place in the stream of packets on one link: packet number, and phits of it before the place.
+/// A position in the packet stream of a link: packet number, and phits of that packet before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Position {
     pub packet: u64,
@@ -17,7 +17,7 @@ impl Position {
         Self { packet, offset: 0 }
     }
 
-    /// The place behind `phit`.
+    /// The position behind `phit`.
     #[inline]
     pub fn after(self, phit: Phit) -> Self {
         match phit.kind() {
@@ -31,34 +31,34 @@ impl Position {
     }
 }
 
-/// What became of a frame that is ahead of its turn.
+/// The outcome of holding an early frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Held {
     /// Kept for later.
     Stored,
-    /// All of it was there already.
+    /// All of it was held already.
     Duplicate,
     /// No room.
     Full,
 }
 
-/// A run of phits kept for later.
+/// A run of phits held for later.
 #[derive(Debug)]
 pub(super) struct HeldRun {
     pub at: Position,
     pub phits: Vec<Phit>,
 }
 
-/// Most runs held at once; each may be as short as one phit.
+/// Maximum number of runs held at once; each may be as short as one phit.
 const MAX_RUNS: usize = 1_024;
-/// Phits of buffers kept for reuse: those of some twenty frames of the usual length. A link that
-/// loses a frame now and then must not keep for ever what it once held.
+/// Phits of spare buffers kept for reuse: those of about twenty frames of the usual length. A link
+/// that loses a frame now and then must not keep its peak memory for ever.
 const MAX_SPARE_PHITS: usize = 8_192;
 
-/// Holds frames that overtook another, in order, bounded in phits.
+/// Holds early frames in order, bounded in phits.
 ///
-/// A sender that goes back sends everything again; what is held need not be received again, and the
-/// cumulative acknowledgement then tells the sender to move on.
+/// A sender that goes back resends everything; held frames need not be received again, and the
+/// cumulative acknowledgement then makes the sender move on.
 #[derive(Debug)]
 pub(super) struct Resequencer {
     runs: VecDeque<HeldRun>,
@@ -79,7 +79,7 @@ impl Resequencer {
         }
     }
 
-    /// Keeps `phits`, idle ones left out, that start at `at`.
+    /// Holds `phits` that start at `at`, without idle ones.
     pub fn hold(&mut self, at: Position, phits: &[Phit]) -> Held {
         let index = self.runs.partition_point(|run| run.at < at);
         if let Some(run) = self.runs.get(index)
@@ -100,7 +100,7 @@ impl Resequencer {
         Held::Stored
     }
 
-    /// The first run, when it starts at `position` or before it.
+    /// Takes the first run if it starts at or before `position`.
     #[inline]
     pub fn pop_ready(&mut self, position: Position) -> Option<HeldRun> {
         if self.runs.front()?.at > position {
@@ -111,7 +111,7 @@ impl Resequencer {
         Some(run)
     }
 
-    /// Gives the memory of a run back.
+    /// Returns the memory of a run.
     pub fn recycle(&mut self, run: HeldRun) {
         let phits = run.phits.capacity();
         if self.spare_phits + phits <= MAX_SPARE_PHITS {

@@ -7,7 +7,7 @@ use phitwire::kit::ring::Ring;
 use phitwire::link::credits::Impossible;
 use phitwire::time::{Duration, Time};
 
-/// What is known of a packet in the buffer.
+/// A packet in the buffer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
     /// Position of its head.
@@ -16,27 +16,27 @@ struct Sent {
     at: Time,
 }
 
-/// What an acknowledgement did.
+/// The effect of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Acknowledged {
     /// Packets acknowledged for the first time.
     pub packets: u64,
-    /// Time from sending the newest of them to its acknowledgement, when it was sent only once
-    /// (Karn's rule: otherwise nobody knows which copy is acknowledged).
+    /// Time from sending the newest of them to its acknowledgement, if it was sent only once
+    /// (Karn's rule: otherwise it is unknown which copy is acknowledged).
     pub round_trip: Option<Duration>,
 }
 
-/// A ring of phits with three cursors, and the packets in it (paper, section 4.3: sliding-window
+/// A ring of phits with three cursors, and the packets in it (BlackWidow sec. 4.3: sliding-window
 /// go-back-N, send buffer and retry at packet granularity).
 ///
-/// Positions and packet numbers count up for ever; the wire sees a [`PacketNumber`].
+/// Positions and packet numbers never wrap here; the wire carries a [`PacketNumber`].
 /// `head <= cursor <= tail`: acknowledged up to `head`, sent up to `cursor`, filled up to `tail`.
-/// Going back moves `cursor` to `head`. A packet may be sent before its end is there (cut-through).
+/// Going back moves `cursor` to `head`. A packet may be sent before its end is in (cut-through).
 #[derive(Debug)]
 pub(super) struct RetryBuffer {
     phits: Ring<Phit>,
     capacity: u64,
-    /// From the packet at `head` up to the one that will be opened next.
+    /// From the packet at `head` to the one opened next.
     packets: Ring<Sent>,
     head: u64,
     cursor: u64,
@@ -45,22 +45,21 @@ pub(super) struct RetryBuffer {
     acked: u64,
     /// Number of the packet at `cursor`.
     sending: u64,
-    /// Number of the packet that is open or will be opened next.
+    /// Number of the open packet, or of the next one.
     next: u64,
-    /// Packets below this number were sent whole at least once.
+    /// Packets below this number were sent completely at least once.
     sent_once: u64,
     /// Packets below this number may have been sent more than once.
     sent_twice: u64,
     /// Number of a session's first packet.
     first: u64,
-    /// How often it went back.
+    /// How often the cursor went back.
     pass: u16,
     open: bool,
 }
 
 impl RetryBuffer {
-    /// An empty buffer for `phits` phits and `packets` packets, the first of which is number
-    /// `first`.
+    /// An empty buffer for `phits` phits and `packets` packets, numbered from `first`.
     pub fn new(phits: u32, packets: u16, first: u64) -> Self {
         Self {
             phits: Ring::new(phits),
@@ -98,7 +97,6 @@ impl RetryBuffer {
             && self.next - self.acked < u64::from(window)
     }
 
-    /// Whether a packet lacks its end.
     #[inline]
     pub fn is_open(&self) -> bool {
         self.open
@@ -114,10 +112,10 @@ impl RetryBuffer {
         }
     }
 
-    /// Adds a phit; the first after an end opens a packet.
+    /// Adds a phit; the first one after an end opens a packet.
     ///
     /// # Panics
-    /// If the buffer is full: [`Self::has_room`] is asked before a packet begins.
+    /// If the buffer is full: check [`Self::has_room`] before each packet.
     #[inline]
     pub fn push(&mut self, phit: Phit) {
         let held = self.tail - self.head;
@@ -143,7 +141,7 @@ impl RetryBuffer {
         }
     }
 
-    /// Phits not sent, or to be sent again.
+    /// Phits not yet sent, or to be resent.
     #[inline]
     pub fn pending(&self) -> u64 {
         self.tail - self.cursor
@@ -155,8 +153,7 @@ impl RetryBuffer {
         self.cursor - self.head
     }
 
-    /// Phits up to the next end of packet among those pending, that phit included; all of them when
-    /// there is none.
+    /// Pending phits up to and including the next end of packet; all if there is none.
     pub fn to_next_end(&self) -> u64 {
         let end = if self.sending < self.next {
             self.start(self.sending + 1)
@@ -166,14 +163,14 @@ impl RetryBuffer {
         end - self.cursor
     }
 
-    /// Whether anything that was sent, also before the cursor went back, is not acknowledged. Of an
-    /// open packet only what was sent since counts.
+    /// Whether anything sent, even before the cursor went back, is unacknowledged. Of an open
+    /// packet only what was sent since counts.
     #[inline]
     pub fn awaits(&self) -> bool {
         self.sent_once > self.acked || self.cursor > self.head
     }
 
-    /// Whether a whole packet was sent, since the last going back, that is not acknowledged.
+    /// Whether a complete packet sent since the cursor last went back is unacknowledged.
     #[inline]
     pub fn outstanding(&self) -> bool {
         self.sending > self.acked
@@ -185,7 +182,7 @@ impl RetryBuffer {
         self.next - self.acked
     }
 
-    /// Number of the packet at the cursor, and how many of its phits were sent.
+    /// Number of the packet at the cursor, and its phits sent so far.
     #[inline]
     pub fn position(&self) -> (u64, u8) {
         let sent = if self.sending == self.next && !self.open {
@@ -218,8 +215,8 @@ impl RetryBuffer {
         self.phits.slices(self.cursor, count)
     }
 
-    /// Moves the cursor over `count` phits that leave at `now`; returns the packets whose end was
-    /// among them, and how many of those had been sent before.
+    /// Moves the cursor over `count` phits that leave at `now`; returns how many packets they
+    /// ended, and how many of those had been sent before.
     pub fn advance(&mut self, count: usize, now: Time) -> (u64, u64) {
         assert!(count as u64 <= self.pending(), "more phits than there are");
         self.cursor += count as u64;
@@ -234,8 +231,8 @@ impl RetryBuffer {
         (self.sending - first, again)
     }
 
-    /// How many packets an acknowledgement of all before `wire` newly acknowledges; negative if it
-    /// was overtaken by a later one.
+    /// How many packets an acknowledgement of all before `wire` newly acknowledges; negative if a
+    /// later one overtook it.
     #[inline]
     pub fn check(&self, wire: PacketNumber) -> Result<i64, Impossible> {
         match wire.near(self.acked) {
@@ -244,8 +241,8 @@ impl RetryBuffer {
         }
     }
 
-    /// Takes in that the peer has `packets` more packets, as [`Self::check`] said. The cursor moves
-    /// on when it had gone back behind.
+    /// Acknowledges `packets` more packets, as computed by [`Self::check`]. The cursor moves up if
+    /// it had gone back further.
     #[inline]
     pub fn acknowledge(&mut self, packets: u64, now: Time) -> Acknowledged {
         if packets == 0 {
@@ -258,7 +255,7 @@ impl RetryBuffer {
         let round_trip =
             (newest >= self.sent_twice).then(|| now.since(self.packets.get(newest).at));
         self.acked += packets;
-        // The slot behind the last complete packet always holds the tail.
+        // The slot after the last complete packet always holds the tail.
         self.head = self.start(self.acked);
         if self.sending < self.acked {
             self.sending = self.acked;
@@ -271,7 +268,7 @@ impl RetryBuffer {
         }
     }
 
-    /// Goes back to the oldest unacknowledged packet. False when nothing of it was sent.
+    /// Goes back to the oldest unacknowledged packet. False if nothing of it was sent.
     pub fn rewind(&mut self) -> bool {
         if self.cursor == self.head {
             return false;
@@ -283,8 +280,8 @@ impl RetryBuffer {
         true
     }
 
-    /// Forgets everything and starts again with the first number; returns the number of packets
-    /// discarded, an open one included.
+    /// Clears the buffer and restarts at the first number; returns the number of packets discarded,
+    /// an open one included.
     pub fn discard(&mut self) -> u64 {
         let discarded = self.next - self.acked + u64::from(self.open);
         (self.head, self.cursor, self.tail) = (0, 0, 0);
@@ -311,7 +308,7 @@ mod tests {
         buffer.push(Phit::new(PhitKind::Eop, tag));
     }
 
-    /// Takes in an acknowledgement as it comes from the wire.
+    /// Applies an acknowledgement as it arrives on the wire.
     fn acknowledge(
         buffer: &mut RetryBuffer,
         wire: u64,

@@ -1,4 +1,4 @@
-//! The links of YARC in the rig: what is in their packets and frames.
+//! The links of YARC in the test rig: the content of their packets and frames.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -23,14 +23,13 @@ use phitwire::link::{
 };
 use phitwire::time::Time;
 
-/// The links of YARC.
 pub struct Yarc;
 pub type Pair = rig::Pair<Yarc>;
 pub type End = rig::End<Yarc>;
 
 pub const REQUEST: usize = Vc::Request.index();
 pub const RESPONSE: usize = Vc::Response.index();
-/// The smallest frames there are: 48 phits.
+/// The smallest frames: 48 phits.
 pub const TINY: usize = frame_len(48);
 
 pub fn config(end: usize) -> LinkConfigBuilder {
@@ -41,12 +40,12 @@ pub fn live(end: usize) -> LinkConfig {
     rig::live::<Yarc>(end)
 }
 
-/// A frame with `word` and `phits` in the name of the other end of `to`.
+/// A frame with `word` and `phits` as if from the other end of `to`.
 pub fn frame_with(pair: &Pair, to: usize, word: &ControlWord, phits: &[Phit]) -> Vec<u8> {
     frame_changed(pair, to, word, phits, |_| {})
 }
 
-/// The same with another header.
+/// As `frame_with`, with a changed header.
 pub fn frame_changed(
     pair: &Pair,
     to: usize,
@@ -186,7 +185,7 @@ impl Link for Yarc {
         last.is_eop()
     }
 
-    /// Whatever flows out is a packet with a right CRC; the healthy ones come once and in order.
+    /// All packets that flow out have a correct CRC; healthy ones come once and in order.
     fn check(end: &mut End, vc: usize, got: &[Phit]) {
         let mut crc = PacketCrc::new();
         for phit in &got[..got.len() - 1] {

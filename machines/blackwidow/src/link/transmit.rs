@@ -13,10 +13,10 @@ use phitwire::link::outgoing::Outgoing;
 use phitwire::link::pacing::LineClock;
 use phitwire::time::{Duration, Time};
 
-/// Phits sent after a time-out until something is acknowledged: at least three whole packets.
+/// Phits sent after a timeout until something is acknowledged: at least three whole packets.
 const PROBATION_PHITS: u64 = 64;
 
-/// What the two ends agreed on for a session, as far as the transmitter needs it.
+/// The session terms that the transmitter needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TransmitTerms {
     pub max_packet: u32,
@@ -25,23 +25,22 @@ pub(super) struct TransmitTerms {
     pub lanes: u8,
 }
 
-/// Why a control word cannot be the peer's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BadWord {
     Ack,
     VcAck,
 }
 
-/// Takes packets from the core and sends them until they are acknowledged (paper, section 4.3).
+/// Sends packets from the core and keeps them until acknowledged (BlackWidow sec. 4.3).
 #[derive(Debug)]
 pub(super) struct Transmitter {
     buffer: RetryBuffer,
     credits: OutputCredits,
     window: u16,
     crc: PacketCrc,
-    /// The rest of the open packet is dropped up to its end.
+    /// Drop the rest of the open packet, up to its end.
     swallowing: bool,
-    /// Command: damage the next packet. `Some(true)`: the packet is the open one.
+    /// Command: damage the next packet. `Some(true)`: the open one.
     damage: Option<bool>,
     line: LineClock,
     burst: u64,
@@ -49,7 +48,7 @@ pub(super) struct Transmitter {
 }
 
 impl Transmitter {
-    /// A transmitter without a session: it takes nothing.
+    /// A transmitter without a session: it accepts nothing.
     pub fn new(config: &LinkConfig, profile: &LinkProfile, now: Time) -> Self {
         Self {
             buffer: RetryBuffer::new(
@@ -82,8 +81,8 @@ impl Transmitter {
         self.out.restart(terms.lanes, now);
     }
 
-    /// Ends a session: what was not acknowledged is discarded, because the peer may or may not have
-    /// it and sending it again could deliver it twice. Returns the number of packets.
+    /// Ends a session and discards what was not acknowledged: the peer may have received it, so
+    /// resending could deliver it twice. Returns the number of packets.
     pub fn stop(&mut self, counters: &mut LinkCounters) -> u64 {
         self.swallowing |= self.buffer.is_open();
         let discarded = self.buffer.discard();
@@ -93,7 +92,7 @@ impl Transmitter {
     }
 
     /// Whether a packet on `vc` may begin: none is open, and credits, window and retry buffer have
-    /// room for the longest.
+    /// room for the longest packet.
     #[inline]
     pub fn can_begin(&self, vc: Vc) -> bool {
         !self.buffer.is_open()
@@ -102,7 +101,7 @@ impl Transmitter {
             && self.buffer.has_room(self.max_packet(), self.window)
     }
 
-    /// Takes the next phit of a packet. Returns the virtual channel of a packet that turned out to
+    /// Accepts the next phit of a packet. Returns the virtual channel if the packet turned out to
     /// be damaged.
     ///
     /// # Panics
@@ -157,11 +156,11 @@ impl Transmitter {
         self.buffer.push(phit);
     }
 
-    /// Paper, section 4.3: before a tail phit is transmitted, the CRC is checked against the
+    /// BlackWidow sec. 4.3: before a tail phit is transmitted, the CRC is checked against the
     /// contents; a damaged packet is marked `soft_error` with a good CRC, so that the receiver does
-    /// not take it for a transmission error, and flows on.
+    /// not mistake it for a transmission error, and flows on.
     ///
-    /// A packet that had to be cut has no end of its own.
+    /// A truncated packet has no `eop`.
     fn close(&mut self, eop: Option<Phit>, counters: &mut LinkCounters) -> Option<Vc> {
         let good = eop.filter(|eop| self.crc.verify(eop.content()).is_ok());
         let eop = good.unwrap_or_else(|| {
@@ -174,7 +173,7 @@ impl Transmitter {
         good.is_none().then_some(vc)
     }
 
-    /// Command: damage a bit of the next packet in the send buffer, before its check.
+    /// Command: damage a bit of the next packet in the send buffer, before its CRC check.
     pub fn damage_next(&mut self) {
         self.damage = self.damage.or(Some(false));
     }
@@ -191,8 +190,8 @@ impl Transmitter {
         Ok(())
     }
 
-    /// Takes in the peer's acknowledgements and requests, checked before. A word that acknowledges
-    /// less than another did was sent before that one: nothing that it says is still so.
+    /// Applies the peer's acknowledgements and requests, already checked. A word that acknowledges
+    /// less than an earlier one was sent before it: all of it is outdated.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -227,7 +226,7 @@ impl Transmitter {
         Ok(())
     }
 
-    /// The peer asks for everything from the oldest unacknowledged packet on.
+    /// The peer requests a resend from the oldest unacknowledged packet on.
     fn retry_requested(&mut self, now: Time, counters: &mut LinkCounters) {
         let oldest = self.buffer.acked();
         if self.out.is_answered(oldest, now) {
@@ -238,7 +237,7 @@ impl Transmitter {
         }
     }
 
-    /// Goes back because the lanes changed: whatever is under way will be dropped.
+    /// Goes back because the lanes changed: everything in flight will be dropped.
     pub fn set_lanes(&mut self, lanes: u8, now: Time) {
         self.out.lanes = lanes;
         self.line.set_lanes(lanes);
@@ -246,7 +245,7 @@ impl Transmitter {
         self.out.again(now);
     }
 
-    /// Command: go back as if asked to.
+    /// Command: go back as if the peer had requested it.
     pub fn force_retry(&mut self, now: Time, counters: &mut LinkCounters) {
         if self.buffer.rewind() {
             counters.tx_rewinds_forced += 1;
@@ -254,7 +253,7 @@ impl Transmitter {
         }
     }
 
-    /// Phits that may be sent, whatever the clock says.
+    /// Phits that may be sent, regardless of the line clock.
     #[inline]
     fn sendable(&self) -> u64 {
         let pending = self.buffer.pending();
@@ -265,20 +264,20 @@ impl Transmitter {
         }
     }
 
-    /// Time of a burst at the line rate; `None` when free-running.
+    /// Duration of a burst at the line rate; `None` when free-running.
     #[inline]
     pub fn burst_time(&self) -> Option<Duration> {
         self.line.time_of(self.burst)
     }
 
-    /// Phits after which a paced line lets a frame go.
+    /// Phits after which a paced line releases a frame.
     fn quantum(&self) -> u64 {
         self.sendable()
             .min(self.buffer.to_next_end())
             .min(self.burst)
     }
 
-    /// Whether [`Self::frame_phits`] should be asked.
+    /// Whether to call [`Self::frame_phits`].
     #[inline]
     pub fn has_data(&self, now: Time) -> bool {
         if self.sendable() == 0 {
@@ -303,7 +302,7 @@ impl Transmitter {
         self.buffer.slices(count)
     }
 
-    /// Packet and offset of the next phit to be sent.
+    /// Packet and offset of the next phit to send.
     #[inline]
     pub fn position(&self) -> (u64, u8) {
         self.buffer.position()
@@ -326,20 +325,20 @@ impl Transmitter {
         self.out.sent(waited, now);
     }
 
-    /// The peer is there: it owes nothing but what it was sent.
+    /// The peer is alive: it owes only what it was sent.
     #[inline]
     pub fn heard(&mut self) {
         self.out.heard(self.buffer.awaits());
     }
 
-    /// When to ask again for what the peer owes us.
+    /// When to ask again for the acknowledgements or credits that the peer owes.
     #[inline]
     fn retry_deadline(&self) -> Time {
         let outstanding = self.buffer.outstanding();
         self.out.retry_deadline(outstanding, self.credits.is_used())
     }
 
-    /// The earliest deadline: a retry timer, or phits that will have gone over a paced line.
+    /// The earliest deadline: a retry timer, or phits that will have crossed a paced line.
     #[inline]
     pub fn deadline(&self) -> Time {
         let retry = self.retry_deadline();
@@ -350,7 +349,7 @@ impl Transmitter {
         }
     }
 
-    /// Expires the retry timer (paper, section 4.3: the sender will time out and retransmit).
+    /// Expires the retry timer (BlackWidow sec. 4.3: the sender will time out and retransmit).
     pub fn handle_timers(&mut self, now: Time, counters: &mut LinkCounters) {
         if self.retry_deadline() > now {
             return;

@@ -1,4 +1,4 @@
-//! What a network interface is told before it starts.
+//! The configuration of a NIC.
 
 use thiserror::Error;
 
@@ -9,18 +9,18 @@ use phitwire::nic::memory::MAX_MEMORY_BYTES;
 use phitwire::nic::periods::Incarnation;
 use phitwire::time::Duration;
 
-/// Ports of a network interface: one per network slice (paper, section 2.2: four slices).
+/// Maximum number of ports of a NIC: one per network slice (BlackWidow sec. 2.2: four slices).
 pub const MAX_SLICES: usize = 4;
 /// Highest processor number: destinations have 15 bits, as location and mask of root detect do
 /// (BlackWidow sec. 5.1).
 pub const MAX_PROCESSOR: u16 = 0x7fff;
-// Every addressable interface can take part in runs.
+// Every addressable NIC can take part in runs.
 const _: () = assert!(MAX_PROCESSOR == phitwire::nic::traffic_spec::MAX_PROCESSOR);
 
-/// Memory when nothing else is said: it is sparse, so its size costs next to nothing.
+/// Default memory: it is sparse, so its size costs next to nothing.
 const DEFAULT_MEMORY_BYTES: u64 = 1 << 30;
-/// At 100 us of round trip, a million requests per second need 100 outstanding; the largest value
-/// that still leaves six bits of a period in a transaction id.
+/// At a 100 us round trip, a million requests per second need 100 outstanding; this is the largest
+/// value that still leaves six period bits in a transaction id.
 const DEFAULT_MAX_OUTSTANDING: u32 = 1 << 14;
 /// Longer than any link takes to recover from a lost frame, shorter than a person's patience.
 const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_ms(2_000);
@@ -40,12 +40,12 @@ pub enum NicConfigError {
     /// No request, or more than [`MAX_OUTSTANDING`], may be outstanding.
     #[error("{0} requests outstanding: 1 to {MAX_OUTSTANDING} are possible")]
     Outstanding(u32),
-    /// The time-out is zero.
+    /// The timeout is zero.
     #[error("a request needs time: the time-out is zero")]
     ZeroTimeout,
 }
 
-/// The checked configuration of a network interface. Made by [`NicConfig::builder`].
+/// The validated configuration of a NIC. Made by [`NicConfig::builder`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NicConfig {
     pub(super) name: String,
@@ -59,8 +59,8 @@ pub struct NicConfig {
 }
 
 impl NicConfig {
-    /// Starts the configuration of the network interface `name` of `processor`, whose port number
-    /// `i` is its link into network slice `i`.
+    /// Starts the configuration of the NIC `name` of `processor`; port `i` is its link into network
+    /// slice `i`.
     pub fn builder(name: &str, processor: u16, ports: Vec<LinkConfig>) -> NicConfigBuilder {
         NicConfigBuilder(Self {
             name: name.to_owned(),
@@ -86,14 +86,13 @@ impl NicConfig {
         processor: u16;
         /// Bytes of memory that other processors can reach.
         memory_bytes: u64;
-        /// Requests that may wait for their response at once.
+        /// Maximum number of outstanding requests.
         max_outstanding: u32;
-        /// Time after which an unanswered request is reported to its requester.
+        /// Time until an unanswered request is reported to its requester.
         request_timeout: Duration;
     }
 }
 
-/// Collects the values of a [`NicConfig`].
 #[derive(Clone, Debug)]
 pub struct NicConfigBuilder(NicConfig);
 
@@ -101,17 +100,17 @@ impl NicConfigBuilder {
     setters! {
         /// Bytes of memory that other processors can reach. Default 1 GiB, allocated when written.
         memory_bytes: u64;
-        /// Requests that may wait for their response at once. Default 16,384.
+        /// Maximum number of outstanding requests. Default 16,384.
         max_outstanding: u32;
-        /// Time after which an unanswered request is reported to its requester. Default 2 s.
+        /// Time until an unanswered request is reported to its requester. Default 2 s.
         request_timeout: Duration;
-        /// Seed of what is random in the network interface itself. Default 0.
+        /// Seed of the NIC's random numbers. Default 0.
         seed: u64;
         /// What is known of predecessors. Default: see [`Incarnation`].
         incarnation: Incarnation;
     }
 
-    /// Checks the values.
+    /// Validates the values.
     ///
     /// # Errors
     /// See [`NicConfigError`].

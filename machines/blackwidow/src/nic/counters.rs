@@ -1,15 +1,15 @@
-//! Counters of one network interface.
+//! Counters of one NIC.
 
 use phitwire_framing::yarc::memory::DecodeError;
 
 use phitwire::kit::counters::counters;
 
 counters! {
-    /// What happened at one network interface since it was made. All counters only grow.
+    /// Counters of one NIC since it was made. They only grow.
     pub struct NicCounters {
-        /// Writes asked for by this processor.
+        /// Writes requested by this processor.
         writes_posted,
-        /// Reads asked for by this processor.
+        /// Reads requested by this processor.
         reads_posted,
         /// Writes answered.
         writes_done,
@@ -17,49 +17,47 @@ counters! {
         reads_done,
         /// Requests that the target refused.
         requests_refused,
-        /// Requests whose time-out passed unanswered.
+        /// Requests that timed out unanswered.
         requests_timed_out,
-        /// Requests that timed out before the link took them, and were never sent.
+        /// Requests that timed out before the link accepted them, and were never sent.
         requests_unsent,
         /// Responses to requests that had timed out.
         late_responses,
-        /// Responses to requests that do not exist (any more).
+        /// Responses to requests that do not exist or no longer exist.
         unknown_responses,
-        /// Responses to requests of another period: they have come very late, or are a
-        /// predecessor's.
+        /// Responses to requests of another period: very late, or a predecessor's.
         stale_responses,
         /// Responses of the wrong kind or length for their request.
         mismatched_responses,
-        /// Writes of other processors carried out in this memory.
+        /// Writes of other processors executed in this memory.
         writes_served,
-        /// Reads of other processors carried out in this memory.
+        /// Reads of other processors executed in this memory.
         reads_served,
         /// Announcements of traffic runs accepted.
         runs_announced,
-        /// Requests of other processors refused: outside this memory.
+        /// Remote requests refused: outside this memory.
         refused_out_of_range,
-        /// Requests of other processors refused: no such operation, or a malformed announcement.
+        /// Remote requests refused: no such operation, or a malformed announcement.
         refused_unsupported,
-        /// Requests of other processors refused: no room for another traffic run.
+        /// Remote requests refused: no room for another traffic run.
         refused_busy,
-        /// Requests of other processors refused: the announcement of a traffic run older than their
+        /// Remote requests refused: the announcement of a traffic run older than the source's
         /// latest.
         refused_outdated,
-        /// Requests of other processors refused: a question about a traffic run that is not known
-        /// here, or no more.
+        /// Remote requests refused: a query about a traffic run that is not, or no longer, known
+        /// here.
         refused_unknown_run,
-        /// Times that requests were left in the input queue because responses could not leave.
+        /// Times that requests stayed in the input queue because responses could not leave.
         response_stalls,
-        /// Messages and announcements of a traffic run that the source had already replaced by
-        /// another.
+        /// Messages and announcements of a traffic run that the source had already replaced.
         run_stragglers,
-        /// Packets discarded: marked `soft_error` (paper, section 4.3).
+        /// Packets discarded: marked `soft_error` (BlackWidow sec. 4.3).
         discard_soft_error,
-        /// Packets discarded: marked `transmit_error`; they come again.
+        /// Packets discarded: marked `transmit_error`; they are resent.
         discard_transmit_error,
         /// Packets discarded: for another processor.
         discard_misrouted,
-        /// Packets discarded: source-routed, which a network interface has no registers for.
+        /// Packets discarded: source-routed; a NIC has no registers.
         discard_source_routed,
         /// Packets discarded: no end of packet before the next head.
         discard_cut,
@@ -83,15 +81,15 @@ counters! {
         discard_status,
         /// Packets discarded: number of phits does not agree with the fields.
         discard_size,
-        /// Packets discarded: padding not zero.
+        /// Packets discarded: nonzero padding.
         discard_padding,
-        /// Events lost because nobody fetched them.
+        /// Events lost because they were not fetched in time.
         events_lost,
     }
 }
 
 impl NicCounters {
-    /// Counts a packet that could not be read.
+    /// Counts a packet that could not be decoded.
     #[cold]
     pub(super) fn malformed(&mut self, error: DecodeError) {
         let counter = match error {

@@ -1,4 +1,4 @@
-//! A BlackWidow network interface as processes and worlds see it.
+//! A BlackWidow NIC as processes and simulations use it.
 
 use phitwire_framing::door::Status;
 use phitwire_framing::yarc::memory::{EncodeError, LINE_BYTES, Request};
@@ -128,7 +128,7 @@ impl RemotePuts for BlackWidowNic {
         ABILITIES.max_size as usize
     }
 
-    /// Writes to one block of 64 bytes keep their order in any case.
+    /// Writes to one 64-byte block always stay in order.
     fn put(
         &mut self,
         now: Time,
@@ -207,8 +207,8 @@ impl LoadsAndStores for BlackWidowNic {
         self.programs_mut()
     }
 
-    /// Loads and stores within a line of 32 bytes. Those of one block of 64 bytes keep their order in
-    /// any case, others never do: they take other slices.
+    /// Loads and stores within a 32-byte line. Those of one 64-byte block always stay in order,
+    /// others never: they take other slices.
     fn ask(
         &mut self,
         now: Time,

@@ -22,7 +22,7 @@ fn completions(nic: &mut BlackWidowNic) -> Vec<Completion> {
     std::iter::from_fn(|| nic.poll_completion()).collect()
 }
 
-/// Lets all requests of `a` end.
+/// Runs until no request of `a` is outstanding.
 fn settle(pair: &mut Pair) {
     pair.until(SECOND, |pair| pair.nics[0].outstanding() == 0);
 }
@@ -61,7 +61,7 @@ fn every_size_and_alignment_goes_there_and_back() {
             assert!(got[len..].iter().all(|&b| b == 0));
         }
     }
-    // Nothing but what was written has changed, seen through whole-line reads.
+    // Nothing but the written bytes has changed, as seen by whole-line reads.
     for line in 0..128_u64 {
         let tid = pair.nics[0].read(pair.now, B, line * 32, 32).unwrap();
         settle(&mut pair);
@@ -178,7 +178,7 @@ fn a_time_out_is_reported_and_a_late_response_completes_nothing() {
     let waited = all[0].completed.since(posted);
     let about = Duration::from_ms(50)..Duration::from_ms(51);
     assert!(about.contains(&waited), "{waited:?}");
-    // The link brings the write over after all, and its response comes late.
+    // The link does deliver the write in the end, and its response comes late.
     pair.impair("");
     pair.until(SECOND, |pair| pair.nics[0].counters().late_responses == 1);
     assert_eq!(completions(&mut pair.nics[0]), []);
@@ -197,7 +197,7 @@ fn the_driver_is_told_when_a_request_will_time_out() {
     let deadline = posted + Duration::from_ms(50);
     let wakeup = pair.nics[0].next_wakeup();
     assert!(wakeup.is_some_and(|wakeup| wakeup.at <= deadline));
-    // Called exactly then and no more often, the request has ended.
+    // A single call at the deadline ends the request.
     pair.nics[0].advance(deadline);
     assert_eq!(completions(&mut pair.nics[0])[0].outcome, Outcome::TimedOut);
 }
@@ -220,7 +220,7 @@ fn a_soft_error_is_discarded_at_the_destination_and_times_out() {
     assert_eq!(stored, [0; 8]);
 }
 
-/// A packet of `phits` (without an EOP) with a right check and `status`.
+/// A packet of `phits` (without an EOP) with a valid check and `status`.
 fn closed(phits: &[Phit], status: EopStatus) -> PacketBuf {
     let (mut packet, mut crc) = (PacketBuf::new(), PacketCrc::new());
     for &phit in phits {
@@ -305,7 +305,7 @@ fn a_response_that_does_not_fit_its_request_completes_nothing() {
         tid,
         status: Status::Done,
     };
-    // The same response a second time is known for what it is.
+    // A repeated response is recognised.
     let responses = [
         read,
         done(tid ^ 1),
@@ -343,7 +343,7 @@ fn a_maintenance_packet_goes_out_and_its_reply_is_reported() {
     assert_eq!(Maintenance::decode(got[0].as_slice()), Ok(asked));
     let reply = asked.reply(RegisterStatus::Done, 0xfeed).unwrap();
     assert_eq!(peer.nic.post_maintenance(0, &reply), Err(PostError::Route));
-    // The reply comes back; a request, for which a network interface has no registers, does not.
+    // The reply comes back; a request, for which a NIC has no registers, does not.
     for packet in [reply, asked] {
         let mut phits = PacketBuf::new();
         assert!(packet.encode(&mut phits));
@@ -358,7 +358,7 @@ fn a_maintenance_packet_goes_out_and_its_reply_is_reported() {
 #[test]
 fn requests_wait_when_responses_cannot_leave_but_responses_are_taken() {
     let mut peer = RawPeer::new(LinkProfile::paper());
-    // The peer takes no response out of its input queue, so that its credits run out.
+    // The peer takes no response out of its input queue, so its credits run out.
     let mut sent = 0;
     for _ in 0..2_000 {
         sent += u64::from(peer.send(Vc::Request, &request(sent as u32, write_to(sent % 8 * 64))));
@@ -368,7 +368,7 @@ fn requests_wait_when_responses_cannot_leave_but_responses_are_taken() {
     assert!(counters.response_stalls > 0);
     assert!(counters.writes_served < sent, "requests have backed up");
     assert!(!peer.lcb.can_begin(Vc::Request), "up to their sender");
-    // In this state a response to a request of the network interface's own is still taken.
+    // In this state the NIC still accepts a response to its own request.
     let own = peer.nic.write(peer.now, B, 0, &[1; 8]).unwrap();
     peer.run(Duration::from_ms(1));
     assert_eq!(peer.take(Vc::Request).len(), 1);
@@ -381,7 +381,7 @@ fn requests_wait_when_responses_cannot_leave_but_responses_are_taken() {
     assert!(peer.send(Vc::Response, &packet));
     peer.run(Duration::from_ms(1));
     assert_eq!(outcome_of(&mut peer.nic, own), Outcome::Written);
-    // As soon as the peer takes responses again, all requests are served, in order.
+    // Once the peer takes responses again, all requests are served, in order.
     let mut tids = Vec::new();
     for _ in 0..2_000 {
         for packet in peer.take(Vc::Response) {

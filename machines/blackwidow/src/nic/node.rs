@@ -1,4 +1,4 @@
-//! The network interface as a node: ports, memory, requests and traffic put together.
+//! The NIC as a node: ports, memory, requests and traffic put together.
 
 use phitwire_framing::yarc::maintenance::{Maintenance, Operation as RegisterOperation};
 use phitwire_framing::yarc::memory::Request;
@@ -31,38 +31,36 @@ use phitwire::node::{Node, PortId, WakeReason, Wakeup};
 use phitwire::rng::Rng;
 use phitwire::time::{Duration, Time};
 
-/// Events kept until they are fetched; the oldest goes first.
+/// Events kept until they are fetched; the oldest is dropped first.
 const MAX_EVENTS: usize = 1024;
 
-/// What a network interface reports by [`Node::poll_event`].
+/// What a NIC reports by [`Node::poll_event`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NicEvent {
-    /// Something happened on a link.
+    /// A link event.
     Link {
-        /// The port.
+        /// The port of the link.
         port: PortId,
-        /// What happened.
         event: LinkEvent,
     },
     /// Every message of a traffic run has been answered or has timed out.
     TrafficDone {
-        /// The run.
+        /// Number of the run.
         run: u64,
     },
     /// The reply to a maintenance packet.
     Register {
-        /// The port it came in by.
+        /// The port it arrived on.
         port: PortId,
-        /// The reply.
         reply: Maintenance,
     },
 }
 
-/// A BlackWidow network interface: see the module's own description.
+/// A BlackWidow NIC; see the module documentation.
 ///
-/// Besides the calls of [`Node`]: [`post`](Self::post) between `advance` and `poll_frame` or at any
-/// other time, [`poll_completion`](Self::poll_completion) after `advance`,
-/// [`start_traffic`](Self::start_traffic) at any time; it begins with the next `advance`.
+/// Calls beyond those of [`Node`]: [`post`](Self::post) at any time, also between `advance` and
+/// `poll_frame`; [`poll_completion`](Self::poll_completion) after `advance`;
+/// [`start_traffic`](Self::start_traffic) at any time, effective at the next `advance`.
 #[derive(Debug)]
 pub struct BlackWidowNic {
     config: NicConfig,
@@ -70,7 +68,7 @@ pub struct BlackWidowNic {
     requester: Requester,
     responder: Responder,
     runs: Runs,
-    /// What no part counts by itself.
+    /// Counters that belong to no part.
     counters: NicCounters,
     events: Events<NicEvent>,
     pub(super) probes: ProbeLog,
@@ -78,7 +76,7 @@ pub struct BlackWidowNic {
 }
 
 impl BlackWidowNic {
-    /// A network interface whose links begin their initialisation at `now`.
+    /// A NIC whose links start training at `now`.
     pub fn new(config: NicConfig, now: Time) -> Self {
         let ports = config
             .ports
@@ -101,22 +99,20 @@ impl BlackWidowNic {
         }
     }
 
-    /// What the network interface was told before it started.
     pub fn config(&self) -> &NicConfig {
         &self.config
     }
 
-    /// The processor's number.
     pub fn processor(&self) -> u16 {
         self.config.processor
     }
 
-    /// Asks processor `dest` for a write or read; [`poll_completion`](Self::poll_completion) tells
-    /// how it ended. Requests to one 64-byte block of one processor are carried out in the order
-    /// in which they were posted.
+    /// Posts a write or read to processor `dest`; [`poll_completion`](Self::poll_completion)
+    /// returns its outcome. Requests to one 64-byte block of one processor are executed in posting
+    /// order.
     ///
     /// # Errors
-    /// See [`PostError`]; nothing was asked then.
+    /// See [`PostError`]; nothing was posted then.
     pub fn post(&mut self, now: Time, dest: u16, request: Request) -> Result<Tid, PostError> {
         if !self.requester.user_has_room() {
             return Err(PostError::TooMany);
@@ -140,7 +136,7 @@ impl BlackWidowNic {
         let mut line = [0; 32];
         let fitting = data.len().min(line.len());
         line[..fitting].copy_from_slice(&data[..fitting]);
-        // A length that is no length is refused by the encoding.
+        // The encoder rejects invalid lengths.
         let len = u8::try_from(data.len()).unwrap_or(u8::MAX);
         self.post(
             now,
@@ -161,7 +157,7 @@ impl BlackWidowNic {
         self.post(now, dest, Request::Read { address, len })
     }
 
-    /// Asks for a local program.
+    /// Posts a request for a local program.
     pub(super) fn post_for_program(
         &mut self,
         now: Time,
@@ -173,12 +169,11 @@ impl BlackWidowNic {
             .issue(now, dest, request, Asker::Program, ports)
     }
 
-    /// Sends a probe.
     pub(super) fn post_probe(&mut self, now: Time, spec: &ProbeSpec) -> Result<Tid, ProbeError> {
         let len = u8::try_from(spec.bytes).unwrap_or(u8::MAX);
         let request = match spec.op {
             Operation::Put => Request::Write {
-                // Within the addresses of probes, so that it can be sent by any way.
+                // Inside the probe address range, so that any path can be probed.
                 address: probed_address(spec.address),
                 data: [0; 32],
                 len,
@@ -199,18 +194,17 @@ impl BlackWidowNic {
         })
     }
 
-    /// The local programs.
     pub(super) fn programs_mut(&mut self) -> &mut Programs {
         &mut self.responder.programs
     }
 
-    /// The end of a posted request, in the order of their ends.
+    /// The next completion of a posted request, in the order of completion.
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.requester.poll_completion()
     }
 
-    /// Sends a maintenance packet by `port`; a reply comes as [`NicEvent::Register`]. The network
-    /// interface only carries it: tags and time-outs are the maintenance controller's.
+    /// Sends a maintenance packet on `port`; a reply arrives as [`NicEvent::Register`]. The NIC
+    /// only carries it: tags and timeouts belong to the maintenance controller.
     ///
     /// # Errors
     /// [`PostError::Port`], [`PostError::QueueFull`], [`PostError::Route`].
@@ -234,27 +228,26 @@ impl BlackWidowNic {
         Ok(())
     }
 
-    /// Requests, the user's and the traffic driver's, that wait for their response.
+    /// Requests of the user and the traffic driver that await their response.
     pub fn outstanding(&self) -> u32 {
         self.requester.outstanding.slab.used()
     }
 
-    /// The links with what has come in and has not been looked at.
+    /// The links, including input not yet processed.
     pub(super) fn link_ports(&self) -> impl Iterator<Item = (usize, &LinkPort<Lcb>)> {
         self.ports.iter().map(|port| &port.link).enumerate()
     }
 
-    /// Requests and responses that wait for each link.
+    /// Requests and responses queued for each link.
     pub(super) fn waiting_for_links(&self) -> impl Iterator<Item = (usize, [u64; 2])> {
         self.ports.iter().map(Port::waiting).enumerate()
     }
 
-    /// This processor's memory.
     pub fn memory(&self) -> &Memory {
         &self.responder.memory
     }
 
-    /// This processor's memory, for the processor itself to write.
+    /// This processor's memory, for local writes.
     pub fn memory_mut(&mut self) -> &mut Memory {
         &mut self.responder.memory
     }
@@ -269,7 +262,7 @@ impl BlackWidowNic {
         Some(self.ports.get_mut(usize::from(port))?.link.parts_mut())
     }
 
-    /// What all parts have counted, the links apart.
+    /// Counters of all parts except the links.
     pub fn counters(&self) -> NicCounters {
         let mut all = NicCounters {
             run_stragglers: self.responder.checker.stragglers(),
@@ -281,10 +274,9 @@ impl BlackWidowNic {
         all
     }
 
-    /// Starts a traffic run.
     ///
     /// # Errors
-    /// See [`SpecError`]; a run that is going on is not disturbed.
+    /// See [`SpecError`]; a run in progress is not disturbed.
     pub fn start_traffic(&mut self, now: Time, spec: TrafficSpec) -> Result<(), SpecError> {
         let Self { config, .. } = self;
         let nonce = Rng::new(config.seed ^ now.as_ps(), u64::from(config.processor)).next_u64();
@@ -299,23 +291,23 @@ impl BlackWidowNic {
             .start(now, spec, source, |processor| Some(processor.into()))
     }
 
-    /// Keeps runs that start from now on out of the last `bytes` of the memories.
+    /// Keeps runs that start from now on out of the last `bytes` of every memory.
     pub(super) fn reserve_memory(&mut self, bytes: u64) {
         self.runs.reserve(bytes);
     }
 
-    /// Writes of others carried out here so far.
+    /// Remote writes executed here so far.
     pub(super) fn writes_served(&self) -> u64 {
         self.responder.counters.writes_served
     }
 
-    /// Ends the issuing of the run that is going on, if any; outstanding messages are waited for.
+    /// Stops the current run, if any, from issuing; outstanding messages are still awaited.
     pub fn stop_traffic(&mut self) {
         self.runs.stop();
     }
 
-    /// What is known here of `run`, as its source and as a target; `None` (no run given): of the
-    /// run started here last, else of the one announced here last. `None` when nothing is known.
+    /// What this NIC knows of `run` as source and target. Without a run: the last one started here,
+    /// else the last one announced here. `None` if nothing is known.
     pub fn traffic_report(&self, run: Option<u64>) -> Option<TrafficReport> {
         let no_atomics = |_| unreachable!("no atomic run is announced to this interface");
         let checker = &self.responder.checker;
@@ -326,7 +318,7 @@ impl BlackWidowNic {
         self.counters.events_lost += self.events.push(event);
     }
 
-    /// Hands the end of a request to its requester.
+    /// Delivers the outcome of a request to its requester.
     #[inline]
     fn settle(&mut self, now: Time, answer: Answer) {
         let Answer {
@@ -365,8 +357,8 @@ impl BlackWidowNic {
         self.runs.answered(now, pending.posted, request, answered);
     }
 
-    /// Takes what has arrived on port `index`: all responses, and requests as long as their
-    /// responses have somewhere to go.
+    /// Processes what has arrived on port `index`: all responses, and requests while there is room
+    /// for their responses.
     fn receive(&mut self, now: Time, index: usize) {
         while self.ports[index].receive(Vc::Response) {
             let packet = self.ports[index].packet(Vc::Response);
@@ -403,13 +395,13 @@ impl BlackWidowNic {
     }
 }
 
-/// What a whole packet is, as far as its envelope tells.
+/// What the envelope of a complete packet says.
 enum Envelope {
-    /// Healthy, and not source-routed: a request or response, if it can be read.
+    /// Healthy and not source-routed: a request or response, if it decodes.
     Memory,
     /// The reply to a maintenance packet.
     Reply(Maintenance),
-    /// Nothing to act upon; it has been counted.
+    /// Discarded and counted.
     Discarded,
 }
 
@@ -525,7 +517,7 @@ impl Node for BlackWidowNic {
     }
 }
 
-/// Requests of a run, on their way to the slices.
+/// Issues the requests of a run to the slices.
 struct SliceIssuer<'a> {
     now: Time,
     requester: &'a mut Requester,

@@ -1,10 +1,9 @@
-//! Requests that wait for their response, by transaction id.
+//! Requests awaiting a response, by transaction id.
 //!
-//! A transaction id has 20 bits: the [slot](phitwire::nic::slab) below, and above it the
-//! [period](phitwire::nic::periods) in which the request was posted, modulo as many as the bits above
-//! can tell. A response to a request that has timed out, or that was a predecessor's, finds either
-//! another period or no request at all, and is recognised as late; it never completes another
-//! request.
+//! A transaction id has 20 bits: the low ones hold the [slot](phitwire::nic::slab), the others the
+//! [period](phitwire::nic::periods) in which the request was posted, modulo their range. A response
+//! to a request that has timed out, or that a predecessor posted, finds another period or no
+//! request, and is recognised as late; it never completes another request.
 
 use phitwire::nic::RunRequest;
 use phitwire::nic::periods::Periods;
@@ -13,39 +12,35 @@ use phitwire::time::Time;
 
 /// Bits of a transaction id in a packet.
 pub const TID_BITS: u32 = 20;
-/// Most requests a network interface may have outstanding: four bits remain for the period.
+/// Maximum number of outstanding requests of a NIC: four bits remain for the period.
 pub const MAX_OUTSTANDING: u32 = 1 << 16;
 
-/// A transaction id: names one outstanding request of one network interface.
+/// A transaction id: names one outstanding request of one NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tid(u32);
 
 impl Tid {
-    /// The id of these 20 bits; higher bits are ignored.
+    /// The id with these 20 bits; higher bits are ignored.
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits & ((1 << TID_BITS) - 1))
     }
 
-    /// The 20 bits.
     pub const fn bits(self) -> u32 {
         self.0
     }
 }
 
-/// Who asked.
+/// The origin of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asker {
-    /// The caller that posted; answered by a completion.
+    /// The caller of `post`; answered by a completion.
     User,
-    /// A local program.
     Program,
-    /// A probe.
     Probe,
-    /// The traffic driver.
     Run(RunRequest),
 }
 
-/// What is remembered of a request until its response comes.
+/// A request awaiting its response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pending {
     pub address: u64,
@@ -63,18 +58,18 @@ impl Entry for Pending {
     }
 }
 
-/// Bits that name a slot among `capacity`.
+/// Bits that address a slot among `capacity`.
 const fn index_bits(capacity: u32) -> u32 {
     capacity.next_power_of_two().ilog2()
 }
 
-/// Times by which periods must be longer than those of a slab of 16,384 slots, so that the fewer
-/// bits that more slots leave for periods tell them apart for as long.
+/// Factor by which periods must be longer than with 16,384 slots: more slots leave fewer bits for
+/// the period, which must stay distinguishable for as long.
 pub(crate) const fn longer_periods(capacity: u32) -> u64 {
     1 << index_bits(capacity).saturating_sub(14)
 }
 
-/// The outstanding requests of one network interface.
+/// The outstanding requests of one NIC.
 #[derive(Clone, Debug)]
 pub(crate) struct Outstanding {
     pub slab: Slab<Pending>,
@@ -82,10 +77,10 @@ pub(crate) struct Outstanding {
 }
 
 impl Outstanding {
-    /// Room for `capacity` requests at once, from the present one of `periods` on.
+    /// Room for `capacity` requests at once, starting in the current period of `periods`.
     ///
     /// # Panics
-    /// If `capacity` is zero or above [`MAX_OUTSTANDING`]; the configuration checks it before.
+    /// If `capacity` is zero or above [`MAX_OUTSTANDING`]; the configuration checks it first.
     pub(crate) fn new(capacity: u32, periods: Periods) -> Self {
         assert!(
             (1..=MAX_OUTSTANDING).contains(&capacity),
@@ -110,13 +105,12 @@ impl Outstanding {
         Tid::from_bits(period << self.index_bits | index)
     }
 
-    /// The slot that `tid` names.
     #[inline]
     const fn index(&self, tid: Tid) -> u32 {
         tid.bits() & ((1 << self.index_bits) - 1)
     }
 
-    /// Whether `tid` is of the period in which its slot served last.
+    /// Whether `tid` is of the period in which its slot was last used.
     #[inline]
     pub(crate) fn is_recent(&self, tid: Tid) -> bool {
         let index = self.index(tid);
@@ -124,38 +118,38 @@ impl Outstanding {
         period.is_some_and(|period| self.tid(index, period) == tid)
     }
 
-    /// Begins a request, or answers `None` when no slot is left in the present period.
+    /// Begins a request; `None` if no slot is left in the current period.
     ///
-    /// `pending.posted` must not be earlier than that of any request begun before.
+    /// `pending.posted` must not precede that of any earlier request.
     #[inline]
     pub(crate) fn begin(&mut self, pending: Pending) -> Option<Tid> {
         let (index, period) = self.slab.begin(pending)?;
         Some(self.tid(index, period))
     }
 
-    /// The request that `tid` names, if it waits.
+    /// The request that `tid` names, if it is outstanding.
     #[inline]
     pub(crate) fn get(&self, tid: Tid) -> Option<&Pending> {
         let pending = self.slab.get(self.index(tid));
         pending.filter(|_| self.is_recent(tid))
     }
 
-    /// Ends the request that `tid` names, since its response has come.
+    /// Ends the request that `tid` names: its response has arrived.
     ///
     /// # Panics
-    /// If `tid` does not wait; [`get`](Self::get) has been asked before.
+    /// If `tid` is not outstanding; check [`get`](Self::get) first.
     #[inline]
     pub(crate) fn finish(&mut self, tid: Tid) {
         self.slab.finish(self.index(tid));
     }
 
-    /// Notes a response to a request that does not wait. True when it is the late response of a
+    /// Notes a response to a request that is not outstanding. True if it is the late response of a
     /// request that timed out; its slot leaves quarantine.
     pub(crate) fn late(&mut self, tid: Tid) -> bool {
         self.is_recent(tid) && self.slab.release(self.index(tid))
     }
 
-    /// Times out the longest-waiting request if it was posted at `limit` or before.
+    /// Times out the oldest request if it was posted at or before `limit`.
     #[inline]
     pub(crate) fn expire(&mut self, limit: Time) -> Option<(Tid, Pending)> {
         let (index, pending) = self.slab.expire(limit)?;
@@ -176,7 +170,7 @@ mod tests {
         successor(capacity, Time::ZERO)
     }
 
-    /// One that begins at `now`, in periods of two seconds.
+    /// A successor that starts at `now`, with periods of two seconds.
     fn successor(capacity: u32, now: Time) -> Outstanding {
         let timeout = Duration::from_ms(2_000);
         let longer = longer_periods(capacity);
@@ -242,7 +236,7 @@ mod tests {
         assert_eq!(table.get(new).unwrap().address, 2);
     }
 
-    /// Lives cut short with requests outstanding, whose responses come at any later time.
+    /// Incarnations killed with requests outstanding, whose responses arrive at any later time.
     #[test]
     fn no_id_comes_again_within_a_minute_whatever_was_killed() {
         for (seed, capacity) in (0..1_000).flat_map(|seed| [(seed, 3), (seed, 40_000)]) {
@@ -282,7 +276,7 @@ mod tests {
         let tid = table.begin(at(1)).unwrap();
         table.finish(tid);
         assert!(table.get(tid).is_none() && !table.late(tid));
-        // An index beyond a capacity that is no power of two.
+        // An index beyond a capacity that is not a power of two.
         assert!(table.get(Tid::from_bits(3)).is_none() && !table.late(Tid::from_bits(3)));
     }
 

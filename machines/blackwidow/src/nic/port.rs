@@ -1,4 +1,4 @@
-//! One port of a network interface: packets out of and into the phits of one link.
+//! One port of a NIC: converts packets to and from the phits of one link.
 
 use std::collections::VecDeque;
 
@@ -11,20 +11,20 @@ use crate::link::Lcb;
 use phitwire::link::{LinkConfig, LinkPort};
 use phitwire::time::Time;
 
-/// Requests that wait for the link, over what is in its retry buffer already.
+/// Maximum number of requests queued for the link, beyond its retry buffer.
 pub(super) const REQUEST_QUEUE: usize = 1024;
-/// Responses that wait for the link before the port stops taking requests.
+/// Responses that may be queued for the link before the port stops accepting requests.
 pub(super) const RESPONSE_QUEUE: usize = 64;
 
-/// The packet of one virtual channel that is being put together from its phits.
+/// Assembles the packet of one virtual channel from its phits.
 #[derive(Clone, Debug, Default)]
 struct Assembly {
     packet: PacketBuf,
-    /// Phits are thrown away up to the end of packet.
+    /// Discard phits up to the end of packet.
     skipping: bool,
 }
 
-/// A link and the packets that wait to get onto it.
+/// A link and the packets queued for it.
 #[derive(Debug)]
 pub(crate) struct Port {
     pub link: LinkPort<Lcb>,
@@ -45,7 +45,7 @@ impl Port {
         }
     }
 
-    /// Requests and responses that wait for the link.
+    /// Requests and responses queued for the link.
     pub(crate) fn waiting(&self) -> [u64; 2] {
         [self.requests.len() as u64, self.responses.len() as u64]
     }
@@ -76,10 +76,10 @@ impl Port {
         }
     }
 
-    /// Sends or queues a request; `tid` is what it waits under, if it does.
+    /// Sends or queues a request; `tid` identifies it if it has to be queued.
     ///
     /// # Panics
-    /// If there is no room; [`request_has_room`](Self::request_has_room) has been asked before.
+    /// If there is no room; check [`request_has_room`](Self::request_has_room) first.
     #[inline]
     pub(crate) fn send_request(&mut self, tid: Option<Tid>, packet: &PacketBuf) {
         if self.request_can_go() {
@@ -93,7 +93,7 @@ impl Port {
     /// Sends or queues a response.
     ///
     /// # Panics
-    /// If there is no room; [`response_has_room`](Self::response_has_room) has been asked before.
+    /// If there is no room; check [`response_has_room`](Self::response_has_room) first.
     #[inline]
     pub(crate) fn send_response(&mut self, packet: &PacketBuf) {
         if self.responses.is_empty() && self.link.end().can_begin(Vc::Response) {
@@ -104,8 +104,8 @@ impl Port {
         }
     }
 
-    /// Moves queued packets onto the link. Requests that `waits` says nobody waits for any more
-    /// are dropped and counted.
+    /// Moves queued packets onto the link. Drops and counts requests that, according to `waits`,
+    /// are no longer outstanding.
     pub(crate) fn flush(&mut self, waits: impl Fn(Tid) -> bool) {
         while !self.responses.is_empty() && self.link.end().can_begin(Vc::Response) {
             let packet = self.responses.pop_front().expect("it is not empty");
@@ -123,9 +123,9 @@ impl Port {
         }
     }
 
-    /// Takes phits of `vc` up to an end of packet. True when [`packet`](Self::packet) is whole now,
-    /// whatever its end says; false when nothing is left to take. Packets that cannot be put
-    /// together are counted and left out.
+    /// Takes phits of `vc` up to an end of packet. True if [`packet`](Self::packet) is now
+    /// complete, whatever its end says; false if no phit is left. Packets that cannot be assembled
+    /// are counted and dropped.
     #[inline]
     pub(crate) fn receive(&mut self, vc: Vc) -> bool {
         let Assembly { packet, skipping } = &mut self.assemblies[vc.index()];
@@ -158,7 +158,7 @@ impl Port {
         false
     }
 
-    /// The phits of the packet of `vc` taken last.
+    /// The phits of the last packet taken from `vc`.
     #[inline]
     pub(crate) fn packet(&self, vc: Vc) -> &[Phit] {
         self.assemblies[vc.index()].packet.as_slice()

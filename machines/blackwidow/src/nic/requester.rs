@@ -1,4 +1,4 @@
-//! The asking side: requests out, responses matched, time-outs.
+//! The requesting side: sends requests, matches responses, times out.
 
 use std::collections::VecDeque;
 
@@ -14,24 +14,23 @@ use super::port::Port;
 use phitwire::nic::periods::Periods;
 use phitwire::time::{Duration, Time};
 
-/// Why a request was not taken.
+/// Why a request was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
-    /// As many requests as may be are outstanding, or as many completions wait to be fetched, or
-    /// the ids of this period are used up, or belong to a predecessor: in a few seconds there are
-    /// others.
+    /// Too many requests are outstanding, too many completions wait to be fetched, or the ids of
+    /// this period are used up or belong to a predecessor: others become free in a few seconds.
     #[error("too many requests are outstanding")]
     TooMany,
-    /// The queue in front of the request's slice is full.
+    /// The queue of the request's slice is full.
     #[error("the queue in front of the link is full")]
     QueueFull,
-    /// The network interface has no such port.
+    /// The NIC has no such port.
     #[error("there is no port {0}")]
     Port(u8),
     /// The request has no encoding.
     #[error("{0}")]
     Encode(EncodeError),
-    /// The maintenance packet has too long a route.
+    /// The maintenance packet's route is too long.
     #[error("the route has too many hops")]
     Route,
 }
@@ -41,44 +40,43 @@ pub enum PostError {
 pub enum Outcome {
     /// The bytes are in the target's memory.
     Written,
-    /// The bytes read: the first `len` of `data`.
+    /// The bytes read, in the first `len` of `data`.
     Read {
-        /// The bytes; those from `len` on are zero.
+        /// The bytes; zero from `len` on.
         data: [u8; 32],
-        /// How many were asked for.
+        /// Number of bytes requested.
         len: u8,
     },
-    /// The target did not carry the request out.
+    /// The target refused the request.
     Refused {
-        /// Why.
+        /// The target's reason.
         status: Status,
     },
-    /// No response came in time. The request may or may not have been carried out.
+    /// No response arrived in time. The request may or may not have been executed.
     TimedOut,
 }
 
-/// The end of a request that was posted.
+/// The completion of a posted request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// What [`post`](super::BlackWidowNic::post) answered.
+    /// The id that [`post`](super::BlackWidowNic::post) returned.
     pub tid: Tid,
-    /// The processor asked.
+    /// The target processor.
     pub dest: u16,
-    /// The first byte asked for.
+    /// The first address requested.
     pub address: u64,
     /// When the request was posted.
     pub posted: Time,
-    /// When its response was seen, or its time-out.
+    /// When its response was processed, or its timeout.
     pub completed: Time,
-    /// How it ended.
     pub outcome: Outcome,
 }
 
-/// The slice that a request to `address` takes, of `slices` (1 to 4).
+/// The slice for a request to `address`, of `slices` (1 to 4).
 ///
-/// It depends only on the address above its 64-byte block, so that requests to one address take
-/// one slice and stay in order. It depends on all those bits, so that the hash bits that choose
-/// the uplink within a slice keep their diversity (compare the paper's section 7.8.2, on routers of
+/// It depends only on the address above the 64-byte block, so requests to one address take one
+/// slice and stay in order. It depends on all of those bits, so the hash bits that choose the
+/// uplink within a slice keep their diversity (compare BlackWidow sec. 7.8.2, on routers of
 /// successive ranks).
 #[inline]
 pub const fn slice_of(address: u64, slices: usize) -> usize {
@@ -94,14 +92,14 @@ pub(crate) struct Answer {
     pub outcome: Outcome,
 }
 
-/// What the asking side remembers.
+/// The requesting side of a NIC.
 #[derive(Debug)]
 pub(crate) struct Requester {
     processor: u16,
     timeout: Duration,
     pub outstanding: Outstanding,
     completions: VecDeque<Completion>,
-    /// Requests of the user that wait, or whose completion does.
+    /// Requests of the user that are outstanding or whose completion was not fetched.
     user_open: usize,
     max_user_open: usize,
     pub counters: NicCounters,
@@ -130,7 +128,7 @@ impl Requester {
         self.user_open < self.max_user_open
     }
 
-    /// Begins a request and hands it to the port of its slice, or to its queue.
+    /// Begins a request and sends or queues it on the port of its slice.
     #[inline]
     pub(crate) fn issue(
         &mut self,
@@ -169,7 +167,7 @@ impl Requester {
         Ok(tid)
     }
 
-    /// Matches a response packet; `None` when it answers nothing, which is counted.
+    /// Matches a response packet; `None` if it answers no request, which is counted.
     #[inline]
     pub(crate) fn answer(&mut self, packet: &[Phit]) -> Option<Answer> {
         let (dest, response) = match decode_response(packet) {
@@ -226,7 +224,7 @@ impl Requester {
         })
     }
 
-    /// The next request whose time-out has passed.
+    /// The next request that has timed out.
     #[inline]
     pub(crate) fn expire(&mut self, now: Time) -> Option<Answer> {
         let (at, oldest) = self.outstanding.slab.times_out(self.timeout)?;
@@ -248,12 +246,12 @@ impl Requester {
         slab.stood_still(now, span, self.timeout);
     }
 
-    /// When the next request times out, or requests are possible again.
+    /// When the next request times out, or requests become possible again.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         self.outstanding.slab.next_deadline(self.timeout)
     }
 
-    /// Keeps the end of a user's request until it is fetched.
+    /// Queues the completion of a user's request.
     pub(crate) fn complete(&mut self, now: Time, answer: Answer) {
         let asked = answer.pending;
         self.completions.push_back(Completion {

@@ -1,4 +1,4 @@
-//! The answering side: requests of other processors, carried out in this one's memory.
+//! The responding side: executes requests of other processors in the local memory.
 
 use phitwire_framing::yarc::memory::{Request, Response, Status, decode_request, encode_response};
 use phitwire_framing::yarc::packet::PacketBuf;
@@ -11,7 +11,7 @@ use phitwire::nic::memory::Memory;
 use phitwire::nic::programs::{Programs, is_registered};
 use phitwire::nic::traffic_spec::Operation;
 
-/// The memory of a processor and what is known of the traffic runs that write into it.
+/// The local memory and the traffic runs that write into it.
 #[derive(Debug)]
 pub(crate) struct Responder {
     processor: u16,
@@ -32,7 +32,7 @@ impl Responder {
         }
     }
 
-    /// Carries the request in `packet` out and writes the response into `out`. False when there is
+    /// Executes the request in `packet` and writes the response into `out`. False if there is
     /// nothing to answer: the packet is not a request to this processor, which is counted.
     #[inline]
     pub(crate) fn serve(&mut self, packet: &[Phit], out: &mut PacketBuf) -> bool {
@@ -59,7 +59,7 @@ impl Responder {
                 let announced = self.announced(source, &data[..usize::from(len)]);
                 announced.map(|()| done)
             }
-            // What a probe puts goes nowhere.
+            // The payload of a probe is discarded.
             Request::Write { address, .. } if is_probed(address) => Ok(done),
             Request::Write { address, data, len } => {
                 let written = self.write(source, address, &data[..usize::from(len)]);
@@ -113,7 +113,7 @@ impl Responder {
     #[cold]
     fn announced(&mut self, source: u16, data: &[u8]) -> Result<(), Status> {
         let parsed = Announcement::parse(data);
-        // Other families have runs that this one has no operations for.
+        // Other families have runs with operations that this one lacks.
         let ours = parsed.filter(|(_, told)| told.op != Operation::Amo && told.size <= 32);
         let Some((purpose, announcement)) = ours else {
             self.counters.refused_unsupported += 1;

@@ -1,4 +1,4 @@
-//! Traffic runs between two network interfaces over links that lose, stop and come back.
+//! Traffic runs between two NICs over links that lose, stop and recover.
 
 use phitwire_framing::carrier::frame::LinkEnd;
 
@@ -17,12 +17,11 @@ fn of_gets(run: u64, size: u32, count: u64) -> TrafficSpec {
     }
 }
 
-/// Lets `a` start `spec`.
 fn start(pair: &mut Pair, spec: TrafficSpec) {
     pair.nics[0].start_traffic(pair.now, spec).unwrap();
 }
 
-/// Lets `a` carry `spec` out to its end.
+/// Runs `spec` on `a` to its end.
 fn run(pair: &mut Pair, spec: TrafficSpec) -> TrafficReport {
     let run = spec.run;
     start(pair, spec);
@@ -30,20 +29,20 @@ fn run(pair: &mut Pair, spec: TrafficSpec) -> TrafficReport {
     merged(pair, run)
 }
 
-/// Ends the run that is going on.
+/// Stops the current run.
 fn stop(pair: &mut Pair, run: u64) -> TrafficReport {
     pair.nics[0].stop_traffic();
     pair.until_traffic_is_done(SECOND);
     merged(pair, run)
 }
 
-/// Another incarnation of `b`.
+/// Restarts `b` as another incarnation.
 fn restart_b(pair: &mut Pair) {
     let again = config(LinkEnd::B, 1, 2).build().unwrap();
     pair.nics[1] = BlackWidowNic::new(again, pair.now);
 }
 
-/// Some of what was got is corrupted.
+/// Some, but not all, of the gets are corrupted.
 #[track_caller]
 fn assert_some_corrupted(report: &TrafficReport) {
     let is_some = report.corrupted > 0 && report.corrupted < report.acknowledged;
@@ -112,7 +111,7 @@ fn a_run_of_gets_is_verified_and_finds_damage() {
     assert_some_corrupted(&stop(&mut pair, 50));
 }
 
-/// Zeros passed for the bytes that gets of up to five expected.
+/// Regression: zeros passed for the bytes that gets of up to five expected.
 #[test]
 fn canary_zeros_in_a_memory_that_has_lived_all_the_time_are_wrong_at_every_size() {
     for size in [1, 2, 5, 8, 32] {
@@ -126,7 +125,7 @@ fn canary_zeros_in_a_memory_that_has_lived_all_the_time_are_wrong_at_every_size(
     }
 }
 
-/// Everything that gets found in the new memory was called corrupted.
+/// Regression: everything that gets found in the new memory was called corrupted.
 #[test]
 fn gets_from_a_target_that_was_started_again_are_not_called_corrupted() {
     for size in [1, 3, 8, 32] {
@@ -148,8 +147,7 @@ fn gets_from_a_target_that_was_started_again_are_not_called_corrupted() {
     }
 }
 
-/// A target that met the predecessor of a source which was started again: it was called out of
-/// reach.
+/// Regression: a target that had met the predecessor of a restarted source was called unreachable.
 #[test]
 fn a_run_of_an_older_number_is_refused_and_called_that() {
     let mut pair = Pair::new(1);
@@ -161,7 +159,7 @@ fn a_run_of_an_older_number_is_refused_and_called_that() {
     assert_eq!(report.outdated_by, 9);
     assert!(!report.is_clean());
     assert_eq!((report.unwilling, report.refusers), (1, vec![B]));
-    // One above it goes.
+    // A higher number is accepted.
     assert!(run(&mut pair, put_run(10, 8, 10)).is_clean());
 }
 
@@ -239,7 +237,7 @@ fn a_dead_slice_does_not_hold_up_the_others() {
     lcb.link_down(now, input);
     pair.run(Duration::from_ms(5));
     let before = merged(&pair, 6).delivered;
-    // What was inside the dead slice times out; the window is free for the others then.
+    // Requests inside the dead slice time out; then the window is free for the others.
     pair.run(Duration::from_ms(60));
     assert!(merged(&pair, 6).delivered > before + 1_000);
     let report = stop(&mut pair, 6);

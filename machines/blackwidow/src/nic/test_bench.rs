@@ -1,4 +1,4 @@
-//! What the tests join network interfaces with: each other, and a peer without a mind of its own.
+//! Test benches for NICs: two connected to each other, and one with a passive peer.
 
 use phitwire_framing::carrier::frame::LinkEnd;
 use phitwire_framing::yarc::packet::{PacketBuf, Vc};
@@ -44,14 +44,14 @@ pub(super) fn config(end: LinkEnd, slices: u16, epoch: u32) -> NicConfigBuilder 
         .request_timeout(Duration::from_ms(50))
 }
 
-/// Two network interfaces back to back.
+/// Two NICs back to back.
 pub(super) type Pair = Joined<BlackWidowNic>;
 
 pub trait NicPair: Sized {
     fn with(a: NicConfigBuilder, b: NicConfigBuilder) -> Self;
     fn new(slices: u16) -> Self;
     fn wait_for_links(&mut self);
-    /// Runs until the run that one (and the other, if it has one) started is done.
+    /// Runs until the run that one NIC (or both) started is done.
     fn until_traffic_is_done(&mut self, limit: Duration);
 }
 
@@ -85,8 +85,8 @@ pub(super) fn events(nic: &mut BlackWidowNic) -> Vec<NicEvent> {
     std::iter::from_fn(|| nic.poll_event()).collect()
 }
 
-/// A link end without a network interface behind it, in place of `b`: it sends what it is told and
-/// keeps what it gets, giving credits back only when asked to.
+/// A link end without a NIC, in place of `b`: it sends what it is given and keeps what it receives,
+/// returning credits only on request.
 pub(super) struct RawPeer {
     pub nic: BlackWidowNic,
     pub lcb: Lcb,
@@ -138,7 +138,7 @@ impl RawPeer {
         }
     }
 
-    /// Sends `packet` when the link can take it; false when it cannot.
+    /// Sends `packet` if the link can accept it; false if not.
     pub(super) fn send(&mut self, vc: Vc, packet: &PacketBuf) -> bool {
         let can = self.lcb.can_begin(vc);
         if can {
@@ -150,7 +150,7 @@ impl RawPeer {
         can
     }
 
-    /// Takes all whole packets of `vc` out of the input queue, giving their credits back.
+    /// Takes all whole packets of `vc` out of the input queue and returns their credits.
     pub(super) fn take(&mut self, vc: Vc) -> Vec<PacketBuf> {
         let (mut packets, mut packet) = (Vec::new(), PacketBuf::new());
         while self.input.ready(vc) {

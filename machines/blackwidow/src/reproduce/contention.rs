@@ -1,4 +1,4 @@
-//! Table 4: load of the most loaded link under random permutations (paper, section 7.8.1).
+//! Table 4: load of the most loaded link under random permutations (BlackWidow sec. 7.8.1).
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,18 +8,17 @@ use super::torus::{Torus, TorusCounters, TorusLinks};
 use phitwire::reproduce::{Kind, Row, Settings, Source, Table, Tolerance};
 use phitwire::rng::Rng;
 
-/// A line of the paper's table.
+/// A line of table 4.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
-    /// Processors.
     pub processors: u32,
     /// Radix of the torus: its extent in each dimension.
     pub torus_radix: u32,
-    /// Printed: average contention of the torus, average worst-case contention, and their quotient.
+    /// Printed: mean contention of the torus, mean worst-case contention, and their quotient.
     torus: [f64; 3],
     /// Printed: ranks of the fat tree.
     ranks: u8,
-    /// Printed: average worst-case contention of the fat tree for each of [`PATHS`].
+    /// Printed: mean worst-case contention of the fat tree for each of [`PATHS`].
     fat_tree: [f64; PATHS.len()],
 }
 
@@ -53,20 +52,17 @@ pub const LINES: [Line; 9] = [
     line(32_768, 32, [4.0, 14.51, 3.63], 3, [7.64, 5.04, 3.48, 2.54, 1.97, 1.61]),
 ];
 
-/// How far an average may be from the printed one.
+/// How far a mean may be from the printed one.
 const TOLERANCE: Tolerance = Tolerance::Relative(0.05);
 
-/// What was seen for a line of the table. Made in parts, on any number of threads, and joined.
+/// The measurement for a line of the table. Made in parts, on any number of threads, and summed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Of the fat tree.
     pub fat_tree: WorstLinks,
-    /// Of the torus.
     pub torus: TorusLinks,
 }
 
 impl Seen {
-    /// Both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -84,10 +80,9 @@ pub struct Networks {
 }
 
 impl Networks {
-    /// Generates the networks of a line.
     ///
     /// # Panics
-    /// If there is no such network, or not of the ranks that the paper names: the lines are
+    /// If there is no such network, or its ranks differ from the printed ones: the lines are
     /// constants.
     pub fn new(line: &Line) -> Self {
         let fat_tree = FatTree::new(line.processors).expect("a tree for each line of the table");
@@ -97,8 +92,8 @@ impl Networks {
         Self { fat_tree, torus }
     }
 
-    /// Measures permutations `first..first + count` of `seed`. Each has a random stream of its own,
-    /// so that a run may be divided at will.
+    /// Measures permutations `first..first + count` of `seed`. Each has its own random stream, so a
+    /// run may be divided arbitrarily.
     pub fn measure(&self, seed: u64, first: u64, count: u64) -> Seen {
         let members = self.torus.nodes();
         let mut permutation = Permutation::new(members);
@@ -117,8 +112,8 @@ impl Networks {
     }
 }
 
-/// Measures all [`LINES`], the permutations of each divided as the settings have it: what is seen
-/// is the same however that is.
+/// Measures all [`LINES`], dividing the permutations of each as the settings say; the result does
+/// not depend on the division.
 pub fn seen(settings: &Settings<'_>) -> [Seen; LINES.len()] {
     let seed = settings.seed;
     LINES.map(|line| {
@@ -126,7 +121,7 @@ pub fn seen(settings: &Settings<'_>) -> [Seen; LINES.len()] {
         let all = Mutex::new(Seen::default());
         (settings.divided)(settings.permutations, &|trials| {
             let more = networks.measure(seed, trials.start, trials.end - trials.start);
-            // Nobody who holds it can panic: sums of counts are all that is done.
+            // No holder can panic: it only adds counts.
             let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
             *all = all.plus(more);
         });
@@ -134,7 +129,7 @@ pub fn seen(settings: &Settings<'_>) -> [Seen; LINES.len()] {
     })
 }
 
-/// Puts what was seen for each of [`LINES`] beside what is printed.
+/// Compares the measurement of each of [`LINES`] with the printed values.
 pub fn table(seen: &[Seen; LINES.len()]) -> Table {
     let row = |label: String, paper, ours| {
         Row::new(Kind::Count, Source::Paper, label, paper, ours, TOLERANCE)
@@ -203,8 +198,8 @@ mod tests {
         })
     }
 
-    /// The most loaded link of a permutation scatters by an eighth around its mean at most, so that
-    /// the average of 40 scatters by 2 %; 10,000 were seen within 1.5 % of the paper.
+    /// The most loaded link of a permutation scatters by at most an eighth around its mean, so the
+    /// mean of 40 by 2 %; that of 10,000 was within 1.5 % of the printed one.
     #[test]
     fn table_4_stands_already_with_few_permutations() {
         let table = table(&seen(FEW));
@@ -240,7 +235,7 @@ mod tests {
         assert_eq!(mixed, whole);
     }
 
-    /// A model that differs from ours only in which paths a transfer takes is told apart.
+    /// Detects a model that differs from ours only in which paths a transfer takes.
     #[test]
     fn another_set_of_paths_is_told() {
         let mut seen = seen(FEW);
@@ -259,7 +254,7 @@ mod tests {
         let table = table(&seen);
         assert!(!table.within());
         let outside: Vec<_> = table.rows.iter().filter(|row| !row.within()).collect();
-        // With one path there is no set, with all of them no choice, and two are close.
+        // One path leaves no set, all of them no choice, and two are close.
         assert!(outside.len() >= 20, "{outside:?}");
         for row in outside {
             let differs = ["np=2", "np=4", "np=8", "np=16"];

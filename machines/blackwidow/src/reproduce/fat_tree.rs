@@ -1,12 +1,12 @@
-//! Loads of the links of a radix-64 fat tree under a permutation (paper, section 7.8.1).
+//! Link loads of a radix-64 fat tree under a permutation (BlackWidow sec. 7.8.1).
 //!
-//! The tree is a generated network, and where a path leads is what its registers say
+//! The tree is a generated network, and its registers define where a path leads
 //! ([`FoldedClos::route`]). Walking every path of 10,000 permutations would take hours. So each
-//! link is walked to once, when the tree is made, and given the place of a counter; a permutation
-//! then only counts. Path (v, j) takes uplink v of the leaf router and, where it has to climb to
-//! rank 3, uplink j of the rank-2 router. The places of the 32 links that differ only in v stand
-//! side by side, so that the loads for 2, 4, .. 32 paths per transfer are sums over the counts for
-//! one. A test compares all of this with walking every path.
+//! link is walked to once, when the tree is made, and assigned a counter; a permutation then only
+//! counts. Path (v, j) takes uplink v of the leaf router and, if it has to climb to rank 3, uplink
+//! j of the rank-2 router. The counters of the 32 links that differ only in v are adjacent, so the
+//! loads for 2, 4, .. 32 paths per transfer are sums over the counts for one. A test compares this
+//! with walking every path.
 
 use crate::route::registers::NO_PORT;
 use crate::route::registers::PORTS;
@@ -15,22 +15,20 @@ use crate::topology::{BlackWidowSpec, ClosWiring, FoldedClos, SpecError};
 use phitwire::net::{End, Link, NodeRef, PortSet};
 use phitwire::rng::Rng;
 
-/// Ways up from a router: half of its 64 ports.
+/// Uplinks of a router: half of its 64 ports.
 pub const WAYS: usize = 32;
-/// Numbers of paths that a transfer is spread over, as in table 4.
+/// Numbers of paths per transfer, as in table 4.
 pub const PATHS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 
-/// Sums over permutations: integers, so that they do not depend on the order of adding.
+/// Sums over permutations: integers, so the order of addition does not matter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorstLinks {
-    /// Permutations.
     pub permutations: u64,
     /// Paths over the most loaded link, for each of [`PATHS`].
     pub paths: [u64; PATHS.len()],
 }
 
 impl WorstLinks {
-    /// The sums of both.
     #[must_use]
     pub fn plus(mut self, other: Self) -> Self {
         self.permutations += other.permutations;
@@ -40,7 +38,7 @@ impl WorstLinks {
         self
     }
 
-    /// Average load of the most loaded link in injection bandwidths, for each of [`PATHS`].
+    /// Mean load of the most loaded link in injection bandwidths, for each of [`PATHS`].
     pub fn mean(&self) -> [f64; PATHS.len()] {
         let transfers = |i: usize| (PATHS[i] as u64 * self.permutations) as f64;
         core::array::from_fn(|i| self.paths[i] as f64 / transfers(i))
@@ -50,7 +48,7 @@ impl WorstLinks {
 /// A directed link: its id, and whether it is used from its end `a`.
 type Directed = (u32, bool);
 
-/// A fat tree of radix-64 routers with 32 processors, and 32 uplinks, to a leaf router.
+/// A fat tree of radix-64 routers; a leaf router has 32 processors and 32 uplinks.
 #[derive(Debug)]
 pub struct FatTree {
     topology: FoldedClos,
@@ -67,10 +65,10 @@ impl FatTree {
     /// 2,048, else three.
     ///
     /// # Errors
-    /// A number of processors that no such tree has.
+    /// If no such tree has that number of processors.
     ///
     /// # Panics
-    /// If the routes are not those of a fat tree, which would be a bug of the generator.
+    /// If the routes are not those of a fat tree, which would be a generator bug.
     pub fn new(processors: u32) -> Result<Self, SpecError> {
         let (leaf_bits, pod_bits) = match processors {
             0..=64 => (6, 6),
@@ -100,7 +98,6 @@ impl FatTree {
         Ok(tree)
     }
 
-    /// The network.
     pub fn topology(&self) -> &FoldedClos {
         &self.topology
     }
@@ -111,7 +108,7 @@ impl FatTree {
         ranks.max().unwrap_or(0)
     }
 
-    /// Counters: up and down links of every leaf, then of every rank-2 subtree.
+    /// Number of counters: up and down links of every leaf, then of every rank-2 subtree.
     fn counters(&self) -> usize {
         2 * WAYS * self.leaves
             + if self.pods > 1 {
@@ -121,7 +118,7 @@ impl FatTree {
             }
     }
 
-    /// The places of the links between routers on path (`v`, `j`), and how many there are: first
+    /// The counters of the links between routers on path (`v`, `j`), and how many there are: first
     /// up, last down.
     #[inline]
     fn places(
@@ -145,7 +142,7 @@ impl FatTree {
         ([first, second, third, last], 4)
     }
 
-    /// The links between routers on path (`v`, `j`), as the registers lead.
+    /// The links between routers on path (`v`, `j`), following the registers.
     fn walk(&self, source: u32, destination: u32, (v, j): (usize, usize)) -> Vec<Directed> {
         let number = self.topology.processors[destination as usize].number;
         let mut ways = [v, j].into_iter();
@@ -173,8 +170,7 @@ impl FatTree {
             .collect()
     }
 
-    /// Walks to every link between routers, and checks that each has one counter and each counter
-    /// one.
+    /// Walks to every link between routers and checks that links and counters match one to one.
     fn assert_places(&self) {
         let mut link_of: Vec<Option<Directed>> = vec![None; self.counters()];
         let mut visit = |source: usize, destination: usize, way| {
@@ -217,19 +213,18 @@ impl FatTree {
     }
 }
 
-/// Counters of the paths over each link of a [`FatTree`].
+/// Counts the paths over each link of a [`FatTree`].
 #[derive(Debug)]
 pub struct TreeCounters<'t> {
     tree: &'t FatTree,
     /// One path per transfer.
     counts: Vec<u16>,
-    /// Transfers that each processor receives: the load of its own link, which all paths of a
-    /// transfer take.
+    /// Transfers that each processor receives: the load of its link, which all paths of a transfer
+    /// take.
     received: Vec<u16>,
 }
 
 impl<'t> TreeCounters<'t> {
-    /// Counters for the links of a tree.
     pub fn new(tree: &'t FatTree) -> Self {
         Self {
             counts: vec![0; tree.counters()],
@@ -238,8 +233,8 @@ impl<'t> TreeCounters<'t> {
         }
     }
 
-    /// The loads under a permutation: processor `i` sends to `destinations[i]` by paths that begin
-    /// at a random one.
+    /// The loads under a permutation: processor `i` sends to `destinations[i]` over paths that
+    /// start at a random one.
     ///
     /// # Panics
     /// If a destination is not a processor.
@@ -251,14 +246,14 @@ impl<'t> TreeCounters<'t> {
         }
     }
 
-    /// The most loaded link, given the most loaded ones between routers. Injection is as even as a
-    /// list of destinations is: every processor sends one transfer.
+    /// The most loaded link, given the most loaded ones between routers. Injection is even: every
+    /// processor sends one transfer.
     fn with_own_links(&self, between_routers: [u64; PATHS.len()]) -> [u64; PATHS.len()] {
         let received = self.received.iter().copied().fold(0, u16::max);
         core::array::from_fn(|i| between_routers[i].max(u64::from(received) * PATHS[i] as u64))
     }
 
-    /// Counts one path per transfer; `draw` gives its random bits.
+    /// Counts one path per transfer; `draw` supplies its random bits.
     fn count_one_path(&mut self, destinations: &[u16], mut draw: impl FnMut() -> u64) {
         self.counts.fill(0);
         self.received.fill(0);
@@ -277,9 +272,9 @@ impl<'t> TreeCounters<'t> {
 /// Paths over the most loaded link for each of [`PATHS`], from the counts for one path per
 /// transfer.
 ///
-/// A transfer with np paths uses every (32 / np)-th uplink of its leaf router, from a random one
-/// on. So for twice as many paths the count of link v is that of links v and v + 32 / np together,
-/// and half as many counts are left.
+/// A transfer with np paths uses every (32 / np)-th uplink of its leaf router, starting at a random
+/// one. So for twice as many paths the count of link v is the sum for links v and v + 32 / np, and
+/// half as many counts remain.
 fn worst_of_strided(counts: &[u16]) -> [u64; PATHS.len()] {
     let mut largest = ([0; 32], [0; 16], [0; 8], [0; 4], [0; 2], [0; 1]);
     for group in counts.chunks_exact(WAYS) {
@@ -303,7 +298,7 @@ fn worst_of_strided(counts: &[u16]) -> [u64; PATHS.len()] {
     between_routers.map(|counts| u64::from(of(counts)))
 }
 
-/// Each count with the one half-way on.
+/// Adds to each count the one half the array further on.
 fn folded<const N: usize, const HALF: usize>(counts: &[u16; N]) -> [u16; HALF] {
     const { assert!(HALF * 2 == N) };
     core::array::from_fn(|v| counts[v] + counts[v + HALF])
@@ -315,7 +310,7 @@ fn raise<const N: usize>(largest: &mut [u16; N], counts: [u16; N]) {
     }
 }
 
-/// One router with all processors: the generator's rank-1 routers have 32 at most.
+/// One router with all processors: the generator's rank-1 routers have at most 32.
 fn one_router(processors: u32) -> FoldedClos {
     let mut text = format!(
         "name = \"r1-{processors}\"\n[[chip]]\nname = \"r1-0\"\nrank = 1\nports = \"0-63\"\n\

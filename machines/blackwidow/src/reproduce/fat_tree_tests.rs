@@ -2,7 +2,7 @@ use super::*;
 use crate::reproduce::permutation::Permutation;
 
 impl TreeCounters<'_> {
-    /// Counts another set of paths, for tests that a wrong model is told: np neighbouring uplinks.
+    /// Counts other paths (np neighbouring uplinks), to test that a wrong model is detected.
     pub(crate) fn count_neighbours(&mut self, to: &[u16], rng: &mut Rng) -> WorstLinks {
         self.count_one_path(to, || rng.next_u64());
         let of_group = |group: &[u16], np: usize| {
@@ -20,7 +20,7 @@ impl TreeCounters<'_> {
     }
 }
 
-/// Walks every path of every transfer: most paths over one link.
+/// Walks every path of every transfer; returns the most paths over one link.
 fn worst_by_walking(tree: &FatTree, to: &[u16], bits: &[u64], np: usize, step: usize) -> u64 {
     let mut paths = std::collections::BTreeMap::new();
     for ((source, &destination), &bits) in (0u32..).zip(to).zip(bits) {
@@ -73,7 +73,7 @@ fn one_router_is_no_more_loaded_than_its_processors_are() {
     let mut permutation = Permutation::new(64);
     permutation.shuffle(&mut Rng::new(2, 2));
     assert_eq!(of(permutation.destinations()), [1.0; PATHS.len()]);
-    // No permutation: three send to one.
+    // Not a permutation: three send to one.
     let mut crowd = permutation.destinations().to_vec();
     (crowd[1], crowd[2]) = (crowd[0], crowd[0]);
     assert_eq!(of(&crowd), [3.0; PATHS.len()]);

@@ -1,9 +1,9 @@
-//! Table 2: zero-load latency of a folded Clos and of a 3-D torus (paper, section 7.3).
+//! Table 2: zero-load latency of a folded Clos and a 3-D torus (BlackWidow sec. 7.3).
 //!
-//! The values of the Clos close exactly with 20 ns for a router, the estimate of footnote 3 (sec.
-//! 7.1); the paper does not say what they were computed with. The chip as built takes 31.25 ns
-//! (sec. 3), and cables take time. So the table recomputes the estimate and compares running
-//! networks with the chip's own figures.
+//! The printed Clos values match exactly with 20 ns per router, the estimate of footnote 3
+//! (BlackWidow sec. 7.1); the text does not say what they were computed with. The chip as built
+//! takes 31.25 ns (sec. 3), and cables take time. So the table recomputes the estimate and compares
+//! running networks with the chip's own figures.
 
 use super::stated;
 use super::torus::Torus;
@@ -16,11 +16,11 @@ use phitwire::rng::Rng;
 use phitwire::sim::direct::CycleModel as _;
 use phitwire::sim::direct::{Config, Load, Report, Serial, Simulation, Traffic, Warmup};
 
-/// A column of the paper's table.
+/// A column of table 2.
 #[derive(Clone, Copy, Debug)]
 struct Column {
     nodes: u32,
-    /// Shape of the torus. The paper names the Cray XT3's, but does not print them.
+    /// Shape of the torus; the text names those of the Cray XT3 but does not print them.
     torus: [u32; 3],
     /// Printed, in nanoseconds.
     torus_ns: f64,
@@ -54,14 +54,14 @@ const COLUMNS: [Column; 4] = [
     },
 ];
 
-/// Pairs of nodes whose way is measured, per network. Their average is within 0.2 % of
-/// that of all pairs.
+/// Pairs of nodes whose path is measured, per network. Their mean is within 0.2 % of that of all
+/// pairs.
 pub const PAIRS: u32 = 200_000;
 /// Columns whose networks run in virtual time.
 const RUNNING: usize = 2;
-/// Half of the last digit in the paper.
+/// Half of the last printed digit.
 const PRINTED: Tolerance = Tolerance::Absolute(0.5);
-/// Four standard errors of the mean over some thousand packets, plus their queueing.
+/// Four standard errors of the mean over some thousand packets, plus queueing.
 const SCATTER: Tolerance = Tolerance::Relative(0.01);
 /// A hundredth of a port's rate: almost no contention.
 const QUIET: u32 = 10_000;
@@ -70,17 +70,17 @@ const BEHIND_HEAD: f64 = 12.0;
 /// Ports of a torus router: two in each dimension and the processor's.
 const TORUS_PORTS: f64 = 7.0;
 
-/// Two different nodes, every pair alike.
+/// Two different nodes, uniformly random.
 fn pair(rng: &mut Rng, nodes: u32) -> (u32, u32) {
     let source = rng.below(u64::from(nodes)) as u32;
     let step = 1 + rng.below(u64::from(nodes) - 1) as u32;
     (source, (source + step) % nodes)
 }
 
-/// Routers that a packet passes on average, by following the registers from router to router.
+/// Mean number of routers a packet passes, following the registers from router to router.
 ///
 /// # Panics
-/// If a way does not end at its destination: the networks are generated ones.
+/// If a path does not end at its destination: the networks are generated.
 pub fn routers_in_clos(topology: &FoldedClos, pairs: u32, rng: &mut Rng) -> f64 {
     let wiring = ClosWiring::new(topology);
     let mut routers = 0;
@@ -99,7 +99,7 @@ pub fn routers_in_clos(topology: &FoldedClos, pairs: u32, rng: &mut Rng) -> f64 
     routers as f64 / f64::from(pairs)
 }
 
-/// Routers that a packet passes on average: those of its source and its destination included.
+/// Mean number of routers a packet passes, those of source and destination included.
 pub fn routers_in_torus(torus: Torus, pairs: u32, rng: &mut Rng) -> f64 {
     let mut routers = 0;
     for _ in 0..pairs {
@@ -109,8 +109,8 @@ pub fn routers_in_torus(torus: Torus, pairs: u32, rng: &mut Rng) -> f64 {
     routers as f64 / f64::from(pairs)
 }
 
-/// The paper's estimate without contention: the delay of every router and, once, the length of the
-/// packet.
+/// The zero-load estimate of BlackWidow sec. 7.3: the delay of every router plus the packet length
+/// once.
 fn estimate_ns(routers: f64, port_gbps: f64) -> f64 {
     routers * stated::ROUTER_NS + stated::PACKET_BITS / port_gbps
 }
@@ -120,8 +120,8 @@ fn ns(cycles: f64) -> f64 {
     cycles * BlackWidow::CYCLE.as_ps() as f64 / 1_000.0
 }
 
-/// The latency without contention, with the chip's routers and links of `link_cycles` cycles: one
-/// in front of each router, one behind the last.
+/// Latency without contention, with the chip's routers and links of `link_cycles` cycles: one
+/// before each router, one after the last.
 fn expected_ns(routers: f64, link_cycles: u32) -> f64 {
     let links = (routers + 1.0) * f64::from(link_cycles);
     routers * stated::PIPELINE_NS + ns(links + BEHIND_HEAD)
@@ -148,7 +148,7 @@ fn run(topology: &FoldedClos, options: &BlackWidowOptions, seed: u64) -> Result<
     }
 }
 
-/// Folded Clos of routers with all their 64 ports, 32 of them up where there is a rank above.
+/// Folded Clos of routers with all 64 ports, 32 of them uplinks where there is a rank above.
 fn clos_of_radix_64(nodes: u32) -> FoldedClos {
     let rank = if nodes <= 64 * 32 { "2" } else { "3" };
     generated(BlackWidowSpec {
@@ -159,7 +159,7 @@ fn clos_of_radix_64(nodes: u32) -> FoldedClos {
     })
 }
 
-/// The BlackWidow network of that size: radix 32 above rank 1, sidelinks where they do.
+/// The BlackWidow network of that size: radix 32 above rank 1, with sidelinks where they suffice.
 fn blackwidow(nodes: u32) -> FoldedClos {
     generated(BlackWidowSpec {
         processors: nodes,
@@ -196,7 +196,7 @@ impl Run {
     }
 }
 
-/// Measures the networks of the table, and counts over `pairs` pairs of nodes each.
+/// Measures the networks of the table and counts routers over `pairs` pairs of nodes each.
 ///
 /// # Errors
 /// If a network cannot be simulated, or a checker fails.
@@ -271,8 +271,8 @@ fn table_of(asked: &Run) -> Result<Table, String> {
     })
 }
 
-/// What a router adds to the latency: that of packets between two processors of one YARC, less both
-/// links and the packet's own length.
+/// The latency that a router adds: that of packets between two processors of one YARC, less both
+/// links and the packet length.
 fn one_router(asked: &Run) -> Result<Row, String> {
     let spec = BlackWidowSpec {
         processors: 32,
@@ -304,7 +304,7 @@ fn machines_own(column: &Column, asked: &Run, rng: &mut Rng) -> Observation {
     Observation::new(Kind::Formula, label, column.clos_ns, ours)
 }
 
-/// The paper does not say whether a path includes the routers at both ends. Its value lies between
+/// The text does not say whether a path includes the routers at both ends. Its value lies between
 /// the results with one of them and with both.
 fn torus_between(column: &Column, shape: [u32; 3], pairs: u32, rng: &mut Rng) -> [Row; 2] {
     let torus = Torus::new(shape);
@@ -368,8 +368,8 @@ fn assumptions(pairs: u32) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// The number of routers in a Clos scatters by one, so the mean over 100,000 pairs by 0.003
-    /// routers or 0.07 % of the latency.
+    /// The number of routers in a Clos scatters by one, so its mean over 100,000 pairs by 0.003
+    /// routers, or 0.07 % of the latency.
     const FEW: u32 = 100_000;
 
     /// Only the smallest network runs; the others are counted and computed.
@@ -393,7 +393,7 @@ mod tests {
         for row in &table.rows {
             assert!(row.within(), "{row:?}");
         }
-        // Only the torus, the estimate and the single router are the paper's.
+        // Only the torus, the estimate and the single router are printed figures.
         let expected = table
             .rows
             .iter()
@@ -401,8 +401,8 @@ mod tests {
         assert_eq!(expected.count(), 1);
     }
 
-    /// Canary: a network other than the one whose routers were counted, and links a cycle longer
-    /// than stated.
+    /// Canary: simulates a network other than the one whose routers were counted, and links one
+    /// cycle longer than stated.
     #[test]
     fn other_routers_and_links_are_told() {
         let network = clos_of_radix_64(576);
@@ -445,13 +445,13 @@ mod tests {
 
     #[test]
     fn averages_are_those_of_all_pairs() {
-        // 18 leaf routers of 32: 31 of the 575 others are on the same one, the rest three routers
-        // away.
+        // 18 leaf routers of 32: 31 of the 575 others share the source's router, the rest are three
+        // routers away.
         let expected = (31.0 + 3.0 * 544.0) / 575.0;
         let seen = routers_in_clos(&clos_of_radix_64(576), FEW, &mut Rng::new(1, 1));
         let off = (seen - expected).abs();
         assert!(off < 0.02, "{seen} instead of {expected}");
-        // A ring of k has its nodes k / 4 away on average, and one of all is not another.
+        // In a ring of k the mean distance is k / 4; a node never sends to itself.
         let expected = 1.0 + (6.0 + 12.0 + 8.0) / 4.0 * 576.0 / 575.0;
         let seen = routers_in_torus(Torus::new([6, 12, 8]), FEW, &mut Rng::new(1, 1));
         let off = (seen - expected).abs();

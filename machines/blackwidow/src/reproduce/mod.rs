@@ -1,11 +1,11 @@
 //! The tables of *The BlackWidow High-Radix Clos Network*.
 //!
-//! | module | of the paper | what runs |
+//! | module | table or section | what runs |
 //! |---|---|---|
-//! | [`latency`] | table 2, section 7.3 | the paper's estimate; networks in virtual time; routers counted by registers, and in tori |
-//! | [`throughput`] | table 3, section 7.6 | a whole YARC; above 8x8, subswitches of its arbiters and buffers |
-//! | [`contention`] | table 4, section 7.8.1 | random permutations over the links of generated trees and tori |
-//! | [`radix`] | section 7.1 | nothing: the minimum of a formula |
+//! | [`latency`] | table 2, sec. 7.3 | the published estimate; networks in virtual time; routers counted by registers, and in tori |
+//! | [`throughput`] | table 3, sec. 7.6 | a whole YARC; above 8x8, subswitches of its arbiters and buffers |
+//! | [`contention`] | table 4, sec. 7.8.1 | random permutations over the links of generated trees and tori |
+//! | [`radix`] | sec. 7.1 | nothing: the minimum of a formula |
 
 pub mod contention;
 pub mod fat_tree;
@@ -19,7 +19,7 @@ mod worst_case_chip;
 
 use phitwire::reproduce::Reproduction;
 
-/// The tables, by the names that the command has for them.
+/// The tables, by their command names.
 pub const TABLES: &[Reproduction] = &[
     Reproduction {
         name: "blackwidow-table2",
@@ -46,16 +46,16 @@ pub const TABLES: &[Reproduction] = &[
     },
 ];
 
-/// Figures that the paper states and that several tables start from.
+/// Published figures that several tables start from.
 pub mod stated {
     /// Delay of a router, in nanoseconds: an estimate "prior to the actual implementation"
     /// (footnote 3).
     pub const ROUTER_NS: f64 = 20.0;
-    /// Delay of the router that was built: 25 stages at 800 MHz (section 3).
+    /// Delay of the router that was built: 25 stages at 800 MHz (BlackWidow sec. 3).
     pub const PIPELINE_NS: f64 = 31.25;
     /// Bits of an average packet (footnote 3).
     pub const PACKET_BITS: f64 = 312.0;
-    /// Bandwidth of a router, both directions of all ports together, in Gb/s (footnote 3).
+    /// Bandwidth of a router, all ports in both directions, in Gb/s (footnote 3).
     pub const ROUTER_GBPS: f64 = 2_400.0;
     /// Bandwidth of a port in one direction, in Gb/s (abstract).
     pub const PORT_GBPS: f64 = 18.75;

@@ -2,14 +2,14 @@
 
 use phitwire::rng::Rng;
 
-/// Who sends to whom: member `i` sends to `destinations()[i]`, every member receives from one.
+/// A permutation: member `i` sends to `destinations()[i]`, and every member receives from one.
 #[derive(Clone, Debug)]
 pub struct Permutation {
     destinations: Vec<u16>,
 }
 
 impl Permutation {
-    /// Everybody to itself, until [`shuffle`](Self::shuffle) is called.
+    /// The identity, until [`shuffle`](Self::shuffle) is called.
     ///
     /// # Panics
     /// If there are fewer than two members, or more than 65,536.
@@ -20,9 +20,9 @@ impl Permutation {
         }
     }
 
-    /// Draws a new permutation, every one alike. On average one member comes to send to itself.
+    /// Draws a uniformly random permutation. On average one member sends to itself.
     pub fn shuffle(&mut self, rng: &mut Rng) {
-        // From the identity, so that what is drawn depends on the generator alone.
+        // Starting at the identity, so that the result depends on the generator alone.
         (0..)
             .zip(&mut self.destinations)
             .for_each(|(i, to)| *to = i);
@@ -32,7 +32,7 @@ impl Permutation {
         }
     }
 
-    /// To whom each member sends.
+    /// The destination of each member.
     pub fn destinations(&self) -> &[u16] {
         &self.destinations
     }

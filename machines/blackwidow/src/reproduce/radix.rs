@@ -1,28 +1,26 @@
-//! The radix of minimum latency (paper, section 7.1, after its reference 13).
+//! The radix of minimum latency (BlackWidow sec. 7.1, after its reference 13).
 //!
 //! A packet passes 2 log_k N routers of radix k, each for t_r, and is L bits long on a port that
 //! has a k-th of half the router's bandwidth B: T(k) = 2 t_r log_k N + 2 k L / B. The radix is
-//! found twice: by searching the minimum of T, and by solving k ln^2 k = A, where the derivative of
-//! T is zero. The paper prints A = B t_r log N / L, 1600 and 82 only.
+//! found twice: by minimising T, and by solving k ln^2 k = A, where the derivative of T is zero.
+//! The published figures are only A = B t_r log N / L, 1600 and 82.
 
 use super::stated;
 use phitwire::reproduce::{Kind, Observation, Row, Source, Table, Tolerance};
 
-/// What a network is built with.
+/// The technology that a network is built with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Technology {
     /// Delay of a router in nanoseconds.
     pub router_ns: f64,
-    /// Bandwidth of a router, both directions of all ports together, in Gb/s (= bits per
-    /// nanosecond).
+    /// Bandwidth of a router, all ports in both directions, in Gb/s (= bits per nanosecond).
     pub router_gbps: f64,
-    /// Nodes.
+    /// Number of nodes.
     pub nodes: f64,
-    /// Bits of a packet.
     pub packet_bits: f64,
 }
 
-/// What the paper names in its footnote 3.
+/// The figures of BlackWidow sec. 7.1, footnote 3.
 pub const BLACKWIDOW: Technology = Technology {
     router_ns: stated::ROUTER_NS,
     router_gbps: stated::ROUTER_GBPS,
@@ -30,7 +28,7 @@ pub const BLACKWIDOW: Technology = Technology {
     packet_bits: stated::PACKET_BITS,
 };
 
-/// Radices among which the optimum is looked for.
+/// Range of radices searched for the optimum.
 const RANGE: (f64, f64) = (2.0, 4096.0);
 
 impl Technology {
@@ -46,7 +44,7 @@ impl Technology {
         routers * self.router_ns + self.packet_bits / port_gbps
     }
 
-    /// The radix, a real number, of least latency: by ternary search, since T has one minimum.
+    /// The real-valued radix of least latency, by ternary search, since T has one minimum.
     pub fn best_radix(&self) -> f64 {
         let (mut low, mut high) = RANGE;
         while high - low > 1e-6 {
@@ -75,7 +73,7 @@ pub fn radix_of(aspect_ratio: f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// Computes the optimum for a technology beside the paper's for BlackWidow.
+/// Compares the optimum of a technology with the published one of BlackWidow.
 pub fn table(technology: Technology) -> Table {
     let aspect_ratio = technology.aspect_ratio();
     let best = technology.best_radix();
@@ -134,7 +132,7 @@ mod tests {
 
     #[test]
     fn other_technology_is_told() {
-        // Section 3's router instead of the estimate; B of one direction; N of a smaller machine.
+        // The built router (BlackWidow sec. 3), not the estimate; B of one direction; a smaller N.
         let wrong = [
             Technology {
                 router_ns: 31.25,

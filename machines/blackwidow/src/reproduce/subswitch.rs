@@ -1,12 +1,11 @@
-//! A stand-alone subswitch of any degree under the paper's worst-case traffic (sec. 7.6). The chip
+//! A stand-alone subswitch of any degree under worst-case traffic (BlackWidow sec. 7.6). The chip
 //! has none above eight.
 //!
-//! Its parts are the chip's: row buffers and column buffers are [`Pipe`]s of YARC's depths and
-//! wires, outputs are given to packets by [`MatrixArbiter`]s and stay with them to their end, and a
-//! phit moves when the column buffer has a free slot. Degrees above eight arbitrate within groups
-//! of eight and then among the groups. One virtual channel carries traffic, as in the paper's
-//! figure. Up to degree eight, a test compares it with the whole chip
-//! ([`throughput`](super::throughput)).
+//! Its parts are the chip's: row and column buffers are [`Pipe`]s with YARC's depths and wires,
+//! packets win outputs through [`MatrixArbiter`]s and keep them to their end, and a phit moves when
+//! the column buffer has a free slot. Degrees above eight arbitrate within groups of eight and then
+//! among the groups. One virtual channel carries traffic, as in the published figure. Up to degree
+//! eight, a test compares it with the whole chip ([`throughput`](super::throughput)).
 
 use crate::route::adaptive::{COLUMN_BUFFER_PHITS, ROW_BUFFER_PHITS};
 use crate::router::pipeline::{COLUMN_CREDIT_CYCLES, COLUMN_CYCLES, ROW_CREDIT_CYCLES, ROW_CYCLES};
@@ -21,14 +20,13 @@ type RowPipe = Pipe<ROW_BUFFER_PHITS, { ROW_CYCLES as u32 }, { ROW_CREDIT_CYCLES
 type ColumnPipe =
     Pipe<COLUMN_BUFFER_PHITS, { COLUMN_CYCLES as u32 }, { COLUMN_CREDIT_CYCLES as u32 }>;
 
-/// What the inputs send: always something, to outputs drawn at random.
+/// Input traffic: saturated, to outputs drawn at random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traffic {
     /// Phits of the shortest packet, at least 1.
     pub shortest: u32,
-    /// Phits of the longest packet; all lengths between are alike.
+    /// Phits of the longest packet; all lengths between are equally likely.
     pub longest: u32,
-    /// How an input chooses the outputs.
     pub pattern: OutputChoice,
 }
 
@@ -49,15 +47,15 @@ impl Traffic {
 /// How an input chooses the output of its next packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputChoice {
-    /// Every output alike.
+    /// Every output with equal probability.
     Uniform,
-    /// Always the output of its own number: nothing is in anybody's way.
+    /// Always the output with the input's number: no contention.
     Straight,
-    /// All inputs the first output.
+    /// Always the first output.
     OneOutput,
 }
 
-/// Among up to 64: [`MatrixArbiter`]s within eights, and one among the eights.
+/// Arbitrates 64 requests: [`MatrixArbiter`]s within groups of eight, and one among the groups.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arbiter {
     eights: [MatrixArbiter; 8],
@@ -74,7 +72,7 @@ impl Arbiter {
     }
 }
 
-/// A phit: to which output, and whether it is its packet's last.
+/// A phit: its output, and whether it is its packet's last.
 #[derive(Clone, Copy, Debug, Default)]
 struct Phit {
     output: u8,
@@ -85,7 +83,7 @@ struct Phit {
 struct Input {
     row: RowPipe,
     ring: [Phit; RING_PLACES],
-    /// Output of the packet being written, and its phits still to come.
+    /// Output of the packet being written, and its remaining phits.
     sending: u8,
     left: u32,
 }
@@ -94,12 +92,12 @@ struct Input {
 struct Output {
     column: ColumnPipe,
     arbiter: Arbiter,
-    /// Input of the packet that the output was given to.
+    /// Input of the packet that holds the output.
     holder: Option<usize>,
 }
 
-/// A subswitch with its row and column buffers. Column buffers are emptied as fast as they can be:
-/// in the worst case no other subswitch sends to the same outputs.
+/// A subswitch with its row and column buffers. Column buffers drain at full speed: in the worst
+/// case no other subswitch sends to the same outputs.
 #[derive(Clone, Debug)]
 pub struct Subswitch {
     inputs: Vec<Input>,
@@ -114,7 +112,7 @@ impl Subswitch {
     /// An empty subswitch of `degree` inputs and outputs.
     ///
     /// # Panics
-    /// If the degree is not in 1 to [`MAX_DEGREE`], or the lengths of packets are none.
+    /// If the degree is not in 1 to [`MAX_DEGREE`], or packet lengths are zero or an empty range.
     pub fn new(degree: usize, traffic: Traffic, rng: Rng) -> Self {
         assert!((1..=MAX_DEGREE).contains(&degree), "degree {degree}");
         assert!(traffic.shortest >= 1 && traffic.shortest <= traffic.longest);
@@ -139,7 +137,7 @@ impl Subswitch {
         }
     }
 
-    /// Runs for `cycles` cycles; the number of phits that left the column buffers.
+    /// Runs for `cycles` cycles; returns the number of phits that left the column buffers.
     pub fn run(&mut self, cycles: u32) -> u64 {
         let before = self.delivered;
         for _ in 0..cycles {
@@ -148,8 +146,8 @@ impl Subswitch {
         self.delivered - before
     }
 
-    /// One cycle, from the outputs to the inputs, which is the order in which a pipe expects its
-    /// sides.
+    /// Runs one cycle, from outputs to inputs, the order in which a pipe expects its two sides to
+    /// be used.
     fn step(&mut self) {
         let cycle = self.cycle;
         for output in &mut self.outputs {
@@ -165,9 +163,9 @@ impl Subswitch {
         self.cycle += 1;
     }
 
-    /// Moves a phit to every output that has somebody to serve.
+    /// Moves a phit to every requested output.
     fn switch(&mut self, cycle: u32) {
-        // Who has a phit at the front, by output. A row buffer is one queue: it asks for one
+        // Inputs with a phit at the front, by output. A row buffer is one queue: it requests one
         // output.
         let mut requests = [0u64; MAX_DEGREE];
         for (i, input) in self.inputs.iter().enumerate() {
@@ -194,7 +192,7 @@ impl Subswitch {
         }
     }
 
-    /// Drives the next phit over an input's row bus, if the row buffer has a free place.
+    /// Drives the next phit over an input's row bus, if the row buffer has a free slot.
     fn send(&mut self, number: usize, cycle: u32) {
         let input = &mut self.inputs[number];
         if input.row.room(cycle, 0) != Room::Open {

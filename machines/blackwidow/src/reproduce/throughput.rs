@@ -1,24 +1,23 @@
-//! Table 3: sustained throughput of subswitches under worst-case traffic (paper, section 7.6).
+//! Table 3: sustained throughput of subswitches under worst-case traffic (BlackWidow sec. 7.6).
 
 use super::subswitch::{OutputChoice, Subswitch, Traffic};
 use super::worst_case_chip::{self, TILES};
 use phitwire::reproduce::{Kind, Observation, Row, Source, Table, Tolerance};
 use phitwire::rng::Rng;
 
-/// Degrees, and the throughput printed for each in percent.
+/// Degrees and the printed throughput of each, in percent.
 const PRINTED: [(usize, f64); 5] = [(2, 75.0), (4, 65.6), (8, 61.8), (16, 60.1), (32, 59.3)];
 /// One percentage point.
 const TOLERANCE: Tolerance = Tolerance::Absolute(1.0);
-/// Packets of the paper's average length, 312 bits of 24 (section 7.1, footnote 3).
+/// Packets of the average length of BlackWidow sec. 7.1, footnote 3: 312 bits in phits of 24.
 const PACKET_PHITS: u32 = 13;
 /// Cycles before the measurement: many times what it takes to fill all buffers.
 const WARM_UP_CYCLES: u32 = 5_000;
-/// Cycles of a measurement that the table is made with.
+/// Measured cycles for the table.
 pub const CYCLES: u32 = 1_000_000;
-/// A whole chip takes longer to simulate and runs for this fraction of the cycles.
+/// A whole chip takes longer to simulate, so it runs for this fraction of the cycles.
 const CHIP_SHARE: u32 = 3;
 
-/// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measurement {
     /// Seed of the run.
@@ -30,7 +29,7 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// The measurement that the table is of.
+    /// The measurement of table 3.
     pub const fn of_the_paper(seed: u64) -> Self {
         Self {
             seed,
@@ -44,7 +43,7 @@ impl Measurement {
     }
 
     /// Phits per cycle and output of a subswitch, in percent: in a whole YARC, or stand-alone where
-    /// the chip has none so large.
+    /// the chip has none that large.
     fn throughput(&self, degree: usize) -> (Kind, f64) {
         let rng = Rng::new(self.seed, 3 << 32 | degree as u64);
         if degree > TILES {
@@ -63,7 +62,6 @@ impl Measurement {
     }
 }
 
-/// Measures every degree.
 fn rows(measurement: Measurement) -> Vec<Row> {
     let row = |(p, paper): (usize, f64)| {
         let (kind, ours) = measurement.throughput(p);
@@ -73,7 +71,7 @@ fn rows(measurement: Measurement) -> Vec<Row> {
     PRINTED.into_iter().map(row).collect()
 }
 
-/// Measures every degree, with packets of one length and of mixed lengths.
+/// Measures every degree, with packets of uniform and of mixed length.
 pub fn table(measurement: Measurement) -> Table {
     let lengths = Measurement {
         traffic: Traffic {

@@ -1,10 +1,9 @@
-//! A three-dimensional torus with minimal dimension-order routing: what the paper compares with
-//! (sections 7.3 and 7.8.1).
+//! A three-dimensional torus with minimal dimension-order routing, the comparison of BlackWidow
+//! sec. 7.3 and 7.8.1.
 
-/// Most loaded and average links, summed over permutations.
+/// Loads of the most loaded link and of all links, summed over permutations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TorusLinks {
-    /// Permutations.
     pub permutations: u64,
     /// Transfers over the most loaded link.
     pub worst: u64,
@@ -13,7 +12,6 @@ pub struct TorusLinks {
 }
 
 impl TorusLinks {
-    /// The sums of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -24,7 +22,6 @@ impl TorusLinks {
     }
 }
 
-/// A torus of these extents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Torus {
     extents: [u32; 3],
@@ -34,7 +31,7 @@ pub struct Torus {
 pub type TorusLink = (u32, usize, bool);
 
 impl Torus {
-    /// A torus.
+    /// A torus with these extents.
     ///
     /// # Panics
     /// If an extent is below 2 or above 256, or there are more than 65,536 nodes.
@@ -48,7 +45,7 @@ impl Torus {
         Self { extents }
     }
 
-    /// Nodes.
+    /// Number of nodes.
     pub fn nodes(&self) -> u32 {
         self.extents.iter().product()
     }
@@ -80,19 +77,18 @@ impl Torus {
     }
 }
 
-/// Transfers over each link. A transfer is entered only where it gets on and off in each dimension;
-/// sums along the rings then give the loads.
+/// Transfers over each link. A transfer is entered only where it starts and ends in each dimension;
+/// prefix sums along the rings then give the loads.
 #[derive(Clone, Debug)]
 pub struct TorusCounters {
     torus: Torus,
     coordinates: Vec<[u8; 3]>,
-    /// By dimension, backward and forward: of each position, of each ring, how many more transfers
-    /// get on there than off.
+    /// By dimension, backward and forward: for each position of each ring, transfers that start
+    /// there minus those that end there.
     steps: [[Vec<i16>; 2]; 3],
 }
 
 impl TorusCounters {
-    /// Counters for the links of a torus.
     pub fn new(torus: Torus) -> Self {
         let nodes = torus.nodes();
         let coordinates = (0..nodes).map(|node| torus.coordinates(node).map(|c| c as u8));
@@ -129,8 +125,8 @@ impl TorusCounters {
                 let (k, from, to) = (extents[dimension], from[dimension], to[dimension]);
                 let (forward, hops) = shorter(k, from, to);
                 all += u64::from(hops);
-                // Forward a ring is summed from 0 up, backward from k - 1 down: who passes its end
-                // also gets on where the sum begins.
+                // Forward rings are summed from 0 up, backward rings from k - 1 down: a transfer
+                // that wraps around also starts where the sum begins.
                 let (wraps, begin) = if forward {
                     (to < from, 0)
                 } else {
@@ -162,8 +158,8 @@ impl TorusCounters {
     }
 }
 
-/// The way from `from` to `to` on a ring of `k`: whether forward, and the steps. Half-way round
-/// both ways are as short: even positions then go forward, odd ones backward.
+/// The path from `from` to `to` on a ring of `k`: whether forward, and the number of steps.
+/// Half-way round both paths are equally short: even positions then go forward, odd ones backward.
 #[inline]
 fn shorter(k: u32, from: u32, to: u32) -> (bool, u32) {
     let ahead = if to < from { to + k - from } else { to - from };
@@ -171,7 +167,7 @@ fn shorter(k: u32, from: u32, to: u32) -> (bool, u32) {
     (forward, ahead.min(k - ahead))
 }
 
-/// Adds each row to the next; the largest sum.
+/// Adds each row to the next; returns the largest sum.
 fn largest_sum<'a>(rows: impl Iterator<Item = &'a mut [i16]>) -> i16 {
     let mut largest = 0;
     let mut before: Option<&mut [i16]> = None;

@@ -1,7 +1,7 @@
-//! A whole YARC under the paper's worst-case traffic (sec. 7.6): all packets that arrive by the
+//! A whole YARC under worst-case traffic (BlackWidow sec. 7.6): all packets that arrive by the
 //! ports of one row leave by the ports of one column, so that they "turn the corner" at a single
 //! subswitch. If p ports of the row send to p of the column, the other inputs and outputs of the
-//! 8x8 subswitch are idle, and it acts as one of p x p.
+//! 8x8 subswitch are idle, and it acts as a p x p one.
 
 use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::packet::{EopStatus, Head, Vc, second_phit};
@@ -16,10 +16,10 @@ const ROW: usize = 3;
 const COLUMN: usize = 5;
 /// Tiles of a row or column: the largest degree.
 pub(super) const TILES: usize = 8;
-/// Phits that an input queue is kept at: more than the stages behind it take before they are told.
+/// Minimum fill of an input queue in phits: more than the stages behind it take between refills.
 const QUEUE_PHITS: usize = 64;
 
-/// Links that always bring something and take everything.
+/// Links that always have input and accept all output.
 struct SaturatedRow {
     queues: [std::collections::VecDeque<Phit>; TILES],
     delivered: u64,
@@ -29,8 +29,7 @@ struct SaturatedRow {
 }
 
 impl SaturatedRow {
-    /// Fills the queue of a port of the row with packets to ports of the column. Returns the phits
-    /// added.
+    /// Fills the queue of a row port with packets to ports of the column. Returns the phits added.
     fn refill(&mut self, lane: usize) -> u32 {
         let before = self.queues[lane].len();
         while self.queues[lane].len() < QUEUE_PHITS {

@@ -1,16 +1,16 @@
-//! The depth comparisons of the two-stage adaptive choice (paper, sections 5.1 and 7.8.3).
+//! The depth comparisons of the two-stage adaptive choice (BlackWidow sec. 5.1 and 7.8.3).
 //!
-//! Both work on the sender's credits (free places) of eight buffers side by side, one byte each.
+//! Both work on the sender's credits (free slots) of eight buffers side by side, one byte each.
 
 use phitwire::kit::arbiter::high_bits_of_bytes;
 use phitwire::kit::below;
 
-/// Depth of a row buffer, in phits (BlackWidow sec. 7.5); per virtual channel: our reading.
+/// Depth of a row buffer in phits (BlackWidow sec. 7.5), per virtual channel in our reading.
 pub const ROW_BUFFER_PHITS: u8 = 16;
-/// Depth of a column buffer, in phits (BlackWidow sec. 7.5); per virtual channel: our reading.
+/// Depth of a column buffer in phits (BlackWidow sec. 7.5), per virtual channel in our reading.
 pub const COLUMN_BUFFER_PHITS: u8 = 10;
 
-/// The columns among `columns` whose row buffer has a free place.
+/// The columns among `columns` whose row buffer has a free slot.
 #[inline]
 pub const fn open_columns(row_credits: [u8; 8], columns: u8) -> u8 {
     let credits = u64::from_le_bytes(row_credits);
@@ -18,11 +18,10 @@ pub const fn open_columns(row_credits: [u8; 8], columns: u8) -> u8 {
 }
 
 /// The columns among `columns` to choose from: those whose row buffer is less than half full, or
-/// all of them when every one is at least half full. Only the most significant bit of the depth
-/// counts.
+/// all of them if none is. Only the most significant bit of the depth counts.
 #[inline]
 pub const fn preferred_columns(row_credits: [u8; 8], columns: u8) -> u8 {
-    // Depth < 8 means more than 8 of 16 places free, and then bit 4 of (credits + 7) is set.
+    // Depth < 8 means more than 8 of 16 slots free, and then bit 4 of (credits + 7) is set.
     let credits = u64::from_le_bytes(row_credits);
     let roomy = high_bits_of_bytes((credits + 0x0707_0707_0707_0707) << 3) & columns;
     if roomy != 0 { roomy } else { columns }
@@ -41,8 +40,8 @@ pub const fn preferred_rows(column_credits: [u8; 8], rows: u8) -> u8 {
     if half_full != 0 { half_full } else { rows }
 }
 
-/// The columns that have at least one port in `ports` (the column mask of section 5.1). Port `p` is
-/// the tile in row `p / 8`, column `p % 8`.
+/// The columns with at least one port in `ports` (the column mask of BlackWidow sec. 5.1). Port `p`
+/// is the tile in row `p / 8`, column `p % 8`.
 #[inline]
 pub const fn column_mask(ports: u64) -> u8 {
     let folded = ports | ports >> 32;
@@ -50,7 +49,7 @@ pub const fn column_mask(ports: u64) -> u8 {
     (folded | folded >> 8) as u8
 }
 
-/// The rows of `column` that have a port in `ports` (the row mask of section 5.1).
+/// The rows of `column` with a port in `ports` (the row mask of BlackWidow sec. 5.1).
 #[inline]
 pub const fn row_mask(ports: u64, column: u8) -> u8 {
     high_bits_of_bytes((ports >> below::<8>(column as usize)) << 7)

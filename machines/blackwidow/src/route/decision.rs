@@ -1,36 +1,36 @@
-//! The route decision at the head of an input queue (paper, sections 5.1, 5.2, 7.4, 7.7, 7.8.2).
+//! The route decision at the head of an input queue (BlackWidow sec. 5.1, 5.2, 7.4, 7.7, 7.8.2).
 
 use super::modulo::{modulo, supported_at_most};
 use super::registers::{
     ChipRegisters, PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES, TileRegisters,
 };
 
-/// Why a packet cannot be routed: it is swallowed up to its end and counted.
+/// Why a packet cannot be routed; it is dropped up to its end and counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
     /// No table entry matches the destination, or the logical port leads to no link.
     Unroutable,
-    /// The packet came in from an uplink and would have to leave by something else than a downlink
-    /// (the invariant of section 7.7).
+    /// The packet came in from an uplink and would have to leave by a link other than a downlink
+    /// (the invariant of BlackWidow sec. 7.7).
     UpDownViolation,
-    /// The packet would leave its virtual router (section 7.4).
+    /// The packet would leave its virtual router (BlackWidow sec. 7.4).
     VirtualRouterViolation,
 }
 
-/// What the routing logic says about a packet.
+/// The routing logic's decision on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Leave by this port: down, or up and sideways by the deterministic hash.
+    /// Leave by this port: down, or up or sideways by the deterministic hash.
     Port(u8),
-    /// Leave by any of these ports, whichever has the most room (never empty).
+    /// Leave by whichever of these ports has the most room (never empty).
     Adaptive(u64),
-    /// The hash needs the second phit, which has not arrived yet.
+    /// The hash needs the second phit, which has not arrived.
     NeedsHash,
-    /// Leave not at all.
+    /// The packet is dropped.
     Refused(Refusal),
 }
 
-/// The fields of a head phit that the routing logic looks at.
+/// The fields of a head phit that routing uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteRequest {
     /// Destination processor, 15 bits.
@@ -43,10 +43,9 @@ pub struct RouteRequest {
     pub hash_bits: Option<u16>,
 }
 
-/// Which ports of the chip have links, and where those lead.
+/// The ports of the chip that have links, and the direction of those.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChipPorts {
-    /// Ports that are in use.
     pub in_use: u64,
     /// Ports whose link leads down.
     pub down: u64,
@@ -68,28 +67,25 @@ impl ChipPorts {
     }
 }
 
-/// A decision taken apart, for people.
+/// A decision broken down for display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Explanation {
-    /// The destination lies below: its bits say which logical port, and the map which that is.
+    /// The destination lies below: its bits select a logical port, which the map translates.
     Down {
-        /// The logical port.
         logical: u8,
-        /// The port.
+        /// The physical port.
         port: u8,
     },
-    /// A table entry says by which ports it goes up.
+    /// A table entry names the ports on the way up.
     Up {
-        /// The entry.
         entry: u8,
-        /// Ports that may be used.
         ports: u64,
-        /// The hash of a packet that goes by it.
+        /// The hash of a packet that takes this entry.
         hash: u16,
-        /// What the hash is taken modulo: ports that it spreads over.
+        /// Modulus of the hash: number of ports that it spreads over.
         spread: u8,
     },
-    /// Nothing leads there.
+    /// No route.
     Nowhere,
 }
 
@@ -104,7 +100,7 @@ struct Entry {
     compared: u16,
     /// Ports the hash spreads over: the size of `usable` or the next smaller supported count.
     spread: u8,
-    /// Why `usable` is empty, should it be.
+    /// The reason if `usable` is empty.
     refusal: Option<Refusal>,
 }
 
@@ -126,7 +122,7 @@ pub struct TileRoutes {
 }
 
 impl TileRoutes {
-    /// Prepares the registers of the tile of port `input`.
+    /// Compiles the registers of the tile of port `input`.
     pub fn new(input: u8, tile: &TileRegisters, ports: ChipPorts) -> Self {
         let from_uplink = tile.kind == PortKind::Up;
         let mut routes = Self {
@@ -176,14 +172,14 @@ impl TileRoutes {
         }
     }
 
-    /// Decides where a packet leaves.
+    /// Decides which port a packet leaves by.
     #[inline]
     pub fn decide(&self, request: RouteRequest) -> Decision {
         let destination = request.destination & 0x7fff;
         if self.root.contains(destination) {
             return self.down(destination);
         }
-        // The matching entry with the highest index wins (section 5.1).
+        // The matching entry with the highest index wins (BlackWidow sec. 5.1).
         let mut candidates = self.entries_in_use;
         while candidates != 0 {
             let index = 7 - candidates.leading_zeros() as usize % 8;
@@ -212,7 +208,7 @@ impl TileRoutes {
         (all & 0xff) << self.hash_shift & 0x7fff
     }
 
-    /// How a decision for such a packet comes about.
+    /// Explains the decision for such a packet.
     pub fn explain(&self, request: RouteRequest) -> Explanation {
         let destination = request.destination & 0x7fff;
         if self.root.contains(destination) {
@@ -237,7 +233,7 @@ impl TileRoutes {
         })
     }
 
-    /// The down route (section 5.2): shift, mask, and the map from logical to physical ports.
+    /// The down route (BlackWidow sec. 5.2): shift, mask, and map from logical to physical ports.
     #[inline]
     fn down(&self, destination: u16) -> Decision {
         let logical = usize::from((destination >> self.down_shift) & self.down_mask);
@@ -248,7 +244,7 @@ impl TileRoutes {
             .map_or_else(Decision::Refused, |()| Decision::Port(port))
     }
 
-    /// Whether a packet from this tile may leave by `port` (also asked for source-routed packets).
+    /// Whether a packet from this tile may leave by `port` (source-routed packets included).
     ///
     /// # Errors
     /// The rule that forbids it.
@@ -283,8 +279,8 @@ impl TileRoutes {
         Decision::Port(nth_set_bit(entry.usable, chosen))
     }
 
-    /// The deterministic hash: input port, destination and this tile's 8 of the 15 hash bits,
-    /// XORed.
+    /// The deterministic hash: XOR of input port, destination and this tile's 8 of the 15 hash
+    /// bits.
     #[inline]
     fn hash(&self, destination: u16, hash_bits: u16) -> u16 {
         let selected = ((hash_bits & 0x7fff) >> self.hash_shift) & 0xff;
@@ -294,7 +290,7 @@ impl TileRoutes {
 
 /// The position of set bit number `n` of `mask`, counted from bit 0.
 ///
-/// Six halving steps on bit counts; for `n` at or above the number of set bits the answer is 63.
+/// Six halving steps on bit counts; 63 if fewer than `n + 1` bits are set.
 #[inline]
 pub const fn nth_set_bit(mask: u64, mut n: u32) -> u8 {
     let mut position = 0;

@@ -8,7 +8,7 @@ use phitwire::rng::Rng;
 const UPLINKS: usize = 32;
 /// A request maps address[20:6] into the hash bits of its packet.
 const HASH_SHIFT: u32 = 6;
-/// Requests of a stream.
+/// Number of requests in a stream.
 const REQUESTS: u64 = 4_096;
 
 /// A router whose ports 32 to 63 lead up, and which hashes 8 bits from `hash_shift` on.
@@ -41,7 +41,7 @@ fn router(hash_shift: u8) -> TileRoutes {
     TileRoutes::new(3, &tile, ports)
 }
 
-/// The uplink that a request of this address takes.
+/// The uplink for a request to this address.
 fn uplink(router: &TileRoutes, destination: u16, address: u64) -> usize {
     let request = RouteRequest {
         destination,
@@ -69,7 +69,7 @@ fn in_use(loads: &[u64; UPLINKS]) -> usize {
     loads.iter().filter(|&&load| load > 0).count()
 }
 
-/// "High diversity across packets": a block of memory, read line by line, loads every uplink alike.
+/// "High diversity across packets": reading a block of memory by lines loads every uplink equally.
 #[test]
 fn a_block_transfer_loads_every_uplink_alike() {
     let alike = [REQUESTS / UPLINKS as u64; UPLINKS];
@@ -85,8 +85,8 @@ fn requests_of_a_line_take_one_uplink() {
     assert_ne!(of(0x8_0040), of(0x8_0080));
 }
 
-/// Not in the paper: each doubling of the stride removes one of the modulo's five bits, and from 2
-/// KiB on a stream has one uplink. Only the input port and the destination spread such streams.
+/// Not published: each doubling of the stride removes one of the modulo's five bits, and from 2 KiB
+/// on a stream has one uplink. Only the input port and the destination spread such streams.
 #[test]
 fn powers_of_two_as_strides_leave_fewer_uplinks() {
     for (shift, uplinks) in [
@@ -110,7 +110,7 @@ fn powers_of_two_as_strides_leave_fewer_uplinks() {
 
 /// "A parent of that router will see an incoming stream of packets with little or no diversity in
 /// these bits": packets that arrived by one uplink leave by one if the parent hashes the same bits,
-/// and by all with the paper's bits of rank 2 (5 to 12).
+/// and by all with the rank-2 bits of BlackWidow sec. 7.8.2 (5 to 12).
 #[test]
 fn a_parent_needs_other_bits() {
     let child = router(0);

@@ -1,4 +1,4 @@
-//! The routing decision of YARC (paper, sections 5 and 7.8), by the registers of the chip alone.
+//! The routing decision of YARC (BlackWidow sec. 5 and 7.8), from the chip's registers alone.
 
 pub mod adaptive;
 pub mod decision;

@@ -1,21 +1,20 @@
-//! The exact modulus of the deterministic hash (paper, section 7.8.2).
+//! The exact modulus of the deterministic hash (BlackWidow sec. 7.8.2).
 //!
 //! The divisor is factored into a power of two and an optional 3, 5 or 7. The power of two is a
-//! mask; the odd factor is found by "casting out": 16 leaves 1 when divided by 3 or 5, and 8 leaves
-//! 1 when divided by 7, so a number and the sum of its hexadecimal (or octal) digits leave the
-//! same.
+//! mask; the odd factor is found by "casting out": 16 is 1 modulo 3 and 5, and 8 is 1 modulo 7, so
+//! a number and the sum of its hexadecimal (or octal) digits have the same remainder.
 
 /// The largest number of ports that a route set may have.
 pub const MAX_COUNT: u32 = 32;
 
 /// Whether the hash can spread packets over exactly `count` ports: 1 to 8, 10, 12, 14, 16, 20, 24,
-/// 28 or 32. Route sets of other sizes are to be refused where they are configured.
+/// 28 or 32. Reject route sets of other sizes where they are configured.
 pub const fn is_supported_count(count: u32) -> bool {
     matches!(count, 1..=8 | 10 | 12 | 14 | 16 | 20 | 24 | 28 | 32)
 }
 
-/// The largest supported count that is at most `count`: what a tile falls back to when software
-/// configured another one. Zero for zero.
+/// The largest supported count up to `count`: what a tile falls back to if software configured
+/// another one. Zero for zero.
 pub const fn supported_at_most(count: u32) -> u32 {
     let mut n = if count > MAX_COUNT { MAX_COUNT } else { count };
     while n > 0 && !is_supported_count(n) {
@@ -64,7 +63,7 @@ const fn table(divisor: u64) -> u64 {
     table
 }
 
-/// The remainder of the 15-bit `hash` by `count`.
+/// The remainder of the 15-bit `hash` divided by `count`.
 ///
 /// `count` must be one of the supported counts ([`is_supported_count`]).
 #[inline]

@@ -1,19 +1,19 @@
-//! The configuration registers of a YARC chip (paper, sections 5.1, 5.2, 7.4, 7.7, 7.8.2).
+//! The configuration registers of a YARC chip (BlackWidow sec. 5.1, 5.2, 7.4, 7.7, 7.8.2).
 
 use serde::{Deserialize, Serialize};
 
 /// Physical ports (= tiles) of one chip.
 pub const PORTS: usize = 64;
-/// A logical port that leads nowhere: no processor with such a number is connected.
+/// A logical port that leads nowhere: no processor with that number is connected.
 pub const NO_PORT: u8 = 0xff;
-/// Entries of the up/side routing table of each tile (section 5.1).
+/// Entries of the up/side routing table of each tile (BlackWidow sec. 5.1).
 pub const TABLE_ENTRIES: usize = 8;
 
-/// Where the link of a port leads, seen from its (virtual) router (section 5).
+/// Direction of a port's link, seen from its (virtual) router (BlackWidow sec. 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PortKind {
-    /// Towards the processors: a lower-rank router or a network interface.
+    /// Towards the processors: a lower-rank router or a NIC.
     Down,
     /// Towards a higher-rank router.
     Up,
@@ -21,8 +21,7 @@ pub enum PortKind {
     Side,
 }
 
-/// A subtree of the machine: destinations equal to `location` in every bit that `mask` does not
-/// cover.
+/// A subtree of the machine: destinations that equal `location` in every bit not set in `mask`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subtree {
     /// 15-bit location.
@@ -43,7 +42,7 @@ impl Subtree {
 /// One entry of the up/side routing table. The matching entry with the highest index wins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteEntry {
-    /// Destinations that the entry speaks of.
+    /// Destinations that the entry applies to.
     pub subtree: Subtree,
     /// Physical ports (uplinks or sidelinks) that may be used, as a bit mask; 0 = entry not in use.
     pub ports: u64,
@@ -52,11 +51,10 @@ pub struct RouteEntry {
 /// The registers of one tile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TileRegisters {
-    /// Where this tile's own link leads.
+    /// Direction of this tile's link.
     pub kind: PortKind,
     /// The subtree rooted at this (virtual) router: matching packets route down.
     pub root_detect: Subtree,
-    /// The up/side routing table.
     pub table: [RouteEntry; TABLE_ENTRIES],
     /// Down route: right shift of the destination.
     pub down_shift: u8,
@@ -65,25 +63,25 @@ pub struct TileRegisters {
     /// Logical to physical port, or [`NO_PORT`].
     #[serde(with = "serde_ports")]
     pub port_map: [u8; PORTS],
-    /// First of the 8 hash bits that the deterministic hash looks at (rank 1: 0, rank 2: 5, rank 3:
+    /// First of the 8 hash bits that the deterministic hash uses (rank 1: 0, rank 2: 5, rank 3:
     /// 10).
     pub hash_shift: u8,
-    /// Ports that packets from this tile may leave by: the ports of its virtual router.
+    /// Ports that packets from this tile may leave by: those of its virtual router.
     pub exit_mask: u64,
 }
 
-/// The registers of one chip: a tile without link is `None`.
+/// The registers of one chip: a tile without a link is `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChipRegisters {
     /// One set of registers per physical port.
     pub tiles: Vec<Option<TileRegisters>>,
-    /// Forward-progress time-out of every output virtual channel, in emulated nanoseconds (section
-    /// 7.7).
+    /// Forward-progress timeout of every output virtual channel, in emulated nanoseconds
+    /// (BlackWidow sec. 7.7).
     pub forward_progress_ns: u64,
 }
 
 impl ChipRegisters {
-    /// A chip by itself, without a way up: destination d, below 64, leaves by port d.
+    /// A stand-alone chip without uplinks: destination d, below 64, leaves by port d.
     pub fn flat() -> Self {
         let last = PORTS as u16 - 1;
         let tile = TileRegisters {

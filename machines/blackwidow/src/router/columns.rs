@@ -1,10 +1,10 @@
-//! Third stage: column buffers and output multiplexers (paper, sections 3, 4.2, 6, 7.5, 7.7).
+//! Third stage: column buffers and output multiplexers (BlackWidow sec. 3, 4.2, 6, 7.5, 7.7).
 //!
-//! An output is given to one packet by 8-to-1 arbitration among the column buffers, per virtual
-//! channel, then 2-to-1 between the virtual channels, and stays with it until its end: on a link
-//! packets are not interleaved, and one starts only when the link can take all of it (virtual
-//! cut-through). Packets for a link that is not active go nowhere, as do those for a port and
-//! virtual channel whose forward-progress timer has expired.
+//! Packets win an output by 8-to-1 arbitration among the column buffers, per virtual channel, then
+//! 2-to-1 between the virtual channels, and keep it to their end: packets on a link are not
+//! interleaved, and one starts only when the link can take all of it (virtual cut-through). Packets
+//! for an inactive link are discarded, as are those for a port and virtual channel whose
+//! forward-progress timer has expired.
 
 use phitwire_framing::yarc::packet::{EopStatus, Vc, eop_status};
 use phitwire_framing::yarc::phit::CONTENT_MASK;
@@ -18,7 +18,7 @@ use phitwire::kit::pipe::RING_PLACES;
 use phitwire::kit::tiles::boxed;
 use phitwire::kit::{MatrixArbiter, Next, RoundRobin};
 
-/// The packet that an output multiplexer is busy with.
+/// The packet that holds an output multiplexer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Current(u8);
 
@@ -41,11 +41,10 @@ impl Current {
     }
 }
 
-/// An output multiplexer.
 #[derive(Clone, Copy, Debug)]
 struct Output {
     source_turn: [MatrixArbiter; 2],
-    /// Which source rows have phits, per virtual channel.
+    /// Source rows with phits, per virtual channel.
     requests: [u8; 2],
     current: Current,
 }
@@ -55,14 +54,14 @@ struct Output {
 pub(super) struct Columns {
     /// Outputs that may have something to send.
     pub(super) active: u64,
-    /// Outputs, per virtual channel, for which phits wait.
+    /// Outputs with phits waiting, per virtual channel.
     pub(super) waiting: [u64; 2],
-    /// Outputs, per virtual channel, that a packet began to leave by since the last
+    /// Outputs, per virtual channel, by which a packet began to leave since the last
     /// forward-progress check.
     pub(super) moved: [u64; 2],
     /// Outputs, per virtual channel, whose forward-progress timer has expired.
     pub(super) discarding: [u64; 2],
-    /// Outputs that phits were handed to since the owner last asked.
+    /// Outputs that sent phits since the last call of `take_moved`.
     pub(super) pushed: u64,
     rings: Box<[Ring; BUFFERS]>,
     pub(super) pipes: Box<[ColumnPipe; BUFFERS]>,
@@ -89,7 +88,7 @@ impl Columns {
         }
     }
 
-    /// Puts a phit on a column channel. True when the output is to be woken when it arrives.
+    /// Puts a phit on a column channel. True if the output must be woken when it arrives.
     #[inline]
     pub(super) fn write(&mut self, cycle: u32, id: ColumnBufferId, slot: Slot) -> bool {
         let (place, wakes) = self.pipes[id.index()].write(cycle);
@@ -97,7 +96,7 @@ impl Columns {
         wakes
     }
 
-    /// A phit has come into a column buffer whose output had nothing more to read there.
+    /// A phit arrived in a column buffer that its output had read empty.
     #[inline]
     pub(super) fn arrived(&mut self, id: ColumnBufferId) {
         let output = id.output();
@@ -106,8 +105,7 @@ impl Columns {
         self.active |= 1 << output;
     }
 
-    /// Free places, as the subswitch knows them, of its eight column buffers of one virtual
-    /// channel.
+    /// The subswitch's view of the free slots in its eight column buffers of one virtual channel.
     #[inline]
     pub(super) fn credits_of_subswitch(&self, subswitch: usize, vc: usize, cycle: u32) -> [u8; 8] {
         core::array::from_fn(|row| {
@@ -115,12 +113,12 @@ impl Columns {
         })
     }
 
-    /// Phits in column buffers and on the way to them.
+    /// Phits in column buffers and on the wires to them.
     pub(super) fn phits(&self) -> u64 {
         self.pipes.iter().map(|pipe| u64::from(pipe.len())).sum()
     }
 
-    /// The same by output tile and virtual channel.
+    /// The phits by output tile and virtual channel.
     pub(super) fn by_output(&self) -> [[u64; 2]; PORTS] {
         let mut held = [[0; 2]; PORTS];
         for (index, pipe) in self.pipes.iter().enumerate() {
@@ -130,7 +128,7 @@ impl Columns {
         held
     }
 
-    /// Lets an output look again at what waits for it.
+    /// Makes an output look again at its waiting phits.
     #[inline]
     pub(super) fn wake(&mut self, output: usize) {
         self.active |= (self.waiting[0] | self.waiting[1]) & 1 << output;
@@ -138,7 +136,7 @@ impl Columns {
 }
 
 impl Core {
-    /// Lets every output that can send one phit.
+    /// Lets every ready output send one phit.
     pub(super) fn output_stage<P: Ports>(&mut self, io: &mut P) {
         let mut pending = self.columns.active;
         while pending != 0 {
@@ -216,7 +214,7 @@ impl Core {
         io.push(output, from_slot(slot));
     }
 
-    /// Tells the watch of a head that is about to leave a column buffer.
+    /// Reports a head that is about to leave a column buffer to the watch.
     #[cold]
     fn watch_output(&mut self, output: usize, current: Current) {
         let (vc, source_row) = (current.vc(), current.source_row());
@@ -231,7 +229,7 @@ impl Core {
         self.watch_column(id, slot, (output, vc), discarded);
     }
 
-    /// Gives an idle output to a packet: which, from where, and whether it is to be discarded.
+    /// Grants an idle output to a packet: which, from where, and whether it is to be discarded.
     #[inline]
     fn grant_output<P: Ports>(&mut self, output: usize, requests: [u8; 2], io: &P) -> Current {
         let mut drain = [0; 2];
@@ -265,7 +263,7 @@ impl Core {
         Current::new(vc, source_row, drain[vc])
     }
 
-    /// The link takes packets again: nothing more is discarded.
+    /// The link accepts packets again: stop discarding.
     #[cold]
     fn resume(&mut self, output: usize, vc: usize) {
         self.columns.discarding[vc] &= !(1 << output);

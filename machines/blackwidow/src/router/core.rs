@@ -1,14 +1,13 @@
 //! The tiles of a YARC without their links: three stages and the wires between them.
 //!
-//! Every effect that one stage has on another goes over a wire of at least three cycles
-//! ([`Pipe`](phitwire::kit::Pipe)), so no stage sees another's write of the same cycle. Within a cycle
-//! the stages run from the output to the input, which is the order in which a pipe expects its
-//! sides.
+//! Every effect of one stage on another travels over a wire of at least three cycles
+//! ([`Pipe`](phitwire::kit::Pipe)), so no stage sees another's write of the same cycle. Within a
+//! cycle the stages run from output to input, the order in which a pipe expects its two sides to be
+//! used.
 //!
-//! Work is proportional to phits that move: each stage has a bit mask of the places where something
-//! can, and whatever is blocked leaves the mask until the phit, free place or link event arrives
-//! that unblocks it; the calendar knows when. When no mask has a bit the core jumps to the
-//! calendar's next cycle.
+//! Work is proportional to the phits that move: each stage has a bit mask of what can move, and a
+//! blocked input leaves the mask until a phit, free slot or link event unblocks it; the calendar
+//! knows when. When all masks are empty the core jumps to the calendar's next cycle.
 
 use phitwire_framing::yarc::packet::Vc;
 use phitwire_framing::yarc::phit::{CONTENT_MASK, Phit, PhitKind};
@@ -30,15 +29,15 @@ use phitwire::kit::{Calendar, ForwardProgress, below, tiles};
 use phitwire::time::Time;
 use phitwire::trace::Watch;
 
-/// The router core's view of its links: input queues on one side, output port logic on the other.
+/// The router core's view of its links: input queues on one side, output ports on the other.
 ///
 /// `port` is below 64 and `vc` 0 (request) or 1 (response).
 pub trait Ports {
     /// The phit at the front of an input queue.
     fn front(&self, port: usize, vc: usize) -> Option<Phit>;
-    /// The phit behind the one at the front: the hash bits that routing may need.
+    /// The phit behind the front: it holds the hash bits that routing may need.
     fn second(&self, port: usize, vc: usize) -> Option<Phit>;
-    /// The phit so many behind the one at the front, for those who only look.
+    /// The phit `behind` places behind the front, for inspection only.
     fn nth(&self, port: usize, vc: usize, behind: usize) -> Option<Phit> {
         match behind {
             0 => self.front(port, vc),
@@ -46,18 +45,18 @@ pub trait Ports {
             _ => None,
         }
     }
-    /// Takes the phit at the front of an input queue; its place becomes free.
+    /// Takes the phit at the front of an input queue and frees its slot.
     fn pop(&mut self, port: usize, vc: usize) -> Option<Phit>;
-    /// Whether a whole packet of maximum length can be sent now (virtual cut-through, paper,
-    /// section 4.2): the link is active, no packet is open, credits and retry buffer suffice.
+    /// Whether a whole packet of maximum length can be sent now (virtual cut-through, BlackWidow
+    /// sec. 4.2): the link is active, no packet is open, credits and retry buffer suffice.
     fn can_begin(&self, port: usize, vc: usize) -> bool;
-    /// Whether the link is up (`link_active`, section 7.7).
+    /// Whether the link is up (`link_active`, BlackWidow sec. 7.7).
     fn is_active(&self, port: usize) -> bool;
-    /// The next phit of the packet that leaves by `port`. A packet once begun is taken to its end,
-    /// whatever becomes of the link meanwhile.
+    /// Sends the next phit of the packet that leaves by `port`. Once begun, a packet is accepted to
+    /// its end, whatever happens to the link.
     fn push(&mut self, port: usize, phit: Phit);
-    /// The cycle that all calls up to the next one of this belong to. Links that have a time of
-    /// their own need not know.
+    /// The cycle of all calls up to the next call of this. Links with a clock of their own may
+    /// ignore it.
     #[inline]
     fn begin_cycle(&mut self, _cycle: u64) {}
 }
@@ -65,8 +64,8 @@ pub trait Ports {
 /// How far ahead arrivals can be announced, in cycles.
 pub const MAX_ANNOUNCED_CYCLES: u64 = ANNOUNCED_SLOTS as u64 - 1 - INPUT_CYCLES;
 
-/// A place in a row or column buffer: bits 0..22 content, 22..24 kind, 24..32 row mask (heads in
-/// row buffers only, paper, section 5.1).
+/// A slot of a row or column buffer: bits 0..22 content, 22..24 kind, 24..32 row mask (heads in row
+/// buffers only, BlackWidow sec. 5.1).
 pub(super) type Slot = u32;
 const SLOT_KIND_SHIFT: u32 = 22;
 pub(super) const SLOT_MASK_SHIFT: u32 = 24;
@@ -86,15 +85,15 @@ pub(super) const fn from_slot(slot: Slot) -> Phit {
     Phit::from_bits((slot & CONTENT_MASK) | ((slot & SLOT_KIND_MASK) << 2))
 }
 
-// The kind of a phit lies two bits higher in a `Phit`, above the sideband.
+// In a `Phit` the kind is two bits higher, above the sideband.
 const _: () = assert!(to_slot(Phit::new(PhitKind::Eop, 0)) == SLOT_EOP);
 
-/// The 64 tiles of a YARC, their links excluded.
+/// The 64 tiles of a YARC without their links.
 ///
-/// Call order: [`arrived`](Self::arrived) and [`output_changed`](Self::output_changed) as things
-/// happen on the links, then [`run`](Self::run) or
-/// [`run_until`](Self::run_until), [`check_forward_progress`](Self::check_forward_progress), and
-/// [`poll_event`](Self::poll_event) until `None`.
+/// Call order: [`arrived`](Self::arrived) and [`output_changed`](Self::output_changed) as link
+/// events occur, then [`run`](Self::run) or [`run_until`](Self::run_until),
+/// [`check_forward_progress`](Self::check_forward_progress), and [`poll_event`](Self::poll_event)
+/// until `None`.
 #[derive(Debug)]
 pub struct Core {
     pub(super) cycle: u64,
@@ -111,12 +110,12 @@ pub struct Core {
     /// See [`stalls`](Self::stalls).
     pub(super) stalls: [u64; 3],
     progress: ForwardProgress<2>,
-    /// What packets that pass are written down in, while somebody watches.
+    /// Records passing packets while a watch is on.
     pub(super) watch: Option<Box<Watch>>,
 }
 
 impl Core {
-    /// A core whose tiles have the registers given; missing tiles (fewer than 64, or `None`) are
+    /// A core whose tiles have the given registers; missing tiles (fewer than 64, or `None`) are
     /// not in use.
     pub fn new(registers: ChipRegisters) -> Self {
         let mut core = Self {
@@ -140,14 +139,14 @@ impl Core {
         core
     }
 
-    /// Sets how many nanoseconds of the driver an emulated one takes, at least 1: the
-    /// forward-progress register is in emulated time.
+    /// Sets how many driver nanoseconds an emulated one takes, at least 1: the forward-progress
+    /// register is in emulated time.
     pub fn set_dilation(&mut self, dilation: u32) {
         self.progress.set_dilation(dilation);
         self.compile_routes();
     }
 
-    /// Derives the routing logic from the registers, after any of them changed.
+    /// Derives the routing logic from the registers after a register changed.
     pub(super) fn compile_routes(&mut self) {
         self.ports = ChipPorts::new(&self.registers);
         let ports = self.ports;
@@ -162,27 +161,24 @@ impl Core {
             .set_timeout_ns(self.registers.forward_progress_ns);
     }
 
-    /// Where the watch over packets is kept.
     pub fn watch(&mut self) -> &mut Option<Box<Watch>> {
         &mut self.watch
     }
 
-    /// The configuration registers.
     pub fn registers(&self) -> &ChipRegisters {
         &self.registers
     }
 
-    /// How the tile of a port decides, if it is in use.
+    /// The compiled routing registers of a port's tile, if it is in use.
     pub fn routes(&self, port: usize) -> Option<&TileRoutes> {
         self.routes.get(port)?.as_deref()
     }
 
-    /// Cycles that have passed, executed or jumped over.
+    /// Cycles passed, executed or skipped.
     pub fn cycle(&self) -> u64 {
         self.cycle
     }
 
-    /// What has been counted.
     pub fn counters(&self) -> RouterCounters {
         RouterCounters {
             events_lost: self.events.lost,
@@ -190,13 +186,13 @@ impl Core {
         }
     }
 
-    /// The oldest event not fetched yet.
+    /// The oldest event not yet fetched.
     pub fn poll_event(&mut self) -> Option<RouterEvent> {
         self.events.pop()
     }
 
-    /// `phits` more phits were written into the input queue of (`port`, `vc`); they can move after
-    /// the stages of the input block.
+    /// `phits` more phits were written into the input queue of (`port`, `vc`); they can move once
+    /// past the stages of the input block.
     #[inline]
     pub fn arrived(&mut self, port: usize, vc: usize, phits: u32) {
         if self.watch.is_some() {
@@ -208,31 +204,31 @@ impl Core {
             .enter(self.cycle, INPUT_CYCLES, (port_vc, phits));
     }
 
-    /// The link took the packet at the front of the input queue of (`port`, `vc`) back, and the
-    /// phits that came with that are too few to be announced by [`arrived`](Self::arrived).
+    /// The link took back the packet at the front of the input queue of (`port`, `vc`), and too few
+    /// phits came with that to announce by [`arrived`](Self::arrived).
     pub fn front_changed(&mut self, port: usize, vc: usize) {
         self.inputs
             .front_changed(below::<PORTS>(port), below::<2>(vc));
     }
 
-    /// A phit each will arrive in the input queues of `ports` (a bit mask) and virtual channel `vc`
-    /// in `cycle`, which must not have run yet and be at most [`MAX_ANNOUNCED_CYCLES`] after the
-    /// next to run. For drivers that know arrivals beforehand: nothing need be called when they
-    /// happen.
+    /// One phit each will arrive in the input queues of `ports` (a bit mask) and virtual channel
+    /// `vc` in `cycle`, which must not have run yet and be at most [`MAX_ANNOUNCED_CYCLES`] after
+    /// the next one to run. For drivers that know arrivals in advance: they need no call on
+    /// arrival.
     #[inline]
     pub fn announce(&mut self, cycle: u64, vc: usize, ports: u64) {
         debug_assert!(cycle >= self.cycle && cycle - self.cycle <= MAX_ANNOUNCED_CYCLES);
         self.inputs.announce(cycle + INPUT_CYCLES, vc % 2, ports);
     }
 
-    /// Something that [`Ports::can_begin`] or [`Ports::is_active`] depend on changed at `port`.
+    /// Something that [`Ports::can_begin`] or [`Ports::is_active`] depends on changed at `port`.
     #[inline]
     pub fn output_changed(&mut self, port: usize) {
         self.columns.wake(below::<PORTS>(port));
     }
 
-    /// Ports whose input queues were read from or that phits were handed to since the last call, as
-    /// a bit mask.
+    /// Bit mask of ports whose input queue was read, or that phits were pushed to, since the last
+    /// call.
     pub fn take_moved(&mut self) -> u64 {
         core::mem::take(&mut self.inputs.popped) | core::mem::take(&mut self.columns.pushed)
     }
@@ -245,7 +241,7 @@ impl Core {
         }
     }
 
-    /// Runs all cycles before cycle `limit`, jumping over those without work.
+    /// Runs all cycles before `limit`, skipping those without work.
     pub fn run_until<P: Ports>(&mut self, limit: u64, io: &mut P) {
         while let Some(next) = self.next_cycle()
             && next < limit
@@ -256,7 +252,7 @@ impl Core {
         self.cycle = self.cycle.max(limit);
     }
 
-    /// The next cycle in which something can move, if nothing arrives from outside.
+    /// The next cycle in which something can move without external input.
     #[inline]
     pub fn next_cycle(&self) -> Option<u64> {
         let active =
@@ -270,7 +266,7 @@ impl Core {
         arrivals.into_iter().chain(announced).chain(wakes).min()
     }
 
-    /// Executes the current cycle and moves on to the next.
+    /// Executes the current cycle and advances to the next.
     fn step<P: Ports>(&mut self, io: &mut P) {
         let now = self.cycle;
         self.counters.executed_cycles += 1;
@@ -282,7 +278,7 @@ impl Core {
         self.cycle = now + 1;
     }
 
-    /// Wakes who has something to do from cycle `now` on.
+    /// Wakes whatever has work from cycle `now` on.
     fn deliver(&mut self, now: u64) {
         self.inputs.take_announced(now);
         if self.inputs.arrivals.is_due(now) {
@@ -307,11 +303,11 @@ impl Core {
     }
 
     /// Starts, stops and expires the forward-progress countdowns of the output virtual channels
-    /// (paper, section 7.7).
+    /// (BlackWidow sec. 7.7).
     ///
-    /// A countdown runs while phits wait for the output and restarts whenever one leaves. When it
-    /// expires, an event is raised and the packets of that port and virtual channel are discarded
-    /// until the link can take a packet again or software writes the discard register.
+    /// A countdown runs while phits wait for the output and restarts whenever a packet begins to
+    /// leave. When it expires, an event is raised and the packets of that port and virtual channel
+    /// are discarded until the link accepts one again or software writes the discard register.
     pub fn check_forward_progress(&mut self, now: Time) {
         let columns = &mut self.columns;
         let waiting = [0, 1].map(|vc| columns.waiting[vc] & !columns.discarding[vc]);
@@ -330,26 +326,26 @@ impl Core {
         }
     }
 
-    /// When [`check_forward_progress`](Self::check_forward_progress) must be called at the latest.
-    /// May be earlier than the next expiry, never later.
+    /// Deadline of the next [`check_forward_progress`](Self::check_forward_progress). May precede
+    /// the next expiry, never follow it.
     pub fn next_progress_check(&self) -> Option<Time> {
         self.progress.next_check()
     }
 
-    /// Output ports, per virtual channel, whose packets are discarded because their
-    /// forward-progress timer expired.
+    /// Output ports, per virtual channel, that discard packets because their forward-progress timer
+    /// expired.
     pub fn discarding(&self) -> [u64; 2] {
         self.columns.discarding
     }
 
-    /// Phits in row buffers and in column buffers, and on the wires to them.
+    /// Phits in row and in column buffers, including those on the wires to them.
     pub fn phits_by_stage(&self) -> [u64; 2] {
         [self.rows.phits(), self.columns.phits()]
     }
 
-    /// Row buffers by subswitch, column buffers by output tile, and maintenance packets, with what
-    /// they hold. Tiles that packets between `ports`, one bit each, do not pass are left out, unless
-    /// they hold something.
+    /// Occupancy of the row buffers by subswitch, the column buffers by output tile, and the
+    /// maintenance packets. Tiles that packets between `ports` (a bit mask) do not pass are left
+    /// out unless they hold something.
     pub fn stages(&self, ports: u64) -> [Stage; 3] {
         let buffers = tiles::COLUMNS as u64;
         let mut rows = Stage::inside("row buffer", "phits", "subswitch")
@@ -373,14 +369,14 @@ impl Core {
         [rows, columns, maintenance]
     }
 
-    /// How often something has had to wait: in an input queue for a place in a row buffer, in a row
-    /// buffer for a place in a column buffer (which ran full), in a column buffer for the link.
+    /// Number of waits: in an input queue for a row buffer slot, in a row buffer for a column
+    /// buffer slot (the buffer ran full), in a column buffer for the link.
     pub fn stalls(&self) -> [u64; 3] {
         self.stalls
     }
 
     /// Phits inside the core: in row and column buffers, on the wires to them, and of maintenance
-    /// packets that are gathered or wait to be sent.
+    /// packets being gathered or sent.
     pub fn phits_inside(&self) -> u64 {
         self.rows.phits() + self.columns.phits() + self.maintenance.phits()
     }

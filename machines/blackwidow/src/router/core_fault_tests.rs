@@ -1,4 +1,4 @@
-//! Packets that are cut, swallowed and taken back, ports that die and stand still.
+//! Packets that are cut, dropped and taken back; ports that die or stall.
 
 use super::*;
 use phitwire::time::Duration;
@@ -88,18 +88,18 @@ fn streams_without_head_or_end_do_not_wedge_the_tile() {
     assert_eq!(core.counters().stray_heads, 1);
 }
 
-/// The link takes a rejected packet back before it has begun to flow (section 4.3).
+/// The link takes back a rejected packet before it has begun to flow (BlackWidow sec. 4.3).
 #[test]
 fn a_packet_taken_back_before_it_flowed_leaves_no_trace() {
     let (mut core, mut bench) = flat();
-    // The packet at the front waits for room in its row buffer, its decision is taken.
+    // The packet at the front is routed and waits for room in its row buffer.
     bench.blocked[0] = 1 << 8;
     bench.inject_all(&mut core, 0, 0..3, |id| packet(head(8, REQUEST), 0, id, 19));
     bench.drain(&mut core);
     let left = bench.queues[0][0].len();
     assert!(left > 19);
     bench.queues[0][0].truncate(left - 19);
-    // Its place is taken by a packet to a free port.
+    // A packet to a free port replaces it.
     bench.inject(&mut core, 0, &packet(head(9, REQUEST), 0, 0, 19));
     bench.drain(&mut core);
     let others = bench.packets(9).len();
@@ -110,7 +110,7 @@ fn a_packet_taken_back_before_it_flowed_leaves_no_trace() {
     assert_eq!(bench.packets(8).len(), 2);
     assert_eq!(bench.packets(9).len(), 1);
 
-    // The same with nothing in front: the new packet must not be kept waiting by the old decision.
+    // The same with an empty queue: the old decision must not delay the new packet.
     let (mut core, mut bench) = flat();
     bench.blocked[0] = 1 << 8;
     bench.inject(&mut core, 0, &packet(head(8, REQUEST), 0, 0, 19));
@@ -143,8 +143,8 @@ fn a_dead_port_discards_and_others_flow() {
     assert_eq!(bench.packets(8).len(), 1);
 }
 
-/// The link dies in the middle of a packet: it takes the rest (and throws it away), and the packets
-/// behind it are discarded.
+/// The link dies within a packet: it takes the rest (and discards it), and the packets behind it
+/// are discarded.
 #[test]
 fn a_port_that_dies_in_the_middle_of_a_packet_does_not_wedge_the_switch() {
     let (mut core, mut bench) = flat();
@@ -190,7 +190,7 @@ fn forward_progress_expires_discards_and_recovers() {
     bench.drain(&mut core);
     assert_eq!(core.counters().stalled_port_packets, 10);
     assert_eq!(core.phits_inside(), 0);
-    // More packets go the same way, until the link takes one.
+    // More packets are discarded, until the link accepts one.
     bench.inject(&mut core, 0, &packet(head(8, REQUEST), 0, 0, 5));
     bench.drain(&mut core);
     assert_eq!(core.counters().stalled_port_packets, 11);
@@ -214,7 +214,7 @@ fn progress_restarts_the_countdown() {
     });
     bench.drain(&mut core);
     core.check_forward_progress(us(0));
-    // One packet leaves shortly before the end of the countdown.
+    // One packet leaves shortly before the countdown ends.
     bench.blocked[0] = 0;
     core.output_changed(8);
     bench.run(&mut core, 3);
@@ -227,9 +227,9 @@ fn progress_restarts_the_countdown() {
     assert!(core.poll_event().is_some());
 }
 
-/// Everything at once, at random: whole, cut, headless and endless packets, maintenance packets,
-/// packets taken back, links that block and die, forward-progress time-outs, registers that change.
-/// The core must come to rest with nothing inside, and every port must still work.
+/// Everything at random: whole, cut, headless and endless packets, maintenance packets, packets
+/// taken back, links that block and die, forward-progress timeouts, register changes. The core must
+/// come to rest with nothing inside, and every port must still work.
 #[test]
 fn chaos_leaves_nothing_behind_and_nothing_broken() {
     for seed in 0..60 {
@@ -275,7 +275,7 @@ fn chaos_leaves_nothing_behind_and_nothing_broken() {
         }
         bench.blocked = [0; 2];
         bench.down = 0;
-        // Every stream ends at a packet's end, and every tile has its registers back.
+        // End every stream with a packet's end, and restore the registers of every tile.
         for port in 0..64 {
             for vc in Vc::ALL {
                 let end = cut(&packet(head(0, vc), 0, 0, 4), 1);

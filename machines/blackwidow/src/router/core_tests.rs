@@ -13,7 +13,7 @@ mod faults;
 const REQUEST: Vc = Vc::Request;
 const RESPONSE: Vc = Vc::Response;
 
-/// Section 3: 25 stages, whatever the tile.
+/// BlackWidow sec. 3: 25 stages, whatever the tile.
 #[test]
 fn zero_load_latency_is_25_cycles() {
     for (from, to) in [(0, 0), (0, 63), (63, 0), (9, 9), (17, 42)] {
@@ -70,7 +70,7 @@ fn a_permutation_runs_at_full_rate() {
     }
 }
 
-/// Everything sent arrives once, whole, at its destination, in order per (source, destination,
+/// Every packet arrives once, intact, at its destination, in order per (source, destination,
 /// virtual channel); packets carry their source in the hash phit and their number as payload.
 fn check_delivery(bench: &Bench, expected: &HashMap<(u16, u16, usize), u32>) {
     let mut next: HashMap<(u16, u16, usize), u32> = HashMap::new();
@@ -106,7 +106,7 @@ fn uniform_traffic_is_delivered_exactly_once_and_in_order() {
                 *count += 1;
             }
         }
-        // Outputs block now and then.
+        // Outputs block at random.
         bench.blocked = [0; 2].map(|_: u64| rng.next_u64() & rng.next_u64());
         (0..64).for_each(|port| core.output_changed(port));
         bench.run(&mut core, 3);
@@ -150,7 +150,7 @@ fn the_two_virtual_channels_share_an_output_equally() {
     assert!((47..=50).contains(&share), "{share} of {}", packets.len());
 }
 
-/// Requests without credits stay inside and do not keep responses from flowing (section 4.2).
+/// Requests without credits stay inside and do not hold up responses (BlackWidow sec. 4.2).
 #[test]
 fn blocked_requests_do_not_block_responses() {
     let (mut core, mut bench) = flat();
@@ -163,7 +163,7 @@ fn blocked_requests_do_not_block_responses() {
     let packets = bench.packets(50);
     assert_eq!(packets.len(), 50);
     assert!(packets.iter().all(|p| head_vc(p[0].content()) == RESPONSE));
-    // 16 + 10 phits fill the row buffer and the column buffer, the rest waits in the input queue.
+    // 16 + 10 phits fill the row and column buffer; the rest waits in the input queue.
     assert_eq!(core.phits_inside(), 26);
     assert_eq!(bench.queues[7][0].len(), 50 * 19 - 26);
     bench.blocked[0] = 0;
@@ -172,8 +172,8 @@ fn blocked_requests_do_not_block_responses() {
     assert_eq!(bench.packets(50).len(), 100);
 }
 
-/// Section 7.5: "a maximum-length packet can block traffic from the same input row to other outputs
-/// in the same column (by leaving its tail in the row buffer)", and only that.
+/// BlackWidow sec. 7.5: "a maximum-length packet can block traffic from the same input row to other
+/// outputs in the same column (by leaving its tail in the row buffer)", and only that.
 #[test]
 fn a_blocked_wormhole_blocks_its_row_buffer_and_nothing_else() {
     let (mut core, mut bench) = flat();
@@ -182,10 +182,10 @@ fn a_blocked_wormhole_blocks_its_row_buffer_and_nothing_else() {
     bench.run(&mut core, 60);
     // Same input, same column, another row: behind the tail in the row buffer.
     bench.inject(&mut core, 0, &packet(head(16, REQUEST), 0, 0, 4));
-    // Another input of the same row, same column: its own row buffer.
+    // Another input of the same row, same column: a separate row buffer.
     bench.inject(&mut core, 1, &packet(head(16, REQUEST), 1, 0, 4));
-    // Same output from the same row waits; from another row of the same column it has its own
-    // column buffer but the same blocked link; another column is free.
+    // The same output from the same row waits; from another row of the same column it has a
+    // separate column buffer but the same blocked link; another column is free.
     bench.inject(&mut core, 9, &packet(head(24, REQUEST), 9, 0, 4));
     bench.drain(&mut core);
     assert_eq!(bench.packets(16).len(), 1);
@@ -198,7 +198,7 @@ fn a_blocked_wormhole_blocks_its_row_buffer_and_nothing_else() {
     assert_eq!(bench.packets(16).len(), 2);
 }
 
-/// A subswitch output stays with a packet although its phits come slowly.
+/// A subswitch output stays with a packet even if its phits come slowly.
 #[test]
 fn an_output_virtual_channel_stays_with_its_packet() {
     let (mut core, mut bench) = flat();
@@ -278,8 +278,8 @@ fn adaptive_packets_spread_evenly_and_avoid_blocked_ports() {
     bench.inject_all(&mut core, 3, 0..640, |id| packet(adaptive, 0, id, 4));
     bench.drain(&mut core);
     let delivered: usize = (32..64).map(|port| bench.packets(port).len()).sum();
-    // The blocked ports hold what chose them before they were seen to be full: at most what their
-    // column buffer and the row buffers of their column take.
+    // The blocked ports hold the packets that chose them before they looked full: at most the
+    // content of their column buffer and of the row buffers of their column.
     assert!(delivered >= 640 - 2 * 26 / 4 - 2, "{delivered}");
     assert_eq!(core.counters().adaptive_packets, 640);
 }
@@ -350,7 +350,7 @@ fn the_same_input_gives_the_same_output_in_the_same_cycles() {
             };
             let whole = packet(h, 0, 0, 4 + rng.below(16) as usize);
             bench.inject(&mut core, port, &whole);
-            // Jumping over cycles changes nothing.
+            // Skipping cycles changes nothing.
             match by_one {
                 true => (0..2).for_each(|_| bench.run(&mut core, 1)),
                 false => bench.run(&mut core, 2),

@@ -3,9 +3,9 @@
 use phitwire::kit::counters::counters;
 
 counters! {
-    /// What happened in a router since it was made, its links apart. All counters only grow.
+    /// Counters of a router since it was made, without its links. They only grow.
     pub struct RouterCounters {
-        /// Cycles in which at least one stage had something to do.
+        /// Cycles in which at least one stage had work.
         executed_cycles,
         /// Phits handed to output ports: phit-hops.
         phits_forwarded,
@@ -15,17 +15,17 @@ counters! {
         poisoned_packets_forwarded,
         /// Packets that chose their column adaptively.
         adaptive_packets,
-        /// Packets swallowed: no route to the destination.
+        /// Packets dropped: no route to the destination.
         unroutable_packets,
-        /// Packets swallowed: from an uplink to something else than a downlink.
+        /// Packets dropped: from an uplink to a link other than a downlink.
         up_down_violations,
-        /// Packets swallowed: the way leads out of the virtual router.
+        /// Packets dropped: the path leaves the virtual router.
         virtual_router_violations,
-        /// Packets swallowed because they did not begin with a head.
+        /// Packets dropped because they did not begin with a head.
         headless_packets,
-        /// Phits of all swallowed packets.
+        /// Phits of all dropped packets.
         swallowed_phits,
-        /// Heads in the middle of a packet, passed on as body.
+        /// Heads within a packet, passed on as body.
         stray_heads,
         /// Packets discarded at an output whose link is not active.
         dead_port_packets,
@@ -43,13 +43,13 @@ counters! {
         maintenance_reads,
         /// Register writes executed for maintenance packets.
         maintenance_writes,
-        /// Register accesses answered with a refusal.
+        /// Register accesses refused.
         maintenance_refused,
-        /// Maintenance packets dropped: damaged, so nothing of them is believed.
+        /// Maintenance packets dropped: damaged.
         maintenance_damaged,
-        /// Maintenance packets dropped: not a form that a router understands, or a response.
+        /// Maintenance packets dropped: not understood by a router, or a response.
         maintenance_malformed,
-        /// Events lost because nobody fetched them.
+        /// Events lost because they were not fetched in time.
         events_lost,
     }
 }

@@ -1,4 +1,4 @@
-//! What processes and worlds see of a YARC beside what all chips have, and its links.
+//! The YARC-specific interface of a chip and its links to processes and simulations.
 
 use phitwire_framing::yarc::packet::Vc;
 

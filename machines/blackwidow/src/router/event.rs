@@ -1,4 +1,4 @@
-//! What a router reports to the maintenance controller.
+//! Events that a router reports to the maintenance controller.
 
 use phitwire_framing::yarc::packet::Vc;
 
@@ -9,60 +9,57 @@ use phitwire::node::PortId;
 /// An interrupt to the maintenance controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RouterEvent {
-    /// A link end reports something (paper, sections 4.3, 4.4 and 7.7).
+    /// A link event (BlackWidow sec. 4.3, 4.4 and 7.7).
     Link {
         /// The port of the link.
         port: PortId,
-        /// What it reports.
         event: LinkEvent,
     },
     /// No packet left by this port and virtual channel for the forward-progress time although some
-    /// waited; packets for them are discarded from now on (section 7.7).
+    /// waited; from now on packets for them are discarded (BlackWidow sec. 7.7).
     ForwardProgress {
         /// The output port.
         port: PortId,
         /// The virtual channel.
         vc: Vc,
     },
-    /// The port takes packets of the virtual channel again and nothing is discarded any more.
+    /// The port accepts packets of the virtual channel again and stops discarding.
     ForwardProgressRestored {
         /// The output port.
         port: PortId,
         /// The virtual channel.
         vc: Vc,
     },
-    /// A packet from an uplink would have left by something else than a downlink (section 7.7).
+    /// A packet from an uplink would have left other than by a downlink (BlackWidow sec. 7.7).
     UpDownViolation {
         /// The input port.
         port: PortId,
-        /// Its destination; not to be trusted, the packet's check was not known yet.
+        /// Its destination; unreliable, as the packet's CRC was not checked yet.
         destination: u16,
     },
-    /// A packet would have left its virtual router (section 7.4).
+    /// A packet would have left its virtual router (BlackWidow sec. 7.4).
     VirtualRouterViolation {
         /// The input port.
         port: PortId,
-        /// Its destination; not to be trusted, the packet's check was not known yet.
+        /// Its destination; unreliable, as the packet's CRC was not checked yet.
         destination: u16,
     },
     /// No route leads to the destination.
     Unroutable {
         /// The input port.
         port: PortId,
-        /// The destination; not to be trusted, the packet's check was not known yet.
+        /// The destination; unreliable, as the packet's CRC was not checked yet.
         destination: u16,
     },
     /// A maintenance packet changed a register.
     RegisterWritten {
-        /// The register's address.
+        /// Address of the register.
         address: u16,
-        /// Its new value.
         value: u64,
     },
 }
 
-/// The events that wait to be fetched; register writes have room of their own. Link events are the
-/// owner's.
+/// Events not yet fetched; register writes have separate room. The owner keeps link events.
 pub(super) type EventQueue = Interrupts<RouterEvent>;
 
 impl Interrupt for RouterEvent {
@@ -88,7 +85,7 @@ mod tests {
         core::iter::from_fn(|| core.poll_event()).collect()
     }
 
-    /// However many packets have no way, the controller learns that a port has stopped.
+    /// However many packets are unroutable, the controller learns that a port has stopped.
     #[test]
     fn a_burst_of_lost_packets_does_not_hide_an_output_that_stopped() {
         let (mut core, mut bench) = flat();
@@ -116,13 +113,13 @@ mod tests {
         );
         assert_eq!(core.counters().unroutable_packets, 600);
         assert_eq!(core.counters().events_lost, 0);
-        // What happens after the controller has looked is said again.
+        // An event after the controller has fetched is reported again.
         bench.inject(&mut core, 3, &packet(head(103, Vc::Request), 0, 0, 4));
         bench.drain(&mut core);
         assert_eq!(events(&mut core), [unroutable(3)]);
     }
 
-    /// The last word on an output is the true one.
+    /// The last event of an output reports its true state.
     #[test]
     fn an_output_that_stops_again_is_reported_last() {
         let mut queue = EventQueue::default();

@@ -10,12 +10,12 @@ use phitwire_framing::yarc::phit::{Phit, PhitKind};
 use super::core::{Core, Ports};
 use crate::route::registers::{ChipRegisters, PORTS, PortKind, RouteEntry, Subtree, TileRegisters};
 
-/// The destinations up to `mask`.
+/// The subtree of destinations up to `mask`.
 pub(super) const fn low(mask: u16) -> Subtree {
     Subtree { location: 0, mask }
 }
 
-/// 64 tiles, destination d below 64 at port d.
+/// 64 tiles; destination d below 64 is at port d.
 pub(super) fn flat_chip() -> ChipRegisters {
     ChipRegisters::flat()
 }
@@ -26,7 +26,7 @@ pub(super) fn down_tile() -> TileRegisters {
     tiles.remove(0).expect("every port has a tile")
 }
 
-/// The same with each tile changed by its port.
+/// The flat chip with each tile changed according to its port.
 pub(super) fn chip_of(change: impl Fn(usize, &mut TileRegisters)) -> ChipRegisters {
     let mut chip = flat_chip();
     let tiles = chip.tiles.iter_mut().flatten();
@@ -56,7 +56,7 @@ pub(super) fn flat() -> (Core, Bench) {
     (Core::new(flat_chip()), Bench::default())
 }
 
-/// What a packet's head says, without payload.
+/// A head with default fields.
 pub(super) fn head(dest: u16, vc: Vc) -> Head {
     Head {
         dest,
@@ -91,9 +91,9 @@ pub(super) fn cut(packet: &[Phit], phits: usize) -> Vec<Phit> {
 /// Queues in front of a core and recorders behind it.
 pub(super) struct Bench {
     pub(super) queues: Vec<[VecDeque<Phit>; 2]>,
-    /// (cycle, phit) of everything handed to each port.
+    /// (cycle, phit) of everything pushed to each port.
     pub(super) sent: Vec<Vec<(u64, Phit)>>,
-    /// Ports that do not take packets, per virtual channel.
+    /// Ports that accept no packets, per virtual channel.
     pub(super) blocked: [u64; 2],
     /// Ports whose link is down.
     pub(super) down: u64,
@@ -153,7 +153,7 @@ impl Ports for Bench {
 }
 
 impl Bench {
-    /// All of a packet arrives in the current cycle.
+    /// A whole packet arrives in the current cycle.
     pub(super) fn inject(&mut self, core: &mut Core, port: usize, packet: &[Phit]) {
         let vc = head_vc(packet[0].content()).index();
         self.queues[port][vc].extend(packet);
@@ -175,7 +175,7 @@ impl Bench {
         core.run_until(core.cycle() + cycles, self);
     }
 
-    /// Runs until nothing can move any more.
+    /// Runs until nothing can move.
     ///
     /// # Panics
     /// If something still moves after a million cycles.
@@ -189,7 +189,7 @@ impl Bench {
         panic!("the core does not come to rest");
     }
 
-    /// The packets that left by `port`, without cycles.
+    /// The packets that left by `port`, without their cycles.
     pub(super) fn packets(&self, port: usize) -> Vec<Vec<Phit>> {
         let phits: Vec<Phit> = self.sent[port].iter().map(|&(_, phit)| phit).collect();
         let packets = phits.split_inclusive(|phit| phit.is_eop());

@@ -1,7 +1,7 @@
-//! First stage: the input queues, the route decision and the row buses (paper, sections 3 and 5).
+//! First stage: input queues, route decision and row buses (BlackWidow sec. 3 and 5).
 //!
-//! A row bus carries one phit per cycle. Nobody else uses it, so the only choice is between the two
-//! virtual channels of the port; a phit is sent when its row buffer has a free place.
+//! A row bus carries one phit per cycle and has one sender, so the only choice is between the two
+//! virtual channels of the port; a phit is sent when its row buffer has a free slot.
 
 use phitwire_framing::yarc::packet::{
     hash_bits, head_adaptive, head_dest, head_hashed, head_source_routed,
@@ -19,48 +19,48 @@ use phitwire::kit::below;
 use phitwire::kit::tiles::boxed;
 use phitwire::kit::{Calendar, MatrixArbiter, Room, RoundRobin};
 
-/// Columns, and rows, of a chip.
+/// Columns (and rows) of a chip.
 const COLUMNS: u8 = 8;
 /// `flow`: the next phit is a head.
 const AT_HEAD: u8 = 0xff;
-/// `flow`: the packet is thrown away up to its end.
+/// `flow`: discard the packet up to its end.
 const SWALLOW: u8 = 0xfe;
-/// `flow`: the packet is a maintenance packet and gathered until its end.
+/// `flow`: gather a maintenance packet up to its end.
 const GATHER: u8 = 0xfd;
 /// `waits_for`: nothing.
 const NOTHING: u8 = 0;
 
-/// Cycles that arrivals can be announced for.
+/// How many cycles ahead arrivals can be announced.
 pub(super) const ANNOUNCED_SLOTS: usize = 128;
 
 /// The read side of one input virtual channel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct InputVc {
-    /// Phits that have passed the stages of the input block. May be too high after the link took a
-    /// rejected packet back; running dry corrects it.
+    /// Phits that have passed the stages of the input block. May be too high after the link took
+    /// back a rejected packet; running dry corrects it.
     visible: u32,
-    /// Column that the packet in progress goes to, or one of the constants above.
+    /// Column of the packet in progress, or one of the constants above.
     flow: u8,
-    /// Columns of whose row buffers one must free a place before this channel can go on, as a bit
-    /// mask.
+    /// Bit mask of columns; one of their row buffers must free a slot before this channel can go
+    /// on.
     waits_for: u8,
 }
 
-/// What the input queues of all ports need to know beyond their content.
+/// State of all input queues other than their content.
 #[derive(Debug)]
 pub(super) struct Inputs {
-    /// Ports, per virtual channel, that can send a phit.
+    /// Ports that can send a phit, per virtual channel.
     pub(super) ready: [u64; 2],
-    /// Ports read from since the owner last asked.
+    /// Ports read from since the last call of `take_moved`.
     pub(super) popped: u64,
     vcs: Box<[InputVc; PORT_VCS]>,
     vc_turn: RoundRobin,
     column_turn: Box<[MatrixArbiter; PORTS]>,
     pub(super) arrivals: Calendar<(u8, u32)>,
-    /// Single phits announced, by the cycle (modulo the number of slots) in which they have passed
-    /// the input block: ports, per virtual channel.
+    /// Ports with single announced phits, per virtual channel, by the cycle (modulo the number of
+    /// slots) in which they have passed the input block.
     announced: Box<[[u64; 2]; ANNOUNCED_SLOTS]>,
-    /// Slots of `announced` with anything in them.
+    /// Non-empty slots of `announced`.
     announced_slots: u128,
 }
 
@@ -124,9 +124,8 @@ impl Inputs {
         let index = usize::from(port_vc) % PORT_VCS;
         let state = &mut self.vcs[index];
         state.visible = state.visible.saturating_add(phits);
-        // In the middle of a packet only a free place helps. Before a head it may be another packet
-        // than the one that waited (the link removes rejected packets), so the decision is taken
-        // anew.
+        // Within a packet only a free slot helps. Before a head it may be another packet than the
+        // one that waited (the link removes rejected packets), so decide again.
         if state.waits_for == NOTHING || state.flow == AT_HEAD {
             state.waits_for = NOTHING;
             self.ready[index & 1] |= 1 << (index >> 1);
@@ -138,7 +137,7 @@ impl Inputs {
         self.ready[vc] &= !(1 << port);
     }
 
-    /// Another packet may be at the front than the one that waited: the decision is taken anew.
+    /// The packet at the front may not be the one that waited: decide again.
     #[cold]
     pub(super) fn front_changed(&mut self, port: usize, vc: usize) {
         let state = &mut self.vcs[port * 2 + vc];
@@ -148,8 +147,8 @@ impl Inputs {
         }
     }
 
-    /// Lets a channel look again at its queue, or (`side`) at its side packet. In the middle of a
-    /// packet that waits for its row buffer only a free place helps.
+    /// Wakes a channel to look at its queue or (`side`) at its side packet. Within a packet that
+    /// waits for its row buffer only a free slot helps.
     pub(super) fn wake(&mut self, port: usize, vc: usize, side: bool) {
         let state = &mut self.vcs[port * 2 + vc];
         if state.flow < COLUMNS && state.waits_for != NOTHING {
@@ -165,7 +164,7 @@ impl Inputs {
 }
 
 impl Core {
-    /// A free place of a row buffer has become known at its input tile.
+    /// The input tile has learned of a free slot in a row buffer.
     #[inline]
     pub(super) fn row_place_freed(&mut self, id: RowBufferId) {
         let (port, vc) = (id.tile(), id.vc());
@@ -177,7 +176,7 @@ impl Core {
     }
 
     /// Whether a phit can be written into a row buffer in this cycle (`after` 0) or the next (1).
-    /// If not, the input tile will be woken when it can.
+    /// If not, the input tile is woken when it can.
     #[inline]
     fn has_room(&mut self, id: RowBufferId, after: u32) -> bool {
         match self.rows.pipes[id.index()].room(self.cycle as u32, after) {
@@ -191,7 +190,7 @@ impl Core {
         }
     }
 
-    /// Puts a channel to sleep until `column`'s row buffer frees a place.
+    /// Puts a channel to sleep until `column`'s row buffer frees a slot.
     #[inline]
     fn wait_for(&mut self, port: usize, vc: usize, column: u8) {
         self.stalls[0] += 1;
@@ -199,12 +198,12 @@ impl Core {
         self.inputs.sleep(port, vc);
     }
 
-    /// Puts a channel to sleep until a row buffer of one of `columns`, which are all full, frees a
-    /// place.
+    /// Puts a channel to sleep until a row buffer of one of `columns`, all of which are full, frees
+    /// a slot.
     #[cold]
     fn wait_for_any(&mut self, port: usize, vc: usize, columns: u8) {
         for column in (0..8).filter(|column| columns >> column & 1 != 0) {
-            // Each of them is told to say so.
+            // Registers for a wake by each of them.
             self.has_room(RowBufferId::new(port, vc, column), 0);
         }
         self.stalls[0] += 1;
@@ -212,7 +211,7 @@ impl Core {
         self.inputs.sleep(port, vc);
     }
 
-    /// Lets every port that can send one phit over its row bus.
+    /// Lets every ready port send one phit over its row bus.
     pub(super) fn input_stage<P: Ports>(&mut self, io: &mut P) {
         let [requests, responses] = self.inputs.ready;
         let mut pending = requests | responses;
@@ -236,7 +235,7 @@ impl Core {
             return self.move_side(port, vc);
         }
         if visible == 0 {
-            // A place became free before the next phit was there.
+            // A slot became free before the next phit arrived.
             return self.inputs.sleep(port, vc);
         }
         if flow < COLUMNS {
@@ -263,14 +262,14 @@ impl Core {
         io.pop(port, vc)
     }
 
-    /// The queue has less than was announced: the link took a rejected packet back.
+    /// The queue holds less than was announced: the link took back a rejected packet.
     #[cold]
     fn ran_dry(&mut self, port: usize, vc: usize) {
         self.inputs.vcs[port * 2 + vc].visible = 0;
         self.inputs.sleep(port, vc);
     }
 
-    /// Writes a phit into the row buffer of `column`, where it is seen after the wire.
+    /// Writes a phit into the row buffer of `column`, where it appears after the wire delay.
     #[inline]
     fn send_to_row(&mut self, id: RowBufferId, slot: Slot) {
         if self.rows.write(self.cycle as u32, id, slot) {
@@ -279,7 +278,7 @@ impl Core {
         }
     }
 
-    /// Bookkeeping after a phit was taken from the queue in the middle of a packet.
+    /// Bookkeeping after taking a phit from the queue within a packet.
     #[inline]
     fn after_pop(&mut self, port: usize, vc: usize, phit: Phit) {
         let index = port * 2 + vc;
@@ -292,13 +291,13 @@ impl Core {
         if flow < COLUMNS && !self.has_room(RowBufferId::new(port, vc, usize::from(flow)), 1) {
             self.wait_for(port, vc, flow);
         } else if visible == 0 && !(flow == AT_HEAD && self.maintenance.side[vc] >> port & 1 != 0) {
-            // A maintenance packet that came while the packet was busy with the channel is next.
+            // A maintenance packet that arrived while the packet held the channel is next.
             self.inputs.sleep(port, vc);
         }
     }
 
-    /// The routing decision (paper, section 5): taken when the head is at the front, and taken anew
-    /// as long as it could not be carried out.
+    /// The routing decision (BlackWidow sec. 5): made when the head reaches the front, and made
+    /// again until it can be carried out.
     #[inline]
     fn begin_packet<P: Ports>(&mut self, port: usize, vc: usize, io: &mut P) {
         let Some(head) = io.front(port, vc) else {
@@ -387,7 +386,7 @@ impl Core {
         self.after_pop(port, vc, phit);
     }
 
-    /// Counts and reports a packet that has no way.
+    /// Counts and reports a packet without a route.
     #[cold]
     pub(super) fn refuse(&mut self, port: usize, destination: u16, why: Refusal) {
         let port = port as u8;
@@ -407,11 +406,11 @@ impl Core {
         });
     }
 
-    /// Takes a phit that does not go to a row buffer: of a packet without a way, or of a
+    /// Takes a phit that does not go to a row buffer: of a packet without a route, or of a
     /// maintenance packet.
     #[cold]
     fn move_without_row<P: Ports>(&mut self, port: usize, vc: usize, flow: u8, io: &mut P) {
-        // A gathered packet is dealt with at its end, which may need room for what follows from it.
+        // A gathered packet is processed at its end, which may need room for the packet it causes.
         if flow == GATHER
             && io.front(port, vc).is_some_and(Phit::is_eop)
             && !self.may_finish_maintenance(port, vc)
@@ -430,7 +429,7 @@ impl Core {
         }
     }
 
-    /// Sends a phit of a maintenance packet that this router forwards or answers with. It goes
+    /// Sends a phit of a maintenance packet that this router forwards or replies with. It goes
     /// between packets of the queue, or while one is gathered, and is not interrupted.
     #[cold]
     fn move_side(&mut self, port: usize, vc: usize) {
@@ -449,7 +448,7 @@ impl Core {
         self.send_to_row(id, to_slot(phit) | mask);
         self.maintenance.side_advance(port, vc);
         if phit.is_eop() {
-            // The queue behind it, and an end of packet that waited for the room, can go on.
+            // The queue behind it, and an end of packet that waited for room, can go on.
             for vc in 0..2 {
                 self.inputs
                     .wake(port, vc, self.maintenance.side[vc] >> port & 1 != 0);
@@ -458,10 +457,10 @@ impl Core {
     }
 }
 
-/// The hash bits of the packet at the front: `None` while its second phit is not there.
+/// The hash bits of the packet at the front; `None` before its second phit arrives.
 #[inline]
 fn second_hash_bits<P: Ports>(io: &P, port: usize, vc: usize) -> Option<u16> {
-    // A packet cut short by an error may end right behind its head; any way will do for it.
+    // A packet cut short by an error may end right after its head; any path will do.
     io.second(port, vc).map(|phit| {
         if phit.is_eop() {
             0

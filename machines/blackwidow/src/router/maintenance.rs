@@ -1,10 +1,10 @@
-//! Source-routed maintenance packets: forwarding and register access (paper, section 4.1).
+//! Source-routed maintenance packets: forwarding and register access (BlackWidow sec. 4.1).
 //!
-//! A maintenance packet is gathered at the input tile and dealt with when its end is there and says
-//! that it is healthy: nothing is believed of a packet that was forwarded speculatively and turned
-//! out bad. It is then either sent on (hop index incremented, check patched) or, when its vector is
-//! exhausted, executed; the reply leaves from the same input tile by the return vector. Each input
-//! virtual channel has room for one packet to send; a further packet waits in the input queue.
+//! The input tile gathers a maintenance packet and processes it once its end has arrived and says
+//! that it is healthy: a packet that was forwarded speculatively and turned out bad has no effect.
+//! It is then either sent on (hop index incremented, check patched) or, if its vector is exhausted,
+//! executed; the reply leaves from the same input tile by the return vector. Each input virtual
+//! channel has room for one packet to send; a further one waits in the input queue.
 
 use phitwire_framing::yarc::crc16::CrcPatch;
 use phitwire_framing::yarc::maintenance::{
@@ -22,7 +22,7 @@ use crate::route::Refusal;
 use crate::route::registers::PORTS;
 use phitwire::kit::below;
 
-/// A packet that waits to be sent over the row bus of its input tile.
+/// A packet waiting for the row bus of its input tile.
 #[derive(Debug)]
 struct Side {
     port_vc: u8,
@@ -32,7 +32,7 @@ struct Side {
     packet: PacketBuf,
 }
 
-/// A packet of which the end has not come.
+/// A packet whose end has not arrived.
 #[derive(Debug)]
 struct Gathering {
     port_vc: u8,
@@ -40,7 +40,7 @@ struct Gathering {
     packet: PacketBuf,
 }
 
-/// The maintenance packets that are inside a router. At most two per input virtual channel.
+/// The maintenance packets inside a router. At most two per input virtual channel.
 #[derive(Debug, Default)]
 pub(super) struct Maintenance {
     /// Ports, per virtual channel, with a packet to send.
@@ -67,7 +67,7 @@ impl Maintenance {
         Some((*phit, side.column, side.rows))
     }
 
-    /// The phit that [`side_front`](Self::side_front) gave has been sent.
+    /// The phit returned by [`side_front`](Self::side_front) was sent.
     pub(super) fn side_advance(&mut self, port: usize, vc: usize) {
         let Some(index) = self.find(port, vc) else {
             return;
@@ -79,7 +79,7 @@ impl Maintenance {
         }
     }
 
-    /// Phits of packets gathered so far, and of packets not sent yet.
+    /// Phits of packets being gathered or not yet sent.
     pub(super) fn phits(&self) -> u64 {
         let gathered = self.gathering.iter().map(|g| g.packet.len() as u64);
         let to_send = |side: &Side| side.packet.len() as u64 - u64::from(side.sent);
@@ -88,13 +88,12 @@ impl Maintenance {
 }
 
 impl Core {
-    /// Whether there is room for whatever follows from the end of a gathered packet: a packet sent
-    /// on by its own virtual channel, or a reply.
+    /// Whether there is room for the outcome of a gathered packet's end: the packet sent on over
+    /// its own virtual channel, or a reply.
     pub(super) fn may_finish_maintenance(&self, port: usize, vc: usize) -> bool {
         (self.maintenance.side[vc] | self.maintenance.side[1]) >> port & 1 == 0
     }
 
-    /// One more phit of a maintenance packet.
     pub(super) fn gather(&mut self, port: usize, vc: usize, phit: Phit) {
         let list = &mut self.maintenance.gathering;
         let index = match list.iter().position(|g| g.port_vc == port_vc(port, vc)) {
@@ -150,7 +149,7 @@ impl Core {
         }
     }
 
-    /// Executes a request that is addressed to this router, and answers it.
+    /// Executes a request addressed to this router, and answers it.
     fn execute(&mut self, port: usize, packet: &PacketBuf) {
         let Ok(request) = Packet::decode(packet.as_slice()) else {
             self.counters.maintenance_malformed += 1;
@@ -184,7 +183,7 @@ impl Core {
         let written = request
             .reply(status, value)
             .is_some_and(|r| r.encode(&mut reply));
-        // The reply's first hop is taken here: by the port that the return vector names first.
+        // Take the reply's first hop here: the port that the return vector names first.
         let first = reply
             .as_slice()
             .get(vector_phit(0))
@@ -201,7 +200,7 @@ impl Core {
         }
     }
 
-    /// Queues a packet at input tile `port` for output `out`; `false` when it may not leave there.
+    /// Queues a packet at input tile `port` for output `out`; `false` if it may not leave there.
     fn send_side(&mut self, port: usize, vc: usize, out: u8, packet: PacketBuf) -> bool {
         let allowed = match &self.routes[below::<PORTS>(port)] {
             Some(routes) => routes.check_exit(out),

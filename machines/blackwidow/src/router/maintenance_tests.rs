@@ -32,7 +32,7 @@ fn encoded(packet: &Packet) -> Vec<Phit> {
     out.as_slice().to_vec()
 }
 
-/// A reply that goes `way`.
+/// A reply with the route `way`.
 fn reply(way: &[u8], operation: Operation) -> Vec<Phit> {
     encoded(&Packet {
         route: RouteVector::new(way).expect("a legal way"),
@@ -109,7 +109,7 @@ fn refused_accesses_are_answered_too() {
     assert_eq!(core.counters().maintenance_refused, 2);
 }
 
-/// A packet on its way is sent on with the next hop index and a check that still proves it whole.
+/// A packet in transit is sent on with the next hop index and a check that still verifies.
 #[test]
 fn a_packet_for_a_router_further_on_is_forwarded() {
     let (mut core, mut bench) = flat();
@@ -129,7 +129,7 @@ fn a_packet_for_a_router_further_on_is_forwarded() {
     assert_eq!(core.counters().maintenance_reads, 1);
 }
 
-/// Nothing is believed of a packet whose end does not say that it is healthy.
+/// A packet whose end does not say that it is healthy has no effect.
 #[test]
 fn a_damaged_packet_is_not_executed() {
     let good = request(&[], &[5], "tile5.exit_mask", Some(0));
@@ -143,7 +143,7 @@ fn a_damaged_packet_is_not_executed() {
         assert_eq!(core.counters().maintenance_damaged, 1, "cut after {length}");
         assert_eq!(bench.packets(9).len(), 1);
     }
-    // Flipped bits that the link did not see (damage inside the router): the check tells.
+    // The check detects flipped bits that the link did not see (damage inside the router).
     for flipped in 0..good.len() {
         let (mut core, mut bench) = flat();
         let mut bad = good.clone();
@@ -175,7 +175,7 @@ fn replies_that_cannot_leave_hold_requests_back_and_lose_nothing() {
     for _ in 0..20 {
         bench.inject(&mut core, 5, &read_id());
     }
-    // Responses of the same input tile, and a maintenance packet among them, go on.
+    // Responses of the same input tile, including a maintenance packet, go on.
     bench.inject(&mut core, 5, &packet(head(30, Vc::Response), 0, 1, 4));
     bench.drain(&mut core);
     assert!(core.counters().maintenance_reads < 20);
@@ -221,7 +221,7 @@ fn maintenance_packets_keep_the_rules_of_routing() {
     assert_eq!(core.counters().virtual_router_violations, 1);
 }
 
-/// A reply that reaches a router as its destination changes nothing and is not answered.
+/// A reply that is addressed to a router changes nothing and is not answered.
 #[test]
 fn a_reply_addressed_to_a_router_is_dropped() {
     let (mut core, mut bench) = flat();
@@ -232,14 +232,13 @@ fn a_reply_addressed_to_a_router_is_dropped() {
     assert_eq!(core.counters().maintenance_malformed, 1);
 }
 
-/// A reply on its way through the tile to port 17.
+/// A reply passing through the tile to port 17.
 fn passing_reply() -> Vec<Phit> {
     let (status, value) = (RegisterStatus::Done, 7);
     reply(&[17, 3], Operation::ReadReply { status, value })
 }
 
-/// The packet stopped in the middle waits for a place in its row buffer, whatever else its tile
-/// sends.
+/// A packet stopped halfway waits for a slot in its row buffer, whatever else its tile sends.
 #[test]
 fn a_maintenance_packet_does_not_wake_a_packet_that_waits_for_its_row_buffer() {
     for blocked in Vc::ALL {
@@ -249,7 +248,7 @@ fn a_maintenance_packet_does_not_wake_a_packet_that_waits_for_its_row_buffer() {
             bench.inject(&mut core, 5, &packet(head(8, blocked), 5, id, 19));
         }
         bench.drain(&mut core);
-        // A reply that passes on the other channel, and one that is made here for the same channel.
+        // A passing reply on the other channel, and a local reply on the same one.
         let (maintenance, out) = match blocked {
             Vc::Request => (passing_reply(), 17),
             Vc::Response => (read_id(), 9),
@@ -270,8 +269,7 @@ fn a_maintenance_packet_does_not_wake_a_packet_that_waits_for_its_row_buffer() {
     }
 }
 
-/// A reply made here goes behind the packet that its channel is busy with, as soon as that has
-/// ended.
+/// A local reply follows as soon as the packet that holds its channel has ended.
 #[test]
 fn a_reply_leaves_when_the_packet_before_it_has_ended() {
     let (mut core, mut bench) = flat();
@@ -289,7 +287,7 @@ fn a_reply_leaves_when_the_packet_before_it_has_ended() {
     assert_eq!(bench.packets(30).len(), 1);
     assert_eq!(replies(&bench, 9).len(), 1);
     assert_eq!(core.phits_inside(), 0);
-    // Nothing keeps the next request from being answered.
+    // The next request is still answered.
     bench.inject(&mut core, 5, &read_id());
     bench.drain(&mut core);
     assert_eq!(replies(&bench, 9).len(), 2);

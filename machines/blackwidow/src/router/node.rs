@@ -24,7 +24,7 @@ use phitwire::trace::{Outlooks, Watch};
 /// A YARC chip: 64 tiles, of which those with a link are in use.
 pub type Yarc = Chip<Core>;
 
-/// What a YARC is made from. A cycle of its paced clock is 1.25 ns (800 MHz).
+/// The configuration of a YARC. A cycle of its paced clock is 1.25 ns (800 MHz).
 pub type YarcConfig = ChipConfig<ChipRegisters, LinkConfig>;
 
 impl Ports for Links<Lcb> {
@@ -82,8 +82,8 @@ impl ChipCore for Core {
     #[inline]
     fn changed(&mut self, port: usize, vc: usize, change: Change) {
         match change {
-            // The link may also have taken rejected phits back; the core then sees too many, never
-            // too few, and finds out.
+            // The link may also have taken back rejected phits; the core then sees too many, never
+            // too few, and finds out when the queue runs dry.
             Change::Arrived(phits) => self.arrived(port, vc, phits),
             Change::Front => self.front_changed(port, vc),
         }
@@ -147,13 +147,13 @@ impl ChipCore for Core {
     }
 }
 
-/// What a core counted, and events lost outside.
+/// Adds events lost outside the core to its counters.
 fn with_lost(mut counters: RouterCounters, events_lost: u64) -> RouterCounters {
     counters.events_lost += events_lost;
     counters
 }
 
-/// What a chip has counted.
+/// All counters of a chip.
 pub fn counted(chip: &Yarc) -> RouterCounters {
     with_lost(chip.core().counters(), chip.link_events_lost())
 }

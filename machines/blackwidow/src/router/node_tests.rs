@@ -21,7 +21,7 @@ impl Joining for harness::Yarc {
 }
 
 trait FarEnd: Sized {
-    /// The healthy packets received; damaged ones are the network interface's to throw away.
+    /// The healthy packets received; a NIC would discard the damaged ones.
     fn healthy(&self) -> Vec<Vec<Phit>>;
 }
 
@@ -73,7 +73,7 @@ fn free_running(ports: &[PortId]) -> Net {
     up(ports, RouterClock::FreeRunning, Duration::from_us(10))
 }
 
-/// A chip at its own pace that has come to rest.
+/// A paced chip at rest.
 fn paced() -> Net {
     let step = Duration::from_ps(CYCLE_PS);
     let mut net = up(&[8, 1], RouterClock::Paced { dilation: 1 }, step);
@@ -81,7 +81,7 @@ fn paced() -> Net {
     net
 }
 
-/// Whether a packet with this number has come whole.
+/// Whether a packet with this number arrived intact.
 fn has(packets: &[Vec<Phit>], id: u32) -> bool {
     packets.iter().any(|packet| packet[2].content() == id)
 }
@@ -106,7 +106,7 @@ fn packets_cross_the_chip_exactly_once_in_order_whatever_is_lost() {
             for packet in &packets {
                 assert_eq!(check_packet(packet), Ok(EopStatus::Healthy));
             }
-            // Five phits and more carry their number.
+            // Packets of five or more phits carry their number.
             let of_source = |p: &&Vec<Phit>| p[1].content() == source && p.len() > 4;
             let of_source = packets.iter().filter(of_source);
             let ids: Vec<u32> = of_source.map(|p| p[2].content()).collect();
@@ -122,8 +122,8 @@ fn packets_cross_the_chip_exactly_once_in_order_whatever_is_lost() {
 }
 
 /// BlackWidow sec. 4.3: a packet with a wrong CRC vanishes if it has not begun to flow out of the
-/// input queue; otherwise it is poisoned and let go. If frames are handed up whole, no packet that
-/// lies in one frame begins before its check.
+/// input queue; otherwise it is poisoned and let go. If frames are handed up whole, no packet
+/// within one frame begins before its check.
 #[test]
 fn only_phits_handed_up_as_they_come_begin_before_their_packet_is_judged() {
     let run = |cut_through| {
@@ -187,7 +187,7 @@ fn the_paced_clock_takes_25_cycles_per_chip() {
     net.send(0, head(1, Vc::Request), 0, 7, 4);
     net.run_until("delivery", |net| !net.ends[1].received[0].is_empty());
     let latency = net.now.since(sent).as_ps();
-    // Two links of four phits at 1.28 ns and the 25 stages, a few steps for handing over.
+    // Two links of four phits at 1.28 ns and the 25 stages, plus a few steps for the hand-over.
     let least = 2 * 4 * 1_280 + 25 * CYCLE_PS;
     let about = least..least + 8 * CYCLE_PS;
     assert!(about.contains(&latency), "{latency} ps against {least}");
@@ -230,7 +230,7 @@ fn a_link_taken_down_discards_its_packets_and_the_rest_flows() {
     net.run_until("delivery", |net| net.ends[1].healthy().len() == 1);
 }
 
-/// The peer's process dies in the middle of whatever it was sending and another takes its place.
+/// The peer's process dies while sending and another takes over.
 #[test]
 fn a_restarted_peer_does_not_wedge_the_chip() {
     for moment in 0..12 {
@@ -292,13 +292,12 @@ fn a_peer_that_takes_nothing_runs_into_forward_progress() {
 }
 
 /// A frame ends the packet at the front with `transmit_error`, which removes it, and brings a
-/// shorter one for another column in its place.
+/// shorter one for another column.
 #[test]
 fn a_packet_that_takes_the_place_of_a_removed_one_is_routed_anew() {
     let mut net = free_running(&[0, 1, 2]);
     net.ends[1].stuck = true;
-    // Two packets of 13 phits fill the row buffer and the column buffer, and none is left behind
-    // them.
+    // Two packets of 13 phits fill the row buffer and the column buffer; none waits behind them.
     for _ in 0..10_000 {
         net.send(0, head(1, Vc::Request), 0, 0, 13);
         net.run(3);
@@ -317,7 +316,7 @@ fn a_packet_that_takes_the_place_of_a_removed_one_is_routed_anew() {
     net.run_until("the packet behind", |net| net.ends[2].healthy().len() == 1);
 }
 
-/// The register is in emulated time, as every time of a link is.
+/// The register is in emulated time, like every time of a link.
 #[test]
 fn the_forward_progress_time_follows_the_dilation() {
     for dilation in [1, 4] {

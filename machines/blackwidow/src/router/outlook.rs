@@ -1,4 +1,4 @@
-//! Which way a packet would go from a router.
+//! The ports by which a packet would leave a router.
 
 use phitwire_framing::yarc::memory::HASH_SHIFT;
 use phitwire_framing::yarc::packet::DEST_MASK;
@@ -12,7 +12,7 @@ use phitwire::link::EndStatus as _;
 use phitwire::trace::{Onward, Outlook, Question};
 
 impl CoreOutlooks for Core {
-    /// Requests are routed by their address, answers by the load.
+    /// Requests are routed by address, responses by load.
     fn outlook(chip: &Yarc, question: &Question) -> Outlook {
         let port = usize::from(question.port);
         let Some(routes) = chip.core().routes(port) else {

@@ -1,8 +1,8 @@
 //! Depths and delays of the YARC pipeline, and how the buffers are numbered.
 //!
-//! The paper gives the sum, 25 stages or 31.25 ns (section 3, figure 4), the blocks (input queue,
-//! subswitch, column buffers, each with input and output registers) and that stages were added for
-//! the wires of row buses and column channels. The split over the blocks is ours:
+//! Published are the sum, 25 stages or 31.25 ns (BlackWidow sec. 3, figure 4), the blocks (input
+//! queue, subswitch, column buffers, each with input and output registers), and that row buses and
+//! column channels have stages for their wires. The split is ours:
 //!
 //! | stages | what |
 //! |---|---|
@@ -12,37 +12,37 @@
 //! | 2 | column channel: wire |
 //! | 7 | column buffers: input register, write, read, 8-to-1 arbitration, 2-to-1 arbitration, multiplexer, output register |
 //!
-//! Contention happens at three places: the grant of the row bus, of a subswitch output and of the
+//! Contention occurs at three points: the grants of the row bus, of a subswitch output and of the
 //! output multiplexer. Between two of them a phit cannot be overtaken or held up, so the stages
-//! between them are one delay. The four stages behind the multiplexer's grant are a fixed delay
-//! that nothing can hold up either; they are counted in front of the row-bus grant, so that a phit
-//! is handed to the link in the cycle in which it is granted.
+//! between them are one delay. Nothing can hold up a phit in the four stages behind the
+//! multiplexer's grant either; they are counted before the row-bus grant, so that a phit is handed
+//! to the link in the cycle in which it is granted.
 
 use crate::route::adaptive::{COLUMN_BUFFER_PHITS, ROW_BUFFER_PHITS};
 use crate::route::registers::PORTS;
 use phitwire::kit::pipe::RING_PLACES;
 use phitwire::kit::{Pipe, tiles};
 
-/// Stages of an idle router from the input queue to the output port (paper, section 3).
+/// Stages of an idle router from the input queue to the output port (BlackWidow sec. 3).
 pub const ZERO_LOAD_CYCLES: u64 = 25;
-/// Picoseconds of a cycle: 800 MHz (paper, section 6).
+/// Picoseconds per cycle: 800 MHz (BlackWidow sec. 6).
 pub const CYCLE_PS: u64 = 1_250;
 
-/// From a phit's arrival in the input queue to the grant of the row bus (8 stages and the 4 behind
-/// the output multiplexer).
+/// From a phit's arrival in the input queue to the row-bus grant (8 stages, plus the 4 behind the
+/// output multiplexer).
 pub const INPUT_CYCLES: u64 = 12;
 /// From the row-bus grant to the subswitch grant.
 pub const ROW_CYCLES: u64 = 6;
 /// From the subswitch grant to the grant of the output multiplexer.
 pub const COLUMN_CYCLES: u64 = 7;
-/// From a row buffer's read to the input queue's knowing that a place is free.
+/// From a row buffer's read until the input queue knows of the free slot.
 pub const ROW_CREDIT_CYCLES: u64 = 4;
-/// From a column buffer's read to the subswitch's knowing that a place is free.
+/// From a column buffer's read until the subswitch knows of the free slot.
 pub const COLUMN_CREDIT_CYCLES: u64 = 3;
 
 const _: () = assert!(INPUT_CYCLES + ROW_CYCLES + COLUMN_CYCLES == ZERO_LOAD_CYCLES);
-// The buffers are "large enough to cover the credit latency" (section 7.5): one flow can use every
-// cycle.
+// The buffers are "large enough to cover the credit latency" (BlackWidow sec. 7.5): one flow can
+// use every cycle.
 const _: () = assert!(ROW_CYCLES + ROW_CREDIT_CYCLES <= ROW_BUFFER_PHITS as u64);
 const _: () = assert!(COLUMN_CYCLES + COLUMN_CREDIT_CYCLES <= COLUMN_BUFFER_PHITS as u64);
 
@@ -57,12 +57,12 @@ pub(super) type RowPipe =
 pub(super) type ColumnPipe =
     Pipe<COLUMN_BUFFER_PHITS, { COLUMN_CYCLES as u32 }, { COLUMN_CREDIT_CYCLES as u32 }>;
 
-/// The places of a row or column buffer: one cache line.
+/// The slots of a row or column buffer: one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct Ring(pub(super) [u32; RING_PLACES]);
 
-/// What the calendar holds.
+/// An entry of the calendar.
 pub(super) type Wake = tiles::Wake<PORTS, 2>;
 /// A row buffer of a chip.
 pub(super) type RowBufferId = tiles::RowBuffer<PORTS, 2>;

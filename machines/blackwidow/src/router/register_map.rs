@@ -1,15 +1,15 @@
-//! Addresses and names of the registers, as maintenance packets and the control socket know them.
+//! Addresses and names of the registers, as used by maintenance packets and the control socket.
 //!
-//! An address has 16 bits; every register holds up to 64. The paper prints no register map; this is
-//! ours.
+//! An address has 16 bits; every register holds up to 64. The BlackWidow paper prints no register
+//! map; this is ours.
 //!
 //! | address | name | |
 //! |---|---|---|
 //! | `0x0000` | `chip.id` | read only: `0x59415243`, "YARC" |
-//! | `0x0001` | `chip.forward_progress_ns` | forward-progress time-out, emulated nanoseconds |
+//! | `0x0001` | `chip.forward_progress_ns` | forward-progress timeout, emulated nanoseconds |
 //! | `0x0002` | `chip.ports_in_use` | read only: bit mask |
 //! | `0x0003` | `chip.cycle` | read only |
-//! | `0x0004` | `chip.discard_requests` | ports whose requests are discarded after a forward-progress time-out; writing can only clear bits |
+//! | `0x0004` | `chip.discard_requests` | ports whose requests are discarded after a forward-progress timeout; writing can only clear bits |
 //! | `0x0005` | `chip.discard_responses` | the same for responses |
 //! | `0x0100 + n` | `counter.n` | read only: counter number n of [`RouterCounters`] |
 //! | `0x4000 + 64 p + r` | `tileP.NAME` | register r of tile p, as follows |
@@ -31,10 +31,9 @@ pub use phitwire::chip::RegisterError;
 use phitwire::device::RegisterInfo;
 use phitwire_framing::yarc::maintenance::RegisterStatus;
 
-/// What `chip.id` reads as.
 pub const CHIP_ID: u64 = 0x5941_5243;
 
-/// How a maintenance packet answers a write that failed.
+/// The maintenance reply status for a failed write.
 pub(super) const fn status_of(error: RegisterError) -> RegisterStatus {
     match error {
         RegisterError::Unknown => RegisterStatus::Unknown,
@@ -43,7 +42,7 @@ pub(super) const fn status_of(error: RegisterError) -> RegisterStatus {
     }
 }
 
-/// What a register of 15 bits takes.
+/// Accepted range of a 15-bit register.
 const FIFTEEN_BITS: &str = "0 to 0x7fff";
 
 const COUNTERS_AT: u16 = 0x0100;
@@ -72,12 +71,11 @@ const TILE_NAMES: [&str; 7] = [
     "exit_mask",
 ];
 
-/// The tile of an address among those of tiles, and the register of the tile.
+/// Splits a tile address into tile and register.
 fn in_tile(address: u16) -> (usize, u16) {
     (usize::from(address - TILES_AT) / 64, address % 64)
 }
 
-/// Register `register` of a tile.
 fn read_tile(tile: &TileRegisters, register: u16) -> Option<u64> {
     let i = usize::from(register % 8);
     Some(match register {
@@ -106,7 +104,6 @@ fn read_tile(tile: &TileRegisters, register: u16) -> Option<u64> {
     })
 }
 
-/// Writes register `register` of a tile.
 fn write_tile(tile: &mut TileRegisters, register: u16, value: u64) -> Result<(), RegisterError> {
     let i = usize::from(register % 8);
     let up_to = |max: u64, takes| {
@@ -277,7 +274,7 @@ pub fn register_name(address: u16) -> Option<String> {
 }
 
 impl Core {
-    /// The value of the register at `address`; `None` when there is none or its tile is not in use.
+    /// The value of the register at `address`; `None` if unknown or its tile is not in use.
     pub fn read_register(&self, address: u16) -> Option<u64> {
         Some(match address {
             0x0000 => CHIP_ID,
@@ -295,10 +292,10 @@ impl Core {
         })
     }
 
-    /// Writes the register at `address`. Packets that have their route keep it.
+    /// Writes the register at `address`. Packets already routed keep their route.
     ///
     /// # Errors
-    /// See [`RegisterError`]; nothing has changed then.
+    /// See [`RegisterError`]; nothing changes then.
     pub fn write_register(&mut self, address: u16, value: u64) -> Result<(), RegisterError> {
         let refused = |takes| Err(BadValue { takes });
         match address {
@@ -405,7 +402,7 @@ mod tests {
         }
     }
 
-    /// What a controller reads it can also put back, whatever the network.
+    /// Whatever a controller reads it can write back, on any network.
     #[test]
     fn every_register_that_can_be_written_takes_the_value_that_it_has() {
         let shapes = [
@@ -425,7 +422,7 @@ mod tests {
                 ..BlackWidowSpec::default()
             };
             let mut topology = spec.generate().expect("a network that can be generated");
-            // The widest that a topology file may name.
+            // The widest values that a topology file may name.
             let widest = &mut topology.chips[0].routers[0].registers;
             (widest.down_shift, widest.down_mask, widest.hash_shift) = (15, 0x7fff, 14);
             // One chip of each kind is enough of a large network.

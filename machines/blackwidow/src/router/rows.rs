@@ -1,9 +1,9 @@
-//! Second stage: row buffers and the 8x8 subswitches (paper, sections 3, 5.1, 6, 7.5).
+//! Second stage: row buffers and the 8x8 subswitches (BlackWidow sec. 3, 5.1, 6, 7.5).
 //!
-//! A subswitch output is given to a packet by 8-to-1 arbitration among the row buffers, per virtual
-//! channel, and stays with it until its end (wormhole); each cycle a 2-to-1 arbitration decides
-//! which virtual channel uses the output. A phit moves when the column buffer has a free place, so
-//! column buffers are allocated as the packet is switched.
+//! A packet wins a subswitch output by 8-to-1 arbitration among the row buffers, per virtual
+//! channel, and keeps it to its end (wormhole); each cycle a 2-to-1 arbitration decides which
+//! virtual channel uses the output. A phit moves when the column buffer has a free slot, so column
+//! buffers are allocated as the packet is switched.
 
 use super::core::{Core, SLOT_EOP, SLOT_HEAD, SLOT_KIND_MASK, SLOT_MASK_SHIFT, Slot};
 use super::pipeline::{
@@ -17,31 +17,30 @@ use phitwire::kit::pipe::RING_PLACES;
 use phitwire::kit::tiles::boxed;
 use phitwire::kit::{MatrixArbiter, Next, Room, RoundRobin};
 
-/// Tag of a row buffer: the packet at the front has not chosen its output row; else the row.
+/// Tag of a row buffer: the packet at the front has not chosen its output row; else that row.
 const UNDECIDED: u8 = 0xff;
 
 /// One virtual channel of a subswitch.
 ///
-/// Words of eight bytes hold one byte per output (= output row), and in the byte one bit per input
-/// (= lane of the row).
+/// Each eight-byte word holds one byte per output (= output row), with one bit per input (= lane of
+/// the row).
 #[derive(Clone, Copy, Debug)]
 struct SubswitchVc {
-    /// Which lanes have a phit for which output.
+    /// Lanes with a phit, by output.
     requests: u64,
     /// All ones where the output is free, else only the lane of the packet that holds it.
     holders: u64,
-    /// All ones where the column buffer has a free place, else zeros.
+    /// All ones where the column buffer has a free slot, else zeros.
     open: u64,
     lane_turn: [MatrixArbiter; 8],
 }
 
-/// An 8x8 subswitch.
 #[derive(Clone, Copy, Debug)]
 struct Subswitch {
     vcs: [SubswitchVc; 2],
     /// One arbiter between the virtual channels per output.
     vc_turn: RoundRobin,
-    /// Ties of the adaptive row choice.
+    /// Breaks ties of the adaptive row choice.
     row_turn: MatrixArbiter,
 }
 
@@ -81,7 +80,7 @@ impl Rows {
         }
     }
 
-    /// Puts a phit on a row bus. True when the subswitch is to be woken when it arrives.
+    /// Puts a phit on a row bus. True if the subswitch must be woken when it arrives.
     #[inline]
     pub(super) fn write(&mut self, cycle: u32, id: RowBufferId, slot: Slot) -> bool {
         let (place, wakes) = self.pipes[id.index()].write(cycle);
@@ -89,7 +88,7 @@ impl Rows {
         wakes
     }
 
-    /// Free places, as the input tile knows them, of the eight row buffers of (`port`, `vc`).
+    /// The input tile's view of the free slots in the eight row buffers of (`port`, `vc`).
     #[inline]
     pub(super) fn credits_of_input(&self, port: usize, vc: usize, cycle: u32) -> [u8; 8] {
         core::array::from_fn(|column| {
@@ -97,12 +96,12 @@ impl Rows {
         })
     }
 
-    /// Phits in row buffers and on the way to them.
+    /// Phits in row buffers and on the wires to them.
     pub(super) fn phits(&self) -> u64 {
         self.pipes.iter().map(|pipe| u64::from(pipe.len())).sum()
     }
 
-    /// The same by subswitch and virtual channel.
+    /// The phits by subswitch and virtual channel.
     pub(super) fn by_subswitch(&self) -> [[u64; 2]; PORTS] {
         let mut held = [[0; 2]; PORTS];
         for (index, pipe) in self.pipes.iter().enumerate() {
@@ -114,8 +113,7 @@ impl Rows {
 }
 
 impl Core {
-    /// A phit has come into a row buffer whose subswitch had nothing more to read there: asks for
-    /// an output on its behalf.
+    /// A phit arrived in a row buffer that its subswitch had read empty: requests an output for it.
     #[inline]
     pub(super) fn request_output(&mut self, id: RowBufferId) {
         let subswitch = id.subswitch();
@@ -129,7 +127,7 @@ impl Core {
         self.rows.active |= 1 << subswitch;
     }
 
-    /// The second stage of the adaptive choice (paper, sections 5.1 and 7.8.3); deterministic
+    /// The second stage of the adaptive choice (BlackWidow sec. 5.1 and 7.8.3); deterministic
     /// packets have one row.
     #[inline]
     fn choose_row(&mut self, id: RowBufferId) -> u8 {
@@ -154,7 +152,7 @@ impl Core {
         row
     }
 
-    /// A free place of a column buffer has become known at its subswitch.
+    /// The subswitch has learned of a free slot in a column buffer.
     #[inline]
     pub(super) fn column_place_freed(&mut self, id: ColumnBufferId) {
         if !self.column_has_room(id, 0) {
@@ -169,7 +167,7 @@ impl Core {
     }
 
     /// Whether a phit can be written into a column buffer in this cycle (`after` 0) or the next
-    /// (1). If not, the subswitch will be woken when it can.
+    /// (1). If not, the subswitch is woken when it can.
     #[inline]
     fn column_has_room(&mut self, id: ColumnBufferId, after: u32) -> bool {
         match self.columns.pipes[id.index()].room(self.cycle as u32, after) {
@@ -204,8 +202,8 @@ impl Core {
             self.rows.active &= !(1 << subswitch);
             return;
         }
-        // The two virtual channels of a row buffer share its read port. Which output is served
-        // first changes every cycle, so that no output always finds the read port taken.
+        // The two virtual channels of a row buffer share its read port. Rotate the order of the
+        // outputs every cycle, so that none always finds the read port taken.
         let first = (self.cycle & 7) as u32;
         let mut outputs = (requests | responses).rotate_right(8 * first);
         let mut unread = 0xffu8;
@@ -273,7 +271,7 @@ impl Core {
             self.rows.subswitches[subswitch].vcs[vc].open &= !outputs;
         }
         match next {
-            // The packet behind chooses its row now and asks from the next cycle on.
+            // The next packet chooses its row now and requests an output from the next cycle on.
             Next::Ready if kind == SLOT_EOP => self.request_output(from),
             Next::Ahead(cycles) => self
                 .calendar

@@ -1,5 +1,5 @@
-//! What the tiles tell a watch of the packets that pass. All of it is cold: a router that watches
-//! nothing asks itself so once per head and stage.
+//! Reports passing packets to a watch. All of it is cold: without a watch a router tests for one
+//! once per head and stage.
 
 use std::borrow::Cow;
 
@@ -13,18 +13,18 @@ use crate::route::decision::{Explanation, RouteRequest};
 use crate::route::{Decision, Refusal};
 use phitwire::trace::{Candidate, Choice, Opening, Place, Stage, Watch};
 
-/// The input queue: until the row bus is granted.
+/// The input queue: until the row-bus grant.
 const INPUT: Stage = stage("input queue", INPUT_CYCLES);
-/// The row buffer: until the subswitch is granted.
+/// The row buffer: until the subswitch grant.
 const ROW: Stage = stage("row buffer", ROW_CYCLES);
-/// The column buffer: until the output multiplexer is granted.
+/// The column buffer: until the grant of the output multiplexer.
 const COLUMN: Stage = stage("column buffer", COLUMN_CYCLES);
 
 const fn stage(name: &'static str, cycles: u64) -> Stage {
     Stage { name, cycles }
 }
 
-// Places: a kind, and the number of the queue or buffer.
+// A `Place` is a kind plus the number of the queue or buffer.
 const INPUT_PLACE: Place = 0;
 const ROW_PLACE: Place = 1 << 16;
 const COLUMN_PLACE: Place = 2 << 16;
@@ -33,14 +33,14 @@ const fn input_place(port: usize, vc: usize) -> Place {
     INPUT_PLACE + (port * 2 + vc) as Place
 }
 
-/// Bits of the transaction id in the third phit of a request, and in the fourth.
+/// Bits of the transaction id in the third and fourth phit of a request.
 const REQUEST_BITS: [u32; 2] = [14, 6];
-/// Bits of the transaction id in the third phit of a response; seven more are in the second.
+/// Bits of the transaction id in the third phit of a response; the second has seven more.
 const RESPONSE_BITS: u32 = 13;
 const CONTENT_BITS: u32 = CONTENT_MASK.count_ones();
 
-/// What tells a packet from others of its flow: the transaction id, which a request has in its third
-/// and fourth phit and a response in its second and third (`docs/guide/src/wire-format.md`).
+/// Distinguishes a packet from others of its flow: the transaction id, in the third and fourth phit
+/// of a request and the second and third of a response (`docs/guide/src/wire-format.md`).
 pub(crate) fn identity_of(response: bool, phit: impl Fn(usize) -> Option<u32>) -> Option<u64> {
     let third = phit(2)?;
     let identity = if response {
@@ -53,13 +53,13 @@ pub(crate) fn identity_of(response: bool, phit: impl Fn(usize) -> Option<u32>) -
     Some(identity.into())
 }
 
-/// Whether the packet of a head is of the flow.
+/// Whether a packet with this head belongs to the flow.
 fn is_of(watch: &Watch, head: u32) -> bool {
     let response = head_vc(head).index() == 1;
     watch.flow().destination(response) == u32::from(head_dest(head))
 }
 
-/// The words of a packet's routing bits.
+/// Text for a packet's routing bits.
 const fn mode(request: &RouteRequest) -> &'static str {
     match (request.adaptive, request.hashed) {
         (true, _) => "adaptive",
@@ -69,7 +69,7 @@ const fn mode(request: &RouteRequest) -> &'static str {
 }
 
 impl Core {
-    /// Phits have come into the queue of a port.
+    /// Phits arrived in the queue of a port.
     #[cold]
     pub(super) fn watch_arrival(&mut self, cycle: u64, port: usize, vc: usize, phits: u32) {
         if let Some(watch) = &mut self.watch {
@@ -77,7 +77,7 @@ impl Core {
         }
     }
 
-    /// The same of single phits that are announced.
+    /// Single announced phits.
     pub(crate) fn watch_announced(
         &mut self,
         port: usize,
@@ -89,7 +89,7 @@ impl Core {
         }
     }
 
-    /// A head at the front of a queue is decided about, which of its channel has `visible` phits.
+    /// A routing decision for the head at the front of a queue whose channel has `visible` phits.
     #[cold]
     pub(super) fn watch_decision<P: Ports>(
         &mut self,
@@ -169,7 +169,7 @@ impl Core {
         }
     }
 
-    /// A packet that may leave by several columns takes one.
+    /// The column chosen for a packet that may leave by several.
     #[cold]
     pub(super) fn watch_columns(
         &mut self,
@@ -193,7 +193,7 @@ impl Core {
         }
     }
 
-    /// A packet that may leave by several rows takes one.
+    /// The row chosen for a packet that may leave by several.
     #[cold]
     pub(super) fn watch_rows(&mut self, id: RowBufferId, slot: Slot, of: ([u8; 8], u8), row: u8) {
         if let Some(watch) = &mut self.watch {
@@ -202,7 +202,7 @@ impl Core {
         }
     }
 
-    /// A head leaves a column buffer by an output, or is thrown away there.
+    /// A head leaves a column buffer by an output, or is discarded there.
     #[cold]
     pub(super) fn watch_column(
         &mut self,
@@ -244,12 +244,11 @@ fn key(slot: Slot) -> u64 {
     (slot & CONTENT_MASK).into()
 }
 
-/// Numbers of the bits of a mask.
 fn numbers(mask: u64) -> impl Iterator<Item = u8> {
     phitwire::kit::bits(mask).map(|bit| bit as u8)
 }
 
-/// The choice of a column or row by the places that are taken in its buffers.
+/// The choice of a column or row by the occupancy of its buffers.
 fn among(what: &'static str, (credits, depth): ([u8; 8], u8), open: u8, winner: u8) -> Choice {
     let taken = |number: u8| depth.saturating_sub(credits[usize::from(number) % 8]);
     let candidates = numbers(open.into()).map(|number| Candidate {

@@ -1,4 +1,4 @@
-//! Links whose numbers are too short, for the canaries: late copies as such links would read them.
+//! Links with too short numbers, for the canaries: late copies as such links would read them.
 
 use phitwire_framing::carrier::number::PacketNumber;
 use phitwire_framing::yarc::frame::{DataFrame, emit_data};
@@ -6,8 +6,8 @@ use phitwire_framing::yarc::phit::Phit;
 
 use phitwire::sim::soak::testing::nearest;
 
-/// The late `copy` as if numbers had `BITS` bits (enough for the window, and few enough to come
-/// round in a run), read at a link where `last` came last: of another session, it is what it was.
+/// The late `copy` as if numbers had `BITS` bits (enough for the window, few enough to wrap in a
+/// run), read at a link whose latest frame was `last`. Unchanged if of another session.
 pub(super) fn with_short_numbers<const BITS: u32>(last: &[u8], copy: Vec<u8>) -> Vec<u8> {
     let forged = match (DataFrame::parse(last), DataFrame::parse(&copy)) {
         (Ok(last), Ok(old)) if last.header().tx_epoch == old.header().tx_epoch => {

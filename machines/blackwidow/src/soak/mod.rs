@@ -14,16 +14,15 @@ use phitwire::sim::soak::random::{Beside, netem, pick, up_to};
 use phitwire::sim::soak::{Case, Family, Harm, Hooks, Late, RUNS, Soaked};
 use phitwire::time::Duration;
 
-/// What is soaked.
+/// The networks to soak.
 pub(super) const FAMILIES: [Family; 1] =
     [Family::over_links::<BlackWidow>("blackwidow", "blackwidow")];
 
-/// Stream of the random numbers that a case is made from; those of its run are others.
+/// Random stream that builds a case; its run uses others.
 const STREAM: u64 = 0x50a4;
-/// Stream of the random numbers that late copies are made from.
+/// Random stream that makes late copies.
 const LATE_STREAM: u64 = 0x1a7e;
 
-/// BlackWidow's networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlackWidow;
 
@@ -58,7 +57,7 @@ fn spec(rng: &mut Rng, lane_retry_threshold: u32) -> (BlackWidowSpec, FoldedClos
             settings: settings(paced, lane_retry_threshold),
             ..BlackWidowSpec::default()
         };
-        // Not every combination is a network.
+        // Not every combination forms a network.
         if let Ok(topology) = spec.generate()
             && check_topology(&topology).is_empty()
         {
@@ -127,9 +126,9 @@ impl Soaked for BlackWidow {
         spec.generate().map_err(|error| error.to_string())
     }
 
-    /// Often so that 16, 32 or all 48 bits come round in the run.
+    /// Often chosen so that 16, 32 or all 48 bits wrap during the run.
     fn first_packet(seed: u64) -> u64 {
-        // A stream of its own: what else a seed means stays.
+        // A separate stream, so that existing seeds keep their meaning.
         let mut rng = Rng::new(seed, STREAM + 1);
         match rng.below(4) {
             0 => 0,
@@ -158,7 +157,7 @@ impl Soaked for BlackWidow {
             .map(|_| (up_to(&mut rng, 60 * unit_us), harm(&mut rng, unit_us)))
             .collect();
         if harms.iter().any(|(_, harm)| harm.may_lose()) {
-            // Stamps of fewer bytes cannot tell a loss from other damage.
+            // Shorter stamps cannot distinguish a loss from other damage.
             traffic.size = traffic.size.max(4);
         }
         let impairment = if rng.chance(2, 3) {
@@ -166,8 +165,8 @@ impl Soaked for BlackWidow {
         } else {
             String::new()
         };
-        // Frames that cannot be used end a session after a millisecond in the one profile, and a
-        // second in the other.
+        // Unusable frames end a session after a millisecond in one profile and a second in the
+        // other.
         let (unit, longest) = if is_paced {
             (Duration::from_us(500), Duration::from_ms(3))
         } else {

@@ -7,13 +7,13 @@ use phitwire::net::PortSet;
 
 pub use crate::route::registers::NO_PORT;
 
-/// Every destination that 15 bits can name (paper, section 5.1: "the entire network").
+/// Every destination that 15 bits can name (BlackWidow sec. 5.1: "the entire network").
 pub(super) const ENTIRE_NETWORK: Subtree = Subtree {
     location: 0,
     mask: 0x7fff,
 };
 
-/// `all`, `4-7` or `4`; `None` of a subtree that is no range.
+/// `all`, `4-7` or `4`; `None` if the subtree is not a range.
 pub(super) fn range_text(subtree: Subtree) -> Option<String> {
     let (first, last) = range_of_subtree(subtree);
     match subtree {
@@ -24,16 +24,16 @@ pub(super) fn range_text(subtree: Subtree) -> Option<String> {
     }
 }
 
-/// The registers that follow from where the links of `router` lead:
+/// Computes the registers from where the links of `router` lead:
 ///
-/// - root detect is the router's subtree (section 5.1);
-/// - entry 0 of the table names the entire network and all uplinks; every peer subtree has an
-///   entry of its own with the sidelinks that lead there (section 5.1). Peers beyond the eighth
-///   entry are left out, which [`check`](super::check) reports;
-/// - the down shift is as large as it can be while telling the children apart (section 5). Several
+/// - root detect is the router's subtree (BlackWidow sec. 5.1);
+/// - entry 0 of the table names the entire network and all uplinks; every peer subtree has a
+///   separate entry with the sidelinks that lead there (BlackWidow sec. 5.1). Peers beyond the
+///   eighth entry are left out, which [`check`](super::check) reports;
+/// - the down shift is the largest that distinguishes the children (BlackWidow sec. 5). Several
 ///   links to one child share its destinations;
-/// - the hash looks at bits 0.., 5.. or 10.. by rank (section 7.8.2);
-/// - the exit mask is the router's ports (section 7.4).
+/// - the hash uses the bits from 0, 5 or 10 on, by rank (BlackWidow sec. 7.8.2);
+/// - the exit mask is the router's ports (BlackWidow sec. 7.4).
 pub fn computed_registers(
     topology: &FoldedClos,
     wiring: &ClosWiring,
@@ -136,8 +136,8 @@ fn down_route(
         let slots = subtree.mask.checked_shr(shift).unwrap_or(0) + 1;
         let ports: Vec<u8> = ports.iter().collect();
         for (logical, &port) in (first..first + slots).zip(ports.iter().cycle()) {
-            // A child outside the router's own subtree is a mistake that `check` reports; its
-            // logical ports do not all exist.
+            // `check` reports a child outside the router's own subtree; not all of its logical
+            // ports exist.
             if let Some(entry) = map.get_mut(usize::from(logical)) {
                 *entry = port;
             }

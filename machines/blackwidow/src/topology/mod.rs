@@ -1,7 +1,7 @@
-//! The folded Clos: passive data that says which nodes, ports, links and registers there are.
+//! The folded Clos as passive data: nodes, ports, links and registers.
 //!
-//! Nothing in here moves a packet. A [`FoldedClos`] is made by a generator
-//! ([`BlackWidowSpec::generate`]) or read from a TOML description ([`read`]), judged by
+//! Nothing here moves a packet. A [`FoldedClos`] is made by a generator
+//! ([`BlackWidowSpec::generate`]) or read from a TOML description ([`read`]), checked by
 //! [`check`], drawn by [`show`], and turned into the node of each process by
 //! [`Network::device`](phitwire::net::Network::device):
 //!
@@ -17,11 +17,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The network is the folded Clos with sidelinks of the paper (section 2.2). Its routing is all
-//! in registers (section 5): a *root detect* that says when a packet has reached a common ancestor
-//! of source and destination, an eight-entry table for the way up or over, and a shift, a mask and
-//! a port map for the way down. The description leaves the registers out wherever they follow from
-//! the structure, and names those that shall differ, such as the entry that avoids a fault.
+//! The network is the folded Clos with sidelinks of BlackWidow sec. 2.2. Registers define all
+//! routing (sec. 5): a *root detect* that matches when a packet has reached a common ancestor of
+//! source and destination, an eight-entry table for the way up or over, and a shift, a mask and a
+//! port map for the way down. The description omits registers that follow from the structure, and
+//! names those that differ, such as the entry that avoids a fault.
 
 mod check;
 mod computed;

@@ -1,4 +1,4 @@
-//! What a network consists of.
+//! The elements of a network.
 
 use crate::link::rates;
 use crate::route::registers::{PORTS, PortKind, RouteEntry, Subtree, TABLE_ENTRIES};
@@ -8,37 +8,35 @@ use phitwire::net::{End, Link, NodeRef, PortSet, Settings, Shown};
 /// Destinations that 15 bits can name, the width of location and mask of root detect (BlackWidow sec.
 /// 5.1).
 pub const MAX_PROCESSORS: u32 = 1 << 15;
-/// Slices at most: a processor has four injection ports (paper, section 2.2).
+/// Maximum number of slices: a processor has four injection ports (BlackWidow sec. 2.2).
 pub const MAX_SLICES: u8 = 4;
 
 /// A whole network: every slice, node, link and register.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoldedClos {
-    /// Name of the network.
     pub name: String,
     /// Slices, 1 to 4: port *s* of every processor leads into slice *s*.
     pub slices: u8,
-    /// What holds for all nodes and links.
+    /// Settings of all nodes and links.
     pub settings: ClosSettings,
-    /// Processors, each with one network interface of [`slices`](Self::slices) ports.
+    /// Processors, each with one NIC of [`slices`](Self::slices) ports.
     pub processors: Vec<Processor>,
-    /// Router chips.
     pub chips: Vec<Chip>,
-    /// Links; the id of a link is its index.
+    /// Links; a link's id is its index.
     pub links: Vec<Link>,
 }
 
-/// What holds for all nodes and links of a folded Clos.
+/// Settings of all nodes and links of a folded Clos.
 pub type ClosSettings = Settings<ClosLinks>;
 
-/// The settings that only a folded Clos has: of its links.
+/// The link settings that only a folded Clos has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClosLinks {
-    /// Lane rate of links that name no other.
+    /// Default lane rate of links.
     pub rate: LaneRate,
-    /// Metres of cable of links that name no other; `None` = the simulation says.
+    /// Default cable length of links in metres; `None` = the simulation decides.
     pub metres: Option<u16>,
-    /// Longest packet that an LCB accepts, in phits (section 4.3).
+    /// Longest packet that an LCB accepts, in phits (BlackWidow sec. 4.3).
     pub max_packet_phits: u8,
 }
 
@@ -47,13 +45,13 @@ impl Default for ClosLinks {
         Self {
             rate: rates::G6_25,
             metres: None,
-            // A 32-byte write (section 4.3).
+            // A 32-byte write (BlackWidow sec. 4.3).
             max_packet_phits: 19,
         }
     }
 }
 
-/// The rates of the SerDes (paper, section 4.4) as descriptions write them, in Gb/s.
+/// The rates of the SerDes (BlackWidow sec. 4.4) as written in descriptions, in Gb/s.
 const RATES: [(&str, LaneRate); 6] = [
     ("6.25", rates::G6_25),
     ("5.0", rates::G5_0),
@@ -71,12 +69,12 @@ pub fn rate_text(rate: LaneRate) -> &'static str {
         .map_or("?", |(text, _)| *text)
 }
 
-/// The lane rate of a number of Gb/s; nothing is rounded.
+/// Parses a lane rate in Gb/s, without rounding.
 ///
 /// # Errors
-/// A message that names the rates there are.
+/// A message that names the valid rates.
 pub fn parse_rate(text: &str) -> Result<LaneRate, String> {
-    // 6.250 and 5 mean what they say.
+    // Accept 6.250 and 5 too.
     let plain = |s: &str| match s.split_once('.') {
         Some((whole, rest)) => (whole.to_owned(), rest.trim_end_matches('0').to_owned()),
         None => (s.to_owned(), String::new()),
@@ -89,22 +87,21 @@ pub fn parse_rate(text: &str) -> Result<LaneRate, String> {
     })
 }
 
-/// One processor and its network interface.
+/// A processor and its NIC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Processor {
     /// Unique name of the node.
     pub name: String,
-    /// Number by which packets are addressed, below 32,768.
+    /// Number that packets address it by, below 32,768.
     pub number: u16,
 }
 
-/// One YARC chip.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chip {
     /// Unique name of the node.
     pub name: String,
-    /// The virtual routers that share the chip; one with up to 64 ports, or several
-    /// (section 7.4).
+    /// The virtual routers that share the chip: one with up to 64 ports, or several (BlackWidow
+    /// sec. 7.4).
     pub routers: Vec<VirtualRouter>,
 }
 
@@ -113,41 +110,41 @@ pub struct Chip {
 pub struct VirtualRouter {
     /// Unique name.
     pub name: String,
-    /// 1 for routers that processors hang on, up to 3.
+    /// 1 for routers with processors attached, up to 3.
     pub rank: u8,
-    /// Slice that the router belongs to.
+    /// The router's slice.
     pub slice: u8,
-    /// Ports of the chip that are this router's.
+    /// Ports of the chip that belong to this router.
     pub ports: PortSet,
     /// Processors below this router.
     pub subtree: Subtree,
-    /// What every tile of the router has in its registers.
+    /// The register values of every tile of the router.
     pub registers: RouterRegisters,
 }
 
-/// The routing registers of a virtual router. All its tiles hold the same values; what differs by
-/// tile, the kind of its link, follows from the links.
+/// The routing registers of a virtual router. All its tiles hold the same values; only the kind of
+/// a tile's link differs, and that follows from the links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouterRegisters {
-    /// Destinations that route down from here (section 5.1).
+    /// Destinations that route down from here (BlackWidow sec. 5.1).
     pub root_detect: Subtree,
-    /// The way up or over; the highest matching index wins (section 5.1).
+    /// Routes up or over; the highest matching index wins (BlackWidow sec. 5.1).
     pub table: [RouteEntry; TABLE_ENTRIES],
-    /// Down route: right shift of the destination (section 5).
+    /// Down route: right shift of the destination (BlackWidow sec. 5).
     pub down_shift: u8,
     /// Down route: mask of the shifted destination, which gives the logical port.
     pub down_mask: u16,
     /// Logical to physical port; [`NO_PORT`](super::NO_PORT) where nothing is connected.
     pub port_map: [u8; PORTS],
-    /// First of the 8 hash bits used (section 7.8.2).
+    /// First of the 8 hash bits used (BlackWidow sec. 7.8.2).
     pub hash_shift: u8,
-    /// Ports that packets may leave by (section 7.4).
+    /// Ports that packets may leave by (BlackWidow sec. 7.4).
     pub exit_mask: PortSet,
 }
 
 impl RouterRegisters {
     /// The entry that decides the way up or over to `destination`: the matching one with the
-    /// highest index (section 5.1).
+    /// highest index (BlackWidow sec. 5.1).
     pub fn entry_for(&self, destination: u16) -> Option<(usize, &RouteEntry)> {
         let used = self
             .table
@@ -159,7 +156,7 @@ impl RouterRegisters {
             .find(|(_, e)| e.subtree.contains(destination))
     }
 
-    /// Physical port of the way down to `destination`; `None` where the map names none.
+    /// Physical port of the down route to `destination`; `None` if the map has none.
     pub fn down_port(&self, destination: u16) -> Option<u8> {
         let shifted = destination
             .checked_shr(u32::from(self.down_shift))
@@ -170,7 +167,6 @@ impl RouterRegisters {
 }
 
 impl FoldedClos {
-    /// The node of a name.
     pub fn find(&self, name: &str) -> Option<NodeRef> {
         let chip = || self.chips.iter().position(|c| c.name == name);
         match self.processors.iter().position(|p| p.name == name) {
@@ -187,8 +183,8 @@ impl FoldedClos {
             .flat_map(|(c, chip)| chip.routers.iter().map(move |r| (c, r)))
     }
 
-    /// Where the link of `end` leads, seen from `end`: by rank, a processor being below all routers
-    /// (section 5).
+    /// The kind of the link of `end`, seen from `end`: by rank, where processors are below all
+    /// routers (BlackWidow sec. 5).
     pub fn kind_of(&self, end: End, other: End) -> PortKind {
         match self.rank_of(end).cmp(&self.rank_of(other)) {
             core::cmp::Ordering::Less => PortKind::Up,
@@ -230,8 +226,8 @@ pub(super) fn range_of_subtree(subtree: Subtree) -> (u16, u16) {
     (first, first | subtree.mask)
 }
 
-/// Whether the mask is `0..01..1` and the location lies outside it: the subtree is then one aligned
-/// range of numbers.
+/// Whether the mask is `0..01..1` and the location lies outside it, so that the subtree is one
+/// aligned range of numbers.
 pub(super) fn is_aligned(subtree: Subtree) -> bool {
     let next = subtree.mask.wrapping_add(1);
     subtree.mask & next == 0 && subtree.mask < 1 << 15 && subtree.location & subtree.mask == 0

@@ -1,4 +1,4 @@
-//! The folded Clos as a network among those of all machines.
+//! The folded Clos as a `Network`.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

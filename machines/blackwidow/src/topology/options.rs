@@ -1,4 +1,4 @@
-//! Folded Clos networks from the options of a command.
+//! Folded Clos networks from command options.
 
 use super::generate::{BlackWidowSpec, Rank, Taper};
 use super::model::{ClosSettings, parse_rate};
@@ -95,12 +95,12 @@ const OPTIONS: &[OptionSpec] = &[
     ),
 ];
 
-/// A number whose range the generator knows.
+/// A number whose range the generator checks.
 const fn number(name: &'static str, value_name: &'static str, help: &'static str) -> OptionSpec {
     OptionSpec::new(name, value_name, ANY, help)
 }
 
-/// Networks of so many processors and slices: of every rank, radix and number of uplinks.
+/// Candidate networks of the outline's size: of every rank, radix and number of uplinks.
 fn sizes(outline: &Outline) -> Vec<Given> {
     let subtree = outline.nics_of_router;
     if !(1..=32).contains(&subtree) || !(1..=4).contains(&outline.nic_links) {
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
     use phitwire::net::{Clock, Profile};
 
-    /// Options from a line; the values of one are separated by commas.
+    /// Parses options from a line; multiple values of an option are separated by commas.
     fn given(line: &str) -> Given {
         let words: Vec<&str> = line.split(' ').collect();
         let mut given = Given::default();

@@ -1,4 +1,4 @@
-//! From the topology to the configuration of one process, and to what scripts need to wire it.
+//! From the topology to the configuration of one process, and to the wiring that scripts need.
 
 use super::model::{Chip, FoldedClos, Processor};
 use crate::link::STANDARD;
@@ -11,7 +11,6 @@ use phitwire::net::{Clock, End, NodeRef, PlanError, Runtime, ends_of, link_confi
 use phitwire::time::Duration;
 
 impl FoldedClos {
-    /// The configuration of a router.
     pub(crate) fn plan_router(
         &self,
         chip: u32,
@@ -43,7 +42,6 @@ impl FoldedClos {
         })
     }
 
-    /// The configuration of a network interface.
     pub(crate) fn plan_nic(
         &self,
         processor: u32,
@@ -69,7 +67,7 @@ impl FoldedClos {
             .map_err(|error| PlanError::Refused(format!("`{name}`: {error}")))
     }
 
-    /// The registers of a chip, tile by tile; tiles without link have none.
+    /// The registers of a chip, tile by tile; tiles without a link have none.
     pub fn chip_registers(&self, chip: u32) -> Option<ChipRegisters> {
         self.chips.get(chip as usize)?;
         let mut registers = self.without_tiles();
@@ -101,7 +99,7 @@ impl FoldedClos {
         }
     }
 
-    /// Adds the tile whose link has the ends given, the first of which is at a chip.
+    /// Adds the tile of the link with these ends, the first of which is at a chip.
     fn add_tile(&self, chip: &mut ChipRegisters, end: End, other: End) {
         let NodeRef::Chip(number) = end.node else {
             return;
@@ -126,7 +124,7 @@ impl FoldedClos {
 
     fn link_config(&self, id: usize, end: End, runtime: &Runtime) -> Result<LinkConfig, PlanError> {
         let link = &self.links[id];
-        // Network interfaces take whole packets.
+        // NICs accept whole packets.
         let cut_through = match (end.node, runtime.clock.unwrap_or(self.settings.clock)) {
             (NodeRef::Processor(_), _) => CutThrough::Frames,
             (NodeRef::Chip(_), clock) => runtime.cut_through.unwrap_or(match clock {

@@ -1,6 +1,6 @@
-//! Descriptions that come with the command.
+//! Descriptions that ship with the command.
 
-/// Names and texts.
+/// Names and texts of the descriptions.
 pub const READY: &[(&str, &str)] = &[
     (
         "yarc-64",

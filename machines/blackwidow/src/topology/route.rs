@@ -1,4 +1,4 @@
-//! One packet's way through the registers.
+//! The path of one packet through the registers.
 
 use thiserror::Error;
 
@@ -7,17 +7,17 @@ use super::wiring::{ClosWiring, Neighbour};
 use crate::route::registers::PortKind;
 use phitwire::net::{End, Network as _, PortSet};
 
-/// Hops after which a packet is lost in a loop; the largest network needs six routers.
+/// Maximum number of hops before the path counts as a loop; the largest network needs six routers.
 const MOST_HOPS: usize = 32;
 
-/// One router on a packet's way.
+/// A router on a packet's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
     /// Virtual router, by its number in [`ClosWiring`].
     pub router: u32,
-    /// Port by which the packet came.
+    /// Port the packet arrived on.
     pub input: u8,
-    /// Port by which it left.
+    /// Port it left by.
     pub output: u8,
 }
 
@@ -30,7 +30,7 @@ pub enum RouteFailure {
     /// Neither root detect nor a table entry matches.
     #[error("no table entry matches")]
     NoEntry(u32),
-    /// The logical port of the way down leads nowhere.
+    /// The logical port of the down route leads nowhere.
     #[error("the way down has no port")]
     NoDownPort(u32),
     /// The port has no link.
@@ -39,29 +39,28 @@ pub enum RouteFailure {
     /// The exit mask forbids the port.
     #[error("the exit mask forbids port {1}")]
     Exit(u32, u8),
-    /// What came from above would not go down (section 7.7).
+    /// A packet from above would not go down (BlackWidow sec. 7.7).
     #[error("what came from above would not go down")]
     NotDown(u32),
-    /// The packet arrives at another processor, whose index is named.
+    /// The packet arrives at another processor, whose index is the last field.
     #[error("the packet arrives at another processor")]
     WrongProcessor(u32, u8, u32),
-    /// The packet goes round in circles.
+    /// The packet loops.
     #[error("the packet goes round in circles")]
     Loop,
 }
 
-/// What a router's registers say to a destination.
+/// The routing decision of a router's registers for a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Root detect matches: down by the one port, if the map names one.
+    /// Root detect matches: down by this port, if the map has one.
     Down(Option<u8>),
     /// Up or over by any port of a table entry.
     Up(usize, PortSet),
-    /// Nothing matches.
     Nowhere,
 }
 
-/// The decision of section 5: root detect first, then the table.
+/// The decision of BlackWidow sec. 5: root detect first, then the table.
 pub(super) fn step(registers: &RouterRegisters, destination: u16) -> Step {
     if registers.root_detect.contains(destination) {
         return Step::Down(registers.down_port(destination));
@@ -73,12 +72,12 @@ pub(super) fn step(registers: &RouterRegisters, destination: u16) -> Step {
 }
 
 impl FoldedClos {
-    /// The routers that a packet from the processor of index `source` to processor *number*
+    /// The routers that a packet from the processor with index `source` to processor *number*
     /// `destination` passes in a slice. `choose` picks one of several up or side ports, as the hash
     /// or the adaptive decision would.
     ///
     /// # Errors
-    /// The first [`RouteFailure`] on the way.
+    /// The first [`RouteFailure`] on the path.
     pub fn route(
         &self,
         wiring: &ClosWiring,

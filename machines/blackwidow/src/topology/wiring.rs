@@ -1,4 +1,4 @@
-//! Who is at the other end: an index over the links and virtual routers of a folded Clos.
+//! An index over the links and virtual routers of a folded Clos.
 
 use super::model::{FoldedClos, MAX_SLICES, VirtualRouter};
 use crate::route::registers::{PORTS, PortKind};
@@ -6,18 +6,18 @@ use phitwire::net::{End, Joined, NodeRef, PortIndex, PortSet};
 
 const NONE: u32 = u32::MAX;
 
-/// What a router's port leads to.
+/// The neighbour at a router's port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Neighbour {
-    /// The processor of this index.
+    /// The processor with this index.
     Processor(u32),
-    /// A virtual router, by its number in [`ClosWiring`], and the port of it where the link
-    /// arrives.
+    /// A virtual router, by its number in [`ClosWiring`], and its port at the other end of the
+    /// link.
     Router(u32, u8),
 }
 
-/// Constant-time answers about the ends of links. Where a topology is inconsistent (a port used
-/// twice, a link to nowhere), the first claim counts; [`check`](super::check) reports the others.
+/// Constant-time lookup of link ends. Where a topology is inconsistent (a port used twice, a link
+/// to nowhere), the first claim counts; [`check`](super::check) reports the others.
 #[derive(Clone, Debug)]
 pub struct ClosWiring {
     /// (chip, index in the chip) of each virtual router.
@@ -28,7 +28,7 @@ pub struct ClosWiring {
 }
 
 impl ClosWiring {
-    /// The index of `topology`, in time linear in its size.
+    /// Indexes `topology`, in time linear in its size.
     pub fn new(topology: &FoldedClos) -> Self {
         let (chips, processors) = (topology.chips.len(), topology.processors.len());
         let mut wiring = Self {
@@ -51,8 +51,8 @@ impl ClosWiring {
         for (link, joined) in (0..).zip(&topology.links) {
             for (end, other) in joined.ends() {
                 let kind = topology.kind_of(end, other);
-                // A chip is no neighbour of what is not there; to a processor that is a mistake of
-                // its own.
+                // A chip port with a missing peer leads nowhere; a processor port with one is
+                // reported separately.
                 let leads = match other.node {
                     NodeRef::Processor(p) => (p as usize) < processors,
                     NodeRef::Chip(_) => wiring.router_at(other).is_some(),
@@ -66,7 +66,7 @@ impl ClosWiring {
         wiring
     }
 
-    /// Number of virtual routers; they are numbered from 0 in the order of
+    /// Number of virtual routers, which are numbered from 0 in the order of
     /// [`FoldedClos::routers`].
     pub fn router_count(&self) -> usize {
         self.routers.len()
@@ -80,8 +80,6 @@ impl ClosWiring {
         self.routers[router as usize].0
     }
 
-    /// A virtual router by its number.
-    ///
     /// # Panics
     /// If there is no router of that number in `topology`.
     pub fn router<'t>(&self, topology: &'t FoldedClos, router: u32) -> &'t VirtualRouter {
@@ -89,7 +87,7 @@ impl ClosWiring {
         &topology.chips[chip as usize].routers[index as usize]
     }
 
-    /// Chip, and index within the chip, of a virtual router.
+    /// Chip of a virtual router, and its index within the chip.
     ///
     /// # Panics
     /// If there is no router of that number.
@@ -107,7 +105,7 @@ impl ClosWiring {
         owner.copied().filter(|&router| router != NONE)
     }
 
-    /// What the link of a chip's port leads to, if it has one.
+    /// The neighbour at a chip's port, if it has a link.
     pub fn neighbour(&self, chip: u32, port: u8) -> Option<Neighbour> {
         let other = self.ports.at(End::chip(chip, port))?.other;
         match other.node {
@@ -126,19 +124,19 @@ impl ClosWiring {
         Some(self.ports.at(End::chip(chip, port))?.link)
     }
 
-    /// Link by which a processor is connected to a slice.
+    /// Link between a processor and a slice.
     pub fn injection_link(&self, processor: u32, slice: u8) -> Option<u32> {
         Some(self.ports.at(End::processor(processor, slice))?.link)
     }
 
-    /// The router, and its port, on which a processor hangs in a slice.
+    /// The router that a processor is attached to in a slice, and its port there.
     pub fn injection(&self, topology: &FoldedClos, processor: u32, slice: u8) -> Option<(u32, u8)> {
         let link = &topology.links[self.injection_link(processor, slice)? as usize];
         let far = link.other(End::processor(processor, slice))?;
         Some((self.router_at(far)?, far.port))
     }
 
-    /// Ports of a virtual router that have a link of this kind.
+    /// Ports of a virtual router with a link of this kind.
     pub fn ports_of_kind(&self, topology: &FoldedClos, router: u32, kind: PortKind) -> PortSet {
         let chip = self.chip_of(router);
         self.router(topology, router)

@@ -1,7 +1,7 @@
-//! The messages of barriers and eurekas, and the word of a flit that carries one.
+//! Barrier and eureka messages, and the flit word that carries one.
 //!
-//! The paper has "a single-flit barrier/eureka packet" (section 6) and nothing of what it says.
-//! What it must say are a unit and one of four messages. The layout is ours:
+//! T3E sec. 6 has "a single-flit barrier/eureka packet" and does not describe its content, which
+//! must be a unit and one of four messages. The layout is ours:
 //!
 //! | bits | field |
 //! |---|---|
@@ -10,28 +10,27 @@
 //! | 47:7 | reserved, zero |
 //! | 63:48 | check: a CRC-16 of bits 47:0, the highest first |
 //!
-//! Two such words differ in eight bits or more, so that up to seven wrong bits are noticed, or one
-//! is corrected ([`Message::correct`]) and up to six others are noticed. A bad wire has up to five
-//! bits of a flit.
+//! Any two valid words differ in at least eight bits, so up to seven wrong bits are detected, or
+//! one is corrected ([`Message::correct`]) and up to six are still detected. A bad wire affects up
+//! to five bits of a flit.
 
 use thiserror::Error;
 
-/// Barrier/eureka units of a processor shell, and registers for them in a router (paper, section
-/// 6).
+/// Barrier/eureka units of a processor shell, and registers for them in a router (T3E sec. 6).
 pub const UNITS: usize = 32;
 
 /// The lowest bit of the unit in a word.
 const UNIT_SHIFT: u32 = 2;
-/// Bits of code and unit together.
+/// Bits of message code and unit together.
 const CONTENT_BITS: u32 = 7;
 /// The lowest bit of the check.
 const CHECK_SHIFT: u32 = 48;
-/// Bits that are zero.
+/// Bits that must be zero.
 const RESERVED: u64 = (1 << CHECK_SHIFT) - (1 << CONTENT_BITS);
-/// Generator of the check without its highest term (Koopman writes it 0xac9a). On these words its
-/// distance is 8, which no other of its length exceeds (computed over all of them).
+/// Generator of the check without its highest term (Koopman notation 0xac9a). Its distance on these
+/// words is 8, the maximum for its length (verified over all generators).
 const POLYNOMIAL: u16 = 0x5935;
-/// What the check begins with: not zero, so that no dead wires make a word.
+/// Initial value of the check: not zero, so that dead wires never form a valid word.
 const INITIAL: u16 = 0xffff;
 
 const _: () = assert!(UNITS == 1 << (CONTENT_BITS - UNIT_SHIFT));
@@ -48,7 +47,7 @@ const fn check(word: u64) -> u16 {
     register
 }
 
-/// The words of all messages, by their low seven bits.
+/// The words of all messages, indexed by their low seven bits.
 const WORDS: [u64; 1 << CONTENT_BITS] = {
     let mut words = [0; 1 << CONTENT_BITS];
     let mut content = 0;
@@ -59,22 +58,22 @@ const WORDS: [u64; 1 << CONTENT_BITS] = {
     words
 };
 
-/// What a message says.
+/// The message code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
-    /// Up: all below have joined the barrier.
+    /// Up: all processors below have joined the barrier.
     Arrive,
-    /// Up: one below has signalled the eureka.
+    /// Up: a processor below has signalled the eureka.
     Eureka,
-    /// Down: all have joined the barrier.
+    /// Down: all processors have joined the barrier.
     BarrierDone,
-    /// Down: one has signalled the eureka.
+    /// Down: a processor has signalled the eureka.
     EurekaDone,
 }
 
 impl Kind {
-    /// All of them, by their codes.
+    /// All kinds, by their codes.
     pub const ALL: [Self; 4] = [
         Self::Arrive,
         Self::Eureka,
@@ -89,12 +88,12 @@ impl Kind {
     }
 }
 
-/// A unit's number, 0 to 31.
+/// Number of a unit, 0 to 31.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnitNumber(u8);
 
 impl UnitNumber {
-    /// The unit of this number; `None` if there is no such unit.
+    /// The unit with this number; `None` if there is no such unit.
     pub const fn new(number: u8) -> Option<Self> {
         if (number as usize) < UNITS {
             Some(Self(number))
@@ -103,18 +102,17 @@ impl UnitNumber {
         }
     }
 
-    /// All units, the lowest number first.
+    /// All units, in ascending order.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..UNITS as u8).map(Self)
     }
 
-    /// The number.
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// A mask of the unit alone.
+    /// The bit mask of the unit.
     #[inline]
     pub(super) const fn bit(self) -> u32 {
         1 << self.0
@@ -135,36 +133,34 @@ impl UnitNumber {
 /// A message of one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Message {
-    /// What it says.
     pub kind: Kind,
-    /// Of which unit.
     pub unit: UnitNumber,
 }
 
-/// Why a word is no message.
+/// Why a word is not a valid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MessageError {
     /// Reserved bits are set.
     #[error("reserved bits of a barrier message are set: {0:#x}")]
     Reserved(u64),
-    /// The check is not that of message and unit.
+    /// The check does not match message and unit.
     #[error("the check of a barrier message is {found:#06x}, not {expected:#06x}")]
     Check {
         /// The check in the word.
         found: u16,
-        /// The check of its other bits.
+        /// The check computed from its other bits.
         expected: u16,
     },
 }
 
 impl Message {
-    /// The word of the flit.
+    /// Encodes the message as the word of a flit.
     #[inline]
     pub const fn encode(self) -> u64 {
         WORDS[self.kind as usize | self.unit.index() << UNIT_SHIFT]
     }
 
-    /// The message of a word.
+    /// Decodes the message in a word.
     ///
     /// # Errors
     /// Which field of the word is wrong.
@@ -186,10 +182,10 @@ impl Message {
         })
     }
 
-    /// The message of a word in which one bit is wrong, and that bit; `None` if there is none.
+    /// The message in a word with one wrong bit, and that bit; `None` if there is none.
     ///
-    /// Routers at the destination correct errors (paper, section 9), and each router is the
-    /// destination of the barrier packets that come to it. It matters: nobody repeats a message.
+    /// Routers at the destination correct errors (T3E sec. 9), and each router is the destination
+    /// of the barrier packets it receives. Correction matters since messages are never repeated.
     pub fn correct(word: u64) -> Option<(Self, u32)> {
         (0..u64::BITS).find_map(|bit| {
             let message = Self::decode(word ^ 1 << bit).ok()?;
@@ -207,7 +203,7 @@ mod tests {
         Message { kind, unit }
     }
 
-    /// Self-made: the paper does not show the packet. The checks were computed by another program.
+    /// Self-made: T3E sec. 6 does not show the packet. The checks were computed by another program.
     const GOLDEN: [(Kind, u8, u64); 5] = [
         (Kind::Arrive, 0, 0x33c5_0000_0000_0000),
         (Kind::Eureka, 0, 0x6af0_0000_0000_0001),

@@ -1,17 +1,17 @@
 //! Barriers and eurekas: "virtual barrier/eureka networks that utilize small, high-priority
-//! synchronization packets over the existing data network" (T3E paper, section 6).
+//! synchronization packets over the existing data network" ("The Cray T3E Network", sec. 6).
 //!
-//! A set of processors shares one of 32 units. Their routers, and others on the way, are a spanning
-//! tree of that unit. Arrivals and eurekas go up, completions down, a flit each:
+//! A set of processors shares one of 32 units. Their routers, and others on the paths, form a
+//! spanning tree of that unit. Arrivals and eurekas go up, completions down, one flit each:
 //!
-//! - [`message`]: what a flit says;
+//! - [`message`]: the content of a flit;
 //! - [`mod@unit`] and [`shell`]: a unit of a processor, and all 32;
-//! - [`tree`] and [`router`]: a router's register of a unit, and what it makes of messages;
-//! - `pending`: what waits for a port, a few bits per unit;
+//! - [`tree`] and [`router`]: a router's register of a unit, and the handling of messages;
+//! - `pending`: messages waiting for a port, a few bits per unit;
 //! - [`spanning`]: trees for sets of processors.
 //!
-//! Nothing here knows time, links or buffers. Whoever drives it delivers messages per link in
-//! order, and loses none.
+//! Nothing here knows time, links or buffers. The caller delivers messages in order per link,
+//! without loss.
 
 pub mod message;
 mod pending;

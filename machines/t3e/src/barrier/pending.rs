@@ -1,30 +1,29 @@
-//! What one port of a router still has to send, of all units, without a buffer.
+//! Messages waiting for one port of a router, for all units, without a buffer.
 //!
-//! "The barrier virtual channel requires no buffering and cannot block" (paper, section 6) is said
-//! of the receiving side: the registers take every packet. On the sending side the completion of
-//! one unit goes to several ports at once, and several units may want the same port. So each port
-//! has three bits per unit, which say what the unit waits to send there, and in which order. That
-//! is enough:
+//! "The barrier virtual channel requires no buffering and cannot block" (T3E sec. 6) describes the
+//! receiving side: the registers accept every packet. On the sending side the completion of one
+//! unit goes to several ports at once, and several units may want the same port. So each port has
+//! three bits per unit for the messages that wait there, and their order. That is enough:
 //!
-//! - Down to a child at most eureka done, barrier done and the next eureka done wait together: the
-//!   next barrier cannot be done before the child has joined it, which it does after having been
-//!   told of the last one.
-//! - Up to the parent at most eureka and arrive wait together: what follows them is sent after the
-//!   barrier is done, and for that the root has got the arrival.
+//! - At most eureka done, barrier done and the next eureka done wait for a child together: the next
+//!   barrier cannot be done before the child has joined it, which it does only after it was
+//!   notified of the last one.
+//! - At most eureka and arrive wait for the parent together: later messages are sent after the
+//!   barrier is done, and for that the root must have received the arrival.
 
 use super::message::UnitNumber;
 
-/// What waits at one port: of every unit a sequence of eureka and barrier messages. Whether these
-/// go up or down is known to the router.
+/// Messages waiting at one port: a sequence of eureka and barrier messages per unit. The router
+/// knows whether these go up or down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pending {
-    /// Units with a eureka message that goes first.
+    /// Units with a leading eureka message.
     eureka: u32,
     /// Units with a barrier message.
     barrier: u32,
-    /// Units with a eureka message behind that.
+    /// Units with a eureka message after the barrier message.
     next_eureka: u32,
-    /// The unit after the one served last.
+    /// The unit after the last one served.
     turn: u8,
 }
 
@@ -36,10 +35,10 @@ pub(super) enum Signal {
 }
 
 impl Pending {
-    /// Whether nothing waits.
+    /// Whether no message waits.
     #[inline]
     pub(super) const fn is_empty(&self) -> bool {
-        // What comes behind a barrier message never waits without it.
+        // A eureka after a barrier message never waits without it.
         self.eureka | self.barrier == 0
     }
 
@@ -49,14 +48,14 @@ impl Pending {
         self.barrier & unit.bit() != 0
     }
 
-    /// Messages of the unit that wait: at most three.
+    /// Number of waiting messages of the unit: at most three.
     pub(super) const fn len(&self, unit: UnitNumber) -> u32 {
         let bit = unit.bit();
         let barriers = (self.barrier & bit != 0) as u32;
         barriers + (self.eureka & bit != 0) as u32 + (self.next_eureka & bit != 0) as u32
     }
 
-    /// A eureka message waits behind what the unit has here already.
+    /// Queues a eureka message behind the unit's messages.
     #[inline]
     pub(super) const fn push_eureka(&mut self, unit: UnitNumber) {
         let bit = unit.bit();
@@ -73,7 +72,7 @@ impl Pending {
         self.eureka |= bit & !behind;
     }
 
-    /// A barrier message waits behind what the unit has here already.
+    /// Queues a barrier message behind the unit's messages.
     #[inline]
     pub(super) const fn push_barrier(&mut self, unit: UnitNumber) {
         debug_assert!(
@@ -83,7 +82,7 @@ impl Pending {
         self.barrier |= unit.bit();
     }
 
-    /// Takes the next message: units in turn, those of a unit in order.
+    /// Takes the next message: units round robin, each in order.
     #[inline]
     pub(super) fn next(&mut self) -> Option<(UnitNumber, Signal)> {
         let unit = UnitNumber::next_of(self.eureka | self.barrier, self.turn)?;
@@ -99,7 +98,7 @@ impl Pending {
         Some((unit, Signal::Barrier))
     }
 
-    /// Forgets what waits of the unit; true if there was something.
+    /// Drops the unit's waiting messages; returns whether there were any.
     pub(super) const fn clear(&mut self, unit: UnitNumber) -> bool {
         let waited = self.len(unit) > 0;
         let others = !unit.bit();

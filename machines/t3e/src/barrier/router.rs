@@ -1,34 +1,34 @@
-//! The barrier units of a router: their registers, and what becomes of messages.
+//! The barrier units of a router: their registers, and the handling of messages.
 //!
-//! A barrier: when all children have signalled, the router signals its parent; the root tells all
-//! children that the barrier is done, and so does every router that is told (paper, section 6).
-//! A eureka: the first child that signals is enough.
+//! A barrier: when all children have signalled, the router signals its parent; the root notifies
+//! all children that the barrier is done, and every notified router does the same (T3E sec. 6). A
+//! eureka: the first child that signals is enough.
 //!
 //! # Rounds
 //!
-//! A *round* of a unit ends at a router when it is told, or as the root finds, that the barrier is
-//! done. The messages of one round on one link keep their order, and so nothing of a round is left
+//! A *round* of a unit ends at a router when it is notified, or as the root finds, that the barrier
+//! is done. The messages of one round on one link keep their order, so nothing of a round is left
 //! when it ends, whatever the processors do:
 //!
 //! - Two processors trigger the eureka at once. The router passes the first one up and drops the
-//!   others of that round, also those that come after it has told its children that the eureka is
-//!   done ([`Ignored::EurekaRepeated`]). The paper does not ask for this; it is what bounds the
-//!   number of messages that wait for a port.
-//! - A processor's eureka travels before its own arrival, on the same way. So each repeat has come
-//!   and gone when the last child arrives, and cannot start a eureka in the next round.
-//! - A processor may be told of the eureka though it has joined the barrier already. It ignores
-//!   that; what it is told next is that the barrier is done.
-//! - A processor that was told that the barrier is done may trigger the next eureka at once, while
-//!   its siblings still wait to be told. Per port the order is kept.
+//!   others of that round, including those that arrive after it has notified its children of the
+//!   eureka ([`Ignored::EurekaRepeated`]). T3E sec. 6 does not require this; it bounds the number
+//!   of messages that wait for a port.
+//! - A processor's eureka travels ahead of its arrival, on the same path. So each repeat has passed
+//!   when the last child arrives, and cannot start a eureka in the next round.
+//! - A processor may be notified of the eureka after it has joined the barrier. It ignores that;
+//!   the next notification is that the barrier is done.
+//! - A processor that knows that the barrier is done may trigger the next eureka at once, while its
+//!   siblings still wait for the notification. Order is kept per port.
 //!
 //! For this a router keeps two bits per unit beside the 17 of the register: a eureka has been
-//! passed up in this round, and a eureka has been told.
+//! passed up in this round, and a eureka has been sent to the children.
 //!
 //! # Damage
 //!
-//! No message is ever repeated or acknowledged. One that is lost leaves a barrier that does not end
-//! until software configures the unit again; one that does not fit the state of its unit is ignored
-//! and counted. What waits stays within its bound whatever comes from a wire.
+//! Messages are never repeated or acknowledged. After a lost one a barrier does not end until
+//! software reconfigures the unit; one that does not fit the state of its unit is ignored and
+//! counted. The number of waiting messages stays bounded whatever arrives on a wire.
 
 use thiserror::Error;
 
@@ -37,39 +37,39 @@ use super::pending::{Pending, Signal};
 use super::tree::{Port, PortSet, TreeRegister};
 
 phitwire::counters! {
-    /// What a router counts of barriers and eurekas.
+    /// Counts barriers and eurekas in a router.
     pub struct BarrierCounters {
-        /// Arrivals of children taken.
+        /// Arrivals of children accepted.
         arrivals,
-        /// Eurekas of children taken.
+        /// Eurekas of children accepted.
         eurekas,
-        /// Barriers that were done here: passed on, or found done at the root.
+        /// Barriers completed: passed on, or found done at the root.
         barriers_done,
-        /// Eurekas that were done here: passed on, or found done at the root.
+        /// Eurekas completed: passed on, or found done at the root.
         eurekas_done,
         /// Messages sent.
         sent,
-        /// Eurekas of children dropped since one has been passed on; no fault.
+        /// Eurekas of children dropped since one was already passed on; not a fault.
         eurekas_repeated,
-        /// Words that were no message.
+        /// Words that are not valid messages.
         damaged,
-        /// Messages of units without a tree here.
+        /// Messages for units without a tree here.
         unit_unused,
-        /// Messages to a parent from a port that is no child.
+        /// Messages to a parent from a port that is not a child.
         not_from_a_child,
         /// Messages to children from a port that is not the parent.
         not_from_the_parent,
-        /// Arrivals of children that have arrived.
+        /// Arrivals of children that had already arrived.
         arrivals_repeated,
-        /// Arrivals of children that have not been told of the last barrier yet.
+        /// Arrivals of children not yet notified of the last barrier.
         arrivals_early,
-        /// Eurekas of children behind their arrival.
+        /// Eurekas of children after their arrival.
         eurekas_late,
-        /// Barriers done though the router has not signalled its parent.
+        /// Barriers done although the router has not signalled its parent.
         barriers_unasked,
-        /// Eurekas done for the second time before one barrier.
+        /// Second eureka done within one barrier.
         eurekas_done_repeated,
-        /// Units configured while they were at work.
+        /// Units configured while active.
         reset_at_work,
     }
 }
@@ -77,40 +77,38 @@ phitwire::counters! {
 /// Why a message changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Ignored {
-    /// A eureka was passed on already. The one reason which is no fault.
+    /// A eureka was already passed on. The only reason that is not a fault.
     #[error("a eureka has been passed on since the last barrier")]
     EurekaRepeated,
-    /// It is no message.
+    /// It is not a valid message.
     #[error(transparent)]
     Damaged(MessageError),
-    /// The unit has no tree here.
     #[error("the unit is not in use")]
     UnitUnused,
-    /// It goes up, and does not come from a child.
+    /// It goes up, but does not come from a child.
     #[error("what sends to its parent is no child")]
     NotFromAChild,
-    /// It goes down, and does not come from the parent.
+    /// It goes down, but does not come from the parent.
     #[error("what sends to its children is not the parent")]
     NotFromTheParent,
-    /// The child has arrived already.
     #[error("the child has arrived already")]
     ArrivalRepeated,
-    /// The child cannot know yet that the last barrier is done.
+    /// The child cannot yet know that the last barrier is done.
     #[error("the child has not been told of the last barrier")]
     ArrivalEarly,
-    /// The child has arrived, or has not been told of the last barrier.
+    /// The child has arrived, or was not notified of the last barrier.
     #[error("the child has arrived, and signals a eureka")]
     EurekaLate,
-    /// The router has not told its parent that all children have arrived.
+    /// The router has not signalled to its parent that all children have arrived.
     #[error("a barrier is done that children here have not all joined")]
     BarrierUnasked,
-    /// The parent has told it already.
+    /// The parent has already sent it.
     #[error("the eureka has been told since the last barrier")]
     EurekaDoneRepeated,
 }
 
 impl Ignored {
-    /// Whether no router that works as described here sends such a message.
+    /// Whether no correct router would send such a message.
     #[inline]
     pub const fn is_fault(self) -> bool {
         !matches!(self, Self::EurekaRepeated)
@@ -118,43 +116,41 @@ impl Ignored {
 }
 
 /// The barrier units of a router.
-///
-/// Call order: [`configure`](Self::configure) units, then [`receive`](Self::receive) whenever a
-/// message has come, and [`next`](Self::next) for each port of
-/// [`pending_ports`](Self::pending_ports) when that port can send. A message that was taken is to
-/// be sent: nothing else keeps it.
+/// Call order: [`configure`](Self::configure) units, then [`receive`](Self::receive) for each
+/// arriving message, and [`next`](Self::next) for each port of
+/// [`pending_ports`](Self::pending_ports) when that port can send. The caller must send the message
+/// returned by `next`: no copy is kept.
 #[derive(Clone, Debug, Default)]
 pub struct BarrierRouter {
     registers: [TreeRegister; UNITS],
-    /// Units of which a eureka was passed to the parent, or found done by the root, in this round.
+    /// Units whose eureka was passed to the parent, or found done by the root, in this round.
     eureka_passed: u32,
-    /// Units whose children were told of a eureka in this round.
+    /// Units whose children were notified of a eureka in this round.
     eureka_told: u32,
     pending: [Pending; Port::COUNT],
-    /// Ports with something to send.
+    /// Ports with messages to send.
     waiting: PortSet,
     counters: BarrierCounters,
 }
 
 impl BarrierRouter {
-    /// A router of which no unit is in use.
+    /// A router without units in use.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The register of a unit.
     #[inline]
     pub const fn register(&self, unit: UnitNumber) -> TreeRegister {
         self.registers[unit.index()]
     }
 
-    /// Gives a unit its place in a tree, or none ([`TreeRegister::UNUSED`]). It begins afresh: the
-    /// children of `register` that have signalled are ignored.
+    /// Sets the position of a unit in a tree, or removes it ([`TreeRegister::UNUSED`]). The unit
+    /// starts a new round: signalled children in `register` are ignored.
     ///
-    /// A unit at work (see [`is_idle`](Self::is_idle)) is reset, which is counted: what waited is
-    /// not sent, and who has signalled is forgotten. Messages on the links are not caught; so
-    /// software configures a tree while nothing of it is under way, or else uses another unit.
-    /// Returns whether the unit was idle.
+    /// An active unit (see [`is_idle`](Self::is_idle)) is reset, which is counted: waiting messages
+    /// are dropped, and signals are forgotten. Messages on the links are not caught, so software
+    /// must configure a tree while none of its messages is under way, or use another unit. Returns
+    /// whether the unit was idle.
     pub fn configure(&mut self, unit: UnitNumber, register: TreeRegister) -> bool {
         let idle = self.is_idle(unit);
         self.counters.reset_at_work += u64::from(!idle);
@@ -169,30 +165,29 @@ impl BarrierRouter {
         idle
     }
 
-    /// Whether the unit is between rounds: nobody has signalled, and nothing waits.
+    /// Whether the unit is between rounds: no child has signalled, and no message waits.
     pub fn is_idle(&self, unit: UnitNumber) -> bool {
         let eureka = (self.eureka_passed | self.eureka_told) & unit.bit() != 0;
         let signalled = !self.register(unit).signalled().is_empty();
         !eureka && !signalled && self.pending.iter().all(|port| port.len(unit) == 0)
     }
 
-    /// What has been counted.
     pub const fn counters(&self) -> &BarrierCounters {
         &self.counters
     }
 
-    /// Ports that have something to send.
+    /// Ports with messages to send.
     #[inline]
     pub const fn pending_ports(&self) -> PortSet {
         self.waiting
     }
 
-    /// Messages of a unit that wait for a port: at most three to a child and two to the parent.
+    /// Messages of a unit waiting for a port: at most three to a child and two to the parent.
     pub const fn pending_len(&self, port: Port, unit: UnitNumber) -> u32 {
         self.pending[port.index()].len(unit)
     }
 
-    /// Takes the next message for a port: units in turn, those of one unit in order.
+    /// Takes the next message for a port: units round robin, each in order.
     #[inline]
     pub fn next(&mut self, port: Port) -> Option<Message> {
         let (unit, signal) = self.pending[port.index()].next()?;
@@ -208,7 +203,7 @@ impl BarrierRouter {
         Some(Message { kind, unit })
     }
 
-    /// Takes the word of a flit that has come on the barrier channel of `from`.
+    /// Handles the word of a flit from the barrier channel of `from`.
     ///
     /// # Errors
     /// Why nothing changed; it has been counted.
@@ -223,7 +218,7 @@ impl BarrierRouter {
         }
     }
 
-    /// Takes a message that has come from `from`.
+    /// Handles a message from `from`.
     ///
     /// # Errors
     /// Why nothing changed; it has been counted.
@@ -299,7 +294,7 @@ impl BarrierRouter {
         Ok(())
     }
 
-    /// Ends the round here and tells the children.
+    /// Ends the round here and notifies the children.
     fn barrier_done(&mut self, unit: UnitNumber) {
         self.counters.barriers_done += 1;
         self.registers[unit.index()].restart();
@@ -308,7 +303,7 @@ impl BarrierRouter {
         self.tell_children(unit, Signal::Barrier);
     }
 
-    /// Tells the children of a eureka.
+    /// Notifies the children of a eureka.
     fn eureka_done(&mut self, unit: UnitNumber) {
         self.counters.eurekas_done += 1;
         self.eureka_told |= unit.bit();

@@ -1,22 +1,22 @@
-//! The 32 units of a processor shell, as a processor and its router see them (paper, section 6).
+//! The 32 units of a processor shell, as its processor and router use them (T3E sec. 6).
 
 use super::message::{Message, UNITS, UnitNumber};
 use super::unit::{BarrierUnit, Notified, Operation, OperationError, State};
 
 phitwire::counters! {
-    /// What a processor shell counts of barriers and eurekas.
+    /// Counts barriers and eurekas in a processor shell.
     pub struct ShellCounters {
-        /// Barriers that were done.
+        /// Barriers completed.
         barriers,
-        /// Eurekas that were told, one per barrier at most.
+        /// Eurekas notified, at most one per barrier.
         eurekas,
         /// Messages sent to the router.
         sent,
-        /// Operations refused.
+        /// Operations rejected.
         refused,
-        /// Messages of the router that did not fit the state of their unit.
+        /// Messages from the router that did not fit the state of their unit.
         unexpected,
-        /// Units that were reset while they were at work.
+        /// Units reset while active.
         reset_at_work,
     }
 }
@@ -24,8 +24,9 @@ phitwire::counters! {
 /// The units of a processor.
 ///
 /// Call order: [`grant`](Self::grant) units, then [`operate`](Self::operate) for the processor,
-/// [`receive`](Self::receive) for what the router sends, and [`next_message`](Self::next_message) while
-/// [`has_pending`](Self::has_pending) and the way to the router is free.
+/// [`receive`](Self::receive) for messages from the router, and
+/// [`next_message`](Self::next_message) while [`has_pending`](Self::has_pending) and the path to
+/// the router is free.
 #[derive(Clone, Debug, Default)]
 pub struct BarrierShell {
     units: [BarrierUnit; UNITS],
@@ -33,23 +34,23 @@ pub struct BarrierShell {
     granted: u32,
     /// Units whose completion interrupts the processor.
     interrupting: u32,
-    /// Units with an interrupt that was not taken.
+    /// Units with a pending interrupt.
     interrupts: u32,
-    /// Units with something to send.
+    /// Units with messages to send.
     pending: u32,
-    /// The unit after the one served last.
+    /// The unit after the last one served.
     turn: u8,
     counters: ShellCounters,
 }
 
 impl BarrierShell {
-    /// A shell whose units nobody may use.
+    /// A shell without granted units.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives the processor access to a unit, or takes it away, which resets the unit
-    /// ([`reset`](Self::reset)). In the machine virtual memory does that.
+    /// Grants the processor access to a unit, or revokes it, which resets the unit
+    /// ([`reset`](Self::reset)). In the machine virtual memory controls access.
     pub fn grant(&mut self, unit: UnitNumber, access: bool) {
         if access {
             self.granted |= unit.bit();
@@ -59,41 +60,40 @@ impl BarrierShell {
         }
     }
 
-    /// Whether a barrier done, or a eureka that takes the unit from S_BAR to S_EUR, interrupts the
-    /// processor: "detected via polling or can optionally interrupt the leaf processors".
+    /// Whether completing a barrier, or a eureka that takes the unit from S_BAR to S_EUR,
+    /// interrupts the processor: "detected via polling or can optionally interrupt the leaf
+    /// processors".
     pub fn set_interrupting(&mut self, unit: UnitNumber, interrupting: bool) {
         self.interrupting &= !unit.bit();
         self.interrupting |= u32::from(interrupting) << unit.index();
     }
 
-    /// Whether the processor has access to a unit.
     #[inline]
     pub const fn has_access(&self, unit: UnitNumber) -> bool {
         self.granted & unit.bit() != 0
     }
 
-    /// Whether a unit has an interrupt that was not taken.
+    /// Whether a unit has a pending interrupt.
     #[inline]
     pub const fn has_interrupt(&self, unit: UnitNumber) -> bool {
         self.interrupts & unit.bit() != 0
     }
 
-    /// A unit, to read its state and what it has counted.
+    /// A unit, to read its state and counts.
     #[inline]
     pub const fn unit(&self, unit: UnitNumber) -> &BarrierUnit {
         &self.units[unit.index()]
     }
 
-    /// The state of a unit.
     #[inline]
     pub const fn state(&self, unit: UnitNumber) -> State {
         self.unit(unit).state()
     }
 
-    /// Carries out an operation.
+    /// Executes an operation.
     ///
     /// # Errors
-    /// If the processor has no access to the unit, or it is armed. Nothing changes then.
+    /// If the processor has no access to the unit, or it is armed. Nothing changes in that case.
     pub fn operate(
         &mut self,
         unit: UnitNumber,
@@ -109,7 +109,7 @@ impl BarrierShell {
         done
     }
 
-    /// Takes a message from the router. A unit without access takes none.
+    /// Handles a message from the router. A unit without access accepts none.
     pub fn receive(&mut self, message: Message) -> Notified {
         let unit = message.unit;
         let notified = if self.granted & unit.bit() == 0 {
@@ -129,13 +129,13 @@ impl BarrierShell {
         notified
     }
 
-    /// Whether anything is to be sent to the router.
+    /// Whether there are messages for the router.
     #[inline]
     pub const fn has_pending(&self) -> bool {
         self.pending != 0
     }
 
-    /// Takes the next message for the router: units in turn, those of one unit in order.
+    /// Takes the next message for the router: units round robin, each in order.
     #[inline]
     pub fn next_message(&mut self) -> Option<Message> {
         let unit = UnitNumber::next_of(self.pending, self.turn)?;
@@ -146,13 +146,13 @@ impl BarrierShell {
         Some(Message { kind, unit })
     }
 
-    /// Takes the interrupts: the units that had one since the last time, one bit each.
+    /// Takes and clears the pending interrupts, one bit per unit.
     #[inline]
     pub const fn take_interrupts(&mut self) -> u32 {
         core::mem::replace(&mut self.interrupts, 0)
     }
 
-    /// Puts a unit back into S_BAR with nothing to send, as before a tree is configured anew.
+    /// Puts a unit back into S_BAR with nothing to send, before its tree is reconfigured.
     pub fn reset(&mut self, unit: UnitNumber) {
         self.counters.reset_at_work += u64::from(!self.unit(unit).is_idle());
         self.units[unit.index()].reset();
@@ -160,7 +160,6 @@ impl BarrierShell {
         self.settle(unit);
     }
 
-    /// What has been counted.
     pub const fn counters(&self) -> &ShellCounters {
         &self.counters
     }
@@ -240,7 +239,7 @@ mod tests {
         assert_eq!(shell.counters().reset_at_work, 1);
         assert_eq!(shell.state(unit(31)), State::Bar);
     }
-    /// Whatever the router sends and the processor does, a unit sends what figure 6 lets it.
+    /// Whatever the router and the processor send, a unit sends only what figure 6 allows.
     #[test]
     fn no_message_does_harm() {
         let mut rng = Rng::new(11, 0);

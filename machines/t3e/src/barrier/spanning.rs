@@ -1,10 +1,10 @@
 //! Spanning trees for sets of processors.
 //!
 //! "This register allows the node to be configured as an internal node in the BSU's logical
-//! spanning tree" (paper, section 6); which trees the machine's software chose is not said. These
-//! are breadth-first trees from a root that is a centre of the participants: no tree over the same
-//! links has a smaller height, and the height is what a barrier costs. No order of directions has to
-//! be kept, since messages of barriers wait for nothing.
+//! spanning tree" (T3E sec. 6); how the machine's software chose trees is not said. These are
+//! breadth-first trees from a root at a centre of the participants: no tree over the same links has
+//! a smaller height, and the height is what a barrier costs. Trees may use any order of directions,
+//! since barrier messages never wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,56 +13,52 @@ use thiserror::Error;
 use super::tree::{Port, PortSet, TreeRegister};
 use crate::route::Direction;
 
-/// No node.
 const NONE: u32 = u32::MAX;
 
-/// Why there is no tree.
+/// Why a tree cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SpanningError {
-    /// Nobody takes part.
     #[error("a barrier without participants")]
     NoParticipants,
-    /// There is no way between two nodes of the tree.
+    /// Two nodes of the tree are not connected.
     #[error("no working links lead from node {from} to participant {to}")]
     NotConnected {
         /// The root, or the first participant.
         from: u32,
-        /// The first participant out of reach.
+        /// The first unreachable participant.
         to: u32,
     },
 }
 
-/// Why registers are no tree.
+/// Why registers are not a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TreeFault {
     /// Every router has a parent, or none uses the unit.
     #[error("no root")]
     NoRoot,
-    /// Two routers have no parent.
+    /// Two routers without a parent.
     #[error("both node {0} and node {1} are roots")]
     TwoRoots(u32, u32),
     /// There is no node in that direction, or this one is not its parent.
     #[error("node {node} has a child in {direction} that does not take it for its parent")]
     Child {
-        /// The parent.
         node: u32,
-        /// The way to the child.
+        /// Direction of the child.
         direction: Direction,
     },
     /// There is no node in that direction, or this one is not its child.
     #[error("node {node} has a parent in {direction} that does not take it for its child")]
     Parent {
-        /// The child.
         node: u32,
-        /// The way to the parent.
+        /// Direction of the parent.
         direction: Direction,
     },
-    /// Its parents lead in a circle.
+    /// Its parents form a loop.
     #[error("no way leads from the root to node {0}")]
     Loop(u32),
 }
 
-/// The node behind a link that works both ways, as messages of barriers need it.
+/// The neighbour over a link that works in both directions, as barrier messages require.
 fn behind(
     neighbour: &impl Fn(u32, Direction) -> Option<u32>,
     node: u32,
@@ -73,11 +69,11 @@ fn behind(
     (back && other != node).then_some(other)
 }
 
-/// The nodes that can be reached from one, numbered as they are found.
+/// The nodes reachable from one, numbered in order of discovery.
 struct Component {
     nodes: Vec<u32>,
     numbers: BTreeMap<u32, u32>,
-    /// The node behind each link, or [`NONE`].
+    /// The neighbour over each link, or [`NONE`].
     links: Vec<[u32; 6]>,
 }
 
@@ -104,7 +100,7 @@ impl Component {
         }
     }
 
-    /// Hops from `start` to every node, and the nodes in the order of their distance.
+    /// Hops from `start` to every node, and the nodes in order of distance.
     fn distances(&self, start: u32) -> (Vec<u32>, Vec<u32>) {
         let mut hops = vec![NONE; self.nodes.len()];
         hops[start as usize] = 0;
@@ -122,7 +118,7 @@ impl Component {
         (hops, order)
     }
 
-    /// The participants by their numbers here.
+    /// Numbers of the participants in this component.
     fn participants(&self, participants: &BTreeSet<u32>) -> Result<Vec<u32>, SpanningError> {
         let number = |&to| {
             let from = self.nodes[0];
@@ -132,8 +128,8 @@ impl Component {
         participants.iter().map(number).collect()
     }
 
-    /// The node whose farthest participant is nearest; of several a participant, and of these the
-    /// one with the lowest name.
+    /// The node with the smallest distance to its farthest participant; ties go to a participant,
+    /// then to the lowest node number.
     fn centre(&self, participants: &[u32]) -> u32 {
         let mut farthest = vec![0; self.nodes.len()];
         let mut outside = vec![true; self.nodes.len()];
@@ -153,7 +149,7 @@ impl Component {
     }
 }
 
-/// A tree: the registers of the routers that have a place in it.
+/// A tree: the registers of the routers in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpanningTree {
     root: u32,
@@ -162,14 +158,14 @@ pub struct SpanningTree {
 }
 
 impl SpanningTree {
-    /// A tree of the smallest height for the processors of `participants`; one that is named twice
-    /// counts once. `neighbour` gives the node behind a link that works; links that do not lead
-    /// back in the opposite direction are not used.
+    /// A tree of minimal height for the processors of `participants`; duplicates count once.
+    /// `neighbour` returns the neighbour over a working link; links that do not lead back in the
+    /// opposite direction are not used.
     ///
-    /// Takes time in proportion to participants times nodes: tenths of a second for all of 2,048.
+    /// Takes time proportional to participants times nodes: tenths of a second for all of 2,048.
     ///
     /// # Errors
-    /// If there is no participant, or no way between them.
+    /// If there are no participants, or they are not connected.
     pub fn build(
         participants: &[u32],
         neighbour: impl Fn(u32, Direction) -> Option<u32>,
@@ -182,10 +178,10 @@ impl SpanningTree {
         Ok(Self::grow(&component, root, &participants))
     }
 
-    /// The same from a given root, which need not take part: to spread the roots of several units.
+    /// The same from a given root, which need not take part: spreads the roots of several units.
     ///
     /// # Errors
-    /// If there is no participant, or no way to one from the root.
+    /// If there are no participants, or the root does not reach them all.
     pub fn build_from(
         root: u32,
         participants: &[u32],
@@ -200,7 +196,7 @@ impl SpanningTree {
         Ok(Self::grow(&component, 0, &participants))
     }
 
-    /// The breadth-first tree from `root`, without what no participant needs.
+    /// The breadth-first tree from `root`, without branches that no participant needs.
     fn grow(component: &Component, root: u32, participants: &[u32]) -> Self {
         let (hops, order) = component.distances(root);
         let mut children = vec![PortSet::EMPTY; component.nodes.len()];
@@ -208,8 +204,8 @@ impl SpanningTree {
         for &participant in participants {
             children[participant as usize].insert(Port::Local);
         }
-        // From the farthest nodes on, so that all children of a node have found it when its own
-        // turn comes. Of several parents one is taken that is in the tree already.
+        // Farthest nodes first, so that all children of a node have been attached before its turn.
+        // Of several possible parents, prefers one that is already in the tree.
         for &node in order[1..].iter().rev() {
             let at = node as usize;
             if children[at].is_empty() {
@@ -243,7 +239,6 @@ impl SpanningTree {
         }
     }
 
-    /// The root.
     pub const fn root(&self) -> u32 {
         self.root
     }
@@ -253,18 +248,18 @@ impl SpanningTree {
         self.height
     }
 
-    /// Links of the tree. A barrier, like a eureka whose repeats are not counted, sends a message
-    /// up and one down each of them at most.
+    /// Number of links in the tree. A barrier, like a eureka without its repeats, sends at most one
+    /// message up and one down each of them.
     pub fn links(&self) -> usize {
         self.registers.len() - 1
     }
 
-    /// The register of a router: [`TreeRegister::UNUSED`] if it has no place in the tree.
+    /// The register of a router: [`TreeRegister::UNUSED`] if it is not in the tree.
     pub fn register(&self, node: u32) -> TreeRegister {
         self.registers.get(&node).copied().unwrap_or_default()
     }
 
-    /// The routers with a place in the tree, by their numbers, and their registers.
+    /// The routers in the tree, by number, and their registers.
     pub fn registers(&self) -> impl Iterator<Item = (u32, TreeRegister)> {
         self.registers
             .iter()
@@ -272,8 +267,8 @@ impl SpanningTree {
     }
 }
 
-/// Checks that registers of one unit are a tree; gives its root and its height. Nodes that are not
-/// named do not use the unit.
+/// Checks that registers of one unit are a tree. Returns its root and its height. Nodes not listed
+/// do not use the unit.
 ///
 /// # Errors
 /// The first fault.

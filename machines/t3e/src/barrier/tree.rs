@@ -1,4 +1,4 @@
-//! A router's register of one unit: its place in the unit's spanning tree.
+//! A router's register of one unit: its position in the unit's spanning tree.
 
 use core::fmt;
 
@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::route::Direction;
 use phitwire::kit::bits;
 
-/// Where messages of barriers come from and go to: a neighbour, or the local processor.
+/// Source or destination of barrier messages: a neighbour, or the local processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Port {
     /// The link in a direction.
@@ -17,10 +17,10 @@ pub enum Port {
 }
 
 impl Port {
-    /// Ports of a router that messages of barriers use.
+    /// Number of router ports that barrier messages use.
     pub const COUNT: usize = 7;
 
-    /// All of them, by their numbers.
+    /// All ports, by number.
     pub const ALL: [Self; Self::COUNT] = {
         let mut all = [Self::Local; Self::COUNT];
         let mut next = 0;
@@ -55,46 +55,41 @@ impl fmt::Display for Port {
 pub struct PortSet(u8);
 
 impl PortSet {
-    /// None of them.
     pub const EMPTY: Self = Self(0);
 
-    /// Those whose bits are set; higher bits are ignored.
+    /// The set with these bits; higher bits are ignored.
     #[inline]
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits & ((1 << Port::COUNT) - 1))
     }
 
-    /// A bit each.
+    /// One bit per port.
     #[inline]
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// Adds one.
     #[inline]
     pub const fn insert(&mut self, port: Port) {
         self.0 |= 1 << port.index();
     }
 
-    /// Takes one away.
     #[inline]
     pub const fn remove(&mut self, port: Port) {
         self.0 &= !(1 << port.index());
     }
 
-    /// Whether it has one.
     #[inline]
     pub const fn contains(self, port: Port) -> bool {
         self.0 >> port.index() & 1 != 0
     }
 
-    /// Whether it has none.
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Its ports, by their numbers.
+    /// Its ports, by number.
     #[inline]
     pub fn iter(self) -> impl Iterator<Item = Port> {
         bits(self.0.into()).map(|index| Port::ALL[index])
@@ -111,15 +106,15 @@ impl FromIterator<Port> for PortSet {
 
 /// The lowest bit of the parent in a register.
 const PARENT_SHIFT: u32 = 7;
-/// The lowest bit of the set that has signalled.
+/// The lowest bit of the signalled children.
 const SIGNALLED_SHIFT: u32 = 10;
 
 /// A router's register of a unit: "which of the six network directions plus the local processor are
 /// children in the tree, and which direction (if any) is the parent. It also keeps track of the set
-/// of children that have signalled a barrier." (paper, section 6)
+/// of children that have signalled a barrier." (T3E sec. 6)
 ///
-/// As a number it has 17 bits: children 6:0, parent 9:7 (0 for none, else 1 more than the
-/// direction's number), children that have signalled 16:10. A unit that is not in use has 0.
+/// As a number it has 17 bits: children 6:0, parent 9:7 (0 for none, else 1 plus the direction's
+/// number), signalled children 16:10. An unused unit has 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TreeRegister {
     children: PortSet,
@@ -127,39 +122,39 @@ pub struct TreeRegister {
     signalled: PortSet,
 }
 
-/// Why there is no such register.
+/// Why a register is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TreeRegisterError {
     /// Bits 31:17 are set.
     #[error("reserved bits of a tree register are set: {0:#x}")]
     Reserved(u32),
-    /// There are six directions.
+    /// The parent code exceeds the six directions.
     #[error("a tree register names parent {0}, of 0 to 6")]
     Parent(u32),
     /// The parent is one of the children.
     #[error("{0} is both parent and child")]
     ParentIsChild(Direction),
-    /// There is a parent, but no child.
+    /// There is a parent, but there are no children.
     #[error("a router with a parent has no child")]
     NoChildren,
-    /// What is no child has signalled.
+    /// A port that is not a child has signalled.
     #[error("{0} has signalled, but is no child")]
     NoChildSignalled(Port),
 }
 
 impl TreeRegister {
-    /// Bits of a register.
+    /// Number of bits in a register.
     pub const BITS: u32 = 17;
 
-    /// That of a unit which is not in use.
+    /// The register of an unused unit.
     pub const UNUSED: Self = Self {
         children: PortSet::EMPTY,
         parent: None,
         signalled: PortSet::EMPTY,
     };
 
-    /// A register of which no child has signalled yet. No children and no parent: the unit is not
-    /// in use. No parent: the router is the root.
+    /// A register in which no child has signalled. Without children and parent the unit is unused;
+    /// with children only, the router is the root.
     ///
     /// # Errors
     /// If the parent is among the children, or there is a parent without children.
@@ -179,7 +174,7 @@ impl TreeRegister {
         })
     }
 
-    /// The register as a number.
+    /// Encodes the register as a number.
     pub fn bits(self) -> u32 {
         let parent = self.parent.map_or(0, |parent| 1 + parent.index() as u32);
         u32::from(self.children.bits())
@@ -187,7 +182,7 @@ impl TreeRegister {
             | u32::from(self.signalled.bits()) << SIGNALLED_SHIFT
     }
 
-    /// The register of such a number.
+    /// Decodes a register.
     ///
     /// # Errors
     /// Which field is wrong.
@@ -213,13 +208,12 @@ impl TreeRegister {
         }
     }
 
-    /// The children.
     #[inline]
     pub const fn children(self) -> PortSet {
         self.children
     }
 
-    /// The way to the root; `None` at the root, and where the unit is not in use.
+    /// The direction towards the root; `None` at the root, and for unused units.
     #[inline]
     pub const fn parent(self) -> Option<Direction> {
         self.parent
@@ -231,14 +225,14 @@ impl TreeRegister {
         self.signalled
     }
 
-    /// A child has signalled.
+    /// Records that a child has signalled.
     #[inline]
     pub(super) const fn signal(&mut self, child: Port) {
         debug_assert!(self.children.contains(child), "only children signal");
         self.signalled.insert(child);
     }
 
-    /// No child has signalled.
+    /// Clears all signals.
     #[inline]
     pub(super) const fn restart(&mut self) {
         self.signalled = PortSet::EMPTY;

@@ -1,6 +1,6 @@
 //! A barrier/eureka synchronization unit (BSU) of a processor.
 //!
-//! Source: paper, section 6 and figure 6. Of the figure only the labels have come down to us:
+//! Source: T3E sec. 6 and figure 6. Only the labels of the figure survive in our copies:
 //!
 //! ```text
 //! barrier:  S_BAR --OP_BAR--> S_ARM --barrier done--> S_BAR
@@ -15,16 +15,16 @@ use super::message::Kind;
 /// The state of a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum State {
-    /// S_BAR: neither armed nor has it seen a eureka.
+    /// S_BAR: not armed, and no eureka seen.
     #[default]
     Bar,
     /// S_ARM: it has joined the barrier.
     Arm,
-    /// S_EUR: it has signalled the eureka, or was told of it.
+    /// S_EUR: it has signalled the eureka, or was notified of it.
     Eur,
 }
 
-/// What a processor does with a unit.
+/// An operation of the processor on a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// OP_BAR: joins the barrier.
@@ -38,80 +38,80 @@ pub enum Operation {
 /// Why an operation changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum OperationError {
-    /// The unit waits for its barrier; figure 6 has no operation there.
+    /// The unit waits for its barrier; figure 6 allows no operation there.
     #[error("the unit is armed: its barrier is not done")]
     Armed,
-    /// "A set of processors can be given access to a particular BSU" (paper, section 6), and this
-    /// one was not.
+    /// "A set of processors can be given access to a particular BSU" (T3E sec. 6); this one was
+    /// not.
     #[error("the processor has no access to the unit")]
     NoAccess,
 }
 
-/// What a message from the router did.
+/// The effect of a message from the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notified {
     /// The barrier is done: S_ARM to S_BAR.
     BarrierDone,
-    /// Someone has signalled the eureka: S_BAR to S_EUR.
+    /// Another processor has signalled the eureka: S_BAR to S_EUR.
     EurekaSeen,
-    /// Someone has signalled the eureka, as this processor has itself, or it has joined the barrier
-    /// without waiting for it. The state stays.
+    /// A eureka was signalled, but this processor has signalled it too, or has joined the barrier
+    /// without waiting for it. The state does not change.
     EurekaKnown,
-    /// No such message was to be expected; it is ignored.
+    /// The message does not fit the state and is ignored.
     Unexpected,
 }
 
-/// A unit. It counts what it has seen, and keeps what it has to send.
+/// A unit, with its counts and its messages to send.
 ///
 /// Call order: [`operate`](Self::operate) for the processor, [`notify`](Self::notify) for messages
-/// from the router, and after the first [`next_kind`](Self::next_kind) until it has nothing more.
+/// from the router; after `operate`, call [`next_kind`](Self::next_kind) until it returns `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BarrierUnit {
     state: State,
-    /// A eureka waits for the router, before an arrival.
+    /// A eureka waits for the router, ahead of any arrival.
     eureka_waits: bool,
     /// An arrival waits for the router.
     arrival_waits: bool,
-    /// The eureka was told since the last barrier.
+    /// A eureka was notified since the last barrier.
     told: bool,
     barriers: u64,
     eurekas: u64,
 }
 
-/// What an operation does: the next state, and whether it sends a eureka and an arrival.
+/// The next state, and whether the operation sends a eureka and an arrival.
 const fn transition(from: State, operation: Operation) -> Option<(State, bool, bool)> {
     Some(match (from, operation) {
         (State::Arm, _) => return None,
         (State::Bar, Operation::Bar) => (State::Arm, false, true),
         (State::Bar, Operation::Eur) => (State::Eur, true, false),
         (State::Bar, Operation::EurB) => (State::Arm, true, true),
-        // The eureka is signalled already. A processor cannot know whether it comes too late to be
-        // the one that signals, so this is no mistake of its program.
+        // The eureka is already signalled. A processor cannot know whether another was first, so
+        // this is not a program error.
         (State::Eur, Operation::Eur) => (State::Eur, false, false),
         (State::Eur, Operation::Bar | Operation::EurB) => (State::Arm, false, true),
     })
 }
 
 impl BarrierUnit {
-    /// What a processor reads.
+    /// The state as the processor reads it.
     #[inline]
     pub const fn state(&self) -> State {
         self.state
     }
 
-    /// Barriers that were done.
+    /// Barriers completed.
     #[inline]
     pub const fn barriers(&self) -> u64 {
         self.barriers
     }
 
-    /// Eurekas that the network has told, at most one per barrier, whatever the state was.
+    /// Eurekas notified by the network, at most one per barrier, in any state.
     #[inline]
     pub const fn eurekas(&self) -> u64 {
         self.eurekas
     }
 
-    /// Whether it has anything to send to the router.
+    /// Whether it has messages for the router.
     #[inline]
     pub const fn has_pending(&self) -> bool {
         self.eureka_waits || self.arrival_waits
@@ -123,7 +123,7 @@ impl BarrierUnit {
         matches!(self.state, State::Bar) && !self.has_pending()
     }
 
-    /// Carries out an operation. What it sends waits in the unit: a eureka and an arrival at most.
+    /// Executes an operation. Its messages wait in the unit: at most a eureka and an arrival.
     ///
     /// # Errors
     /// If the unit is armed.
@@ -155,7 +155,7 @@ impl BarrierUnit {
         }
     }
 
-    /// Takes a message from the router.
+    /// Handles a message from the router.
     pub const fn notify(&mut self, kind: Kind) -> Notified {
         match kind {
             Kind::BarrierDone => {
@@ -183,8 +183,8 @@ impl BarrierUnit {
         }
     }
 
-    /// Back to S_BAR with nothing to send, for software that configures the tree anew. What was
-    /// counted stays.
+    /// Returns to S_BAR with nothing to send, for software that reconfigures the tree. Counts are
+    /// kept.
     pub const fn reset(&mut self) {
         self.state = State::Bar;
         self.eureka_waits = false;

@@ -1,10 +1,10 @@
-//! How much of a pattern a torus can carry at most.
+//! The maximum load that a torus can carry of a traffic pattern.
 //!
-//! All sources send alike. The link that would have to carry most then bounds the load at which each
-//! of them is served: of packets that do not adapt, all of whose ways are known, exactly; of those
-//! that do, by the [best division](Division) of them over their ways. Processors' own links are links
-//! like any other. Above the bound sources whose packets avoid such links may still send more, so
-//! that what arrives on average may be more than the bound.
+//! All sources send at the same rate. The most loaded link then bounds the load at which every
+//! source is served: exactly for packets that do not adapt, whose paths are all known; for adaptive
+//! packets by the [best division](Division) of them over their paths. Processors' links count like
+//! any other. Above the bound, sources whose packets avoid such links may still send more, so the
+//! average throughput may exceed the bound.
 
 use super::build::{Of, destinations};
 use super::{T3e, T3eOptions};
@@ -14,13 +14,13 @@ use crate::topology::Torus;
 use phitwire::sim::direct::config::{Config, ConfigError};
 use phitwire::sim::direct::model::CycleModel as _;
 
-/// Packets between processors for each message that a source sends, in flits.
+/// Traffic between processors per message of each source, in flits.
 struct Flows {
     /// Between routers: node, logical processor, flits.
     between: Vec<Flow>,
-    /// The most on the link of a processor, to or from it.
+    /// The maximum load on a processor's link, to or from it.
     own: f64,
-    /// Flits of a message, its reply included.
+    /// Flits of a message, including its reply.
     message: f64,
 }
 
@@ -53,8 +53,9 @@ fn flows(topology: &Torus, config: &Config, options: &T3eOptions) -> Result<Flow
     })
 }
 
-/// See [`CycleModel::bound`](phitwire::sim::direct::CycleModel::bound). Packets that may adapt are
-/// divided over ways of full tori only: with partial planes ways between two nodes differ in length.
+/// See [`CycleModel::bound`](phitwire::sim::direct::CycleModel::bound). Adaptive packets are
+/// divided over paths in full tori only: with partial planes paths between two nodes differ in
+/// length.
 pub(super) fn bound(
     topology: &Torus,
     config: &Config,
@@ -114,8 +115,8 @@ mod tests {
         bound(torus, &config(pattern), &options).unwrap().unwrap()
     }
 
-    /// Those of the facts that were computed for this project: see `route/load.rs`, which counts them
-    /// without patterns of the simulator.
+    /// Reference values computed for this project: see `route/load.rs`, which counts them without
+    /// the simulator's patterns.
     #[test]
     fn deterministic_ways_have_the_bounds_that_are_known() {
         let torus = torus("8x8x8");
@@ -133,7 +134,7 @@ mod tests {
             let bound = of(&torus, pattern, false);
             assert!((bound * most - 1.0).abs() < 1e-9, "{pattern} {bound}");
         }
-        // Three quarters of the machines' Y links are beyond those of half the size.
+        // The larger Y dimension doubles the load of the Y links.
         let bound = of(&self::torus("8x16x8"), "uniform", false);
         assert!((bound - 0.5 * 1023.0 / 1024.0).abs() < 1e-9, "{bound}");
     }
@@ -145,7 +146,7 @@ mod tests {
             let [fixed, divided] = [false, true].map(|adaptive| of(&torus, pattern, adaptive));
             assert!(divided > 1.3 * fixed, "{pattern} {divided} of {fixed}");
         }
-        // All of these links are as full as any, or all packets have one way.
+        // All of these links are equally full, or all packets have one path.
         for pattern in ["uniform", "grid-tornado"] {
             let [fixed, divided] = [false, true].map(|adaptive| of(&torus, pattern, adaptive));
             assert!(
@@ -169,15 +170,16 @@ mod tests {
             };
             super::bound(&torus, &config, &options).unwrap().unwrap()
         };
-        // Every link has the requests of one neighbour; there is another link for their answers.
+        // Every link carries the requests of one neighbour; responses use another link.
         assert_eq!(bound("neighbour", Operation::Put, false, 64), 1.0);
-        // To the neighbour go ten flits on one link and two on the other; a processor sends both.
+        // Ten flits go to the neighbour on one link, and two on the other; a processor sends both.
         assert_eq!(bound("neighbour", Operation::Put, true, 64), 1.0);
-        // All go to one processor: three sources' requests, or its answers to them, are the limit.
+        // All send to one processor: the limit is the requests of three sources, or its responses
+        // to them.
         let hot = |operation, reply| bound("hotspot:0:100", operation, reply, 64);
         let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} {b}");
         near(hot(Operation::Put, false), 1.0 / 3.0);
-        // It is a source as well, of a third to each of the others, so that they answer it.
+        // It is also a source, sending a third to each of the others, so they respond to it.
         near(hot(Operation::Put, true), 12.0 / (3.0 * 10.0 + 2.0));
         near(hot(Operation::Get, true), 12.0 / (3.0 * 10.0 + 2.0));
     }
@@ -209,7 +211,7 @@ mod tests {
                 "{pattern}: {found} of {fixed}"
             );
         }
-        // Between two nodes of the diagonal's sides half of a packet may go either way, no less.
+        // Between two nodes on the diagonal's sides packets split half and half at best.
         let flows = flows(&torus, &config("grid-transpose"), &T3eOptions::default()).unwrap();
         let Division { least, found } = ways.divide(&flows.between).unwrap();
         assert!(least > 4.9 && found < 5.1, "{least} {found}");

@@ -1,4 +1,4 @@
-//! From a torus to partitions.
+//! Builds partitions from a torus.
 
 use super::direct_router::DirectRouter;
 use super::terminal::{Format, Terminal};
@@ -117,7 +117,7 @@ pub(super) fn direct(
     })
 }
 
-/// The same network as nodes behind encoded links.
+/// The same network as nodes with encoded links.
 pub(super) fn encoded(
     topology: &Torus,
     (config, options): (&Config, &T3eOptions),
@@ -161,7 +161,7 @@ fn shared(
     Ok(Shared::new(births, to, traffic.request_reply, format))
 }
 
-/// The processors that take part, and who of them sends to whom, by their places.
+/// The participating processors, and their traffic, by index.
 pub(super) fn destinations(
     topology: &Torus,
     config: &Config,
@@ -177,7 +177,7 @@ pub(super) fn destinations(
     Ok((numbers, to))
 }
 
-/// The logical processors that send and are sent to: all but those whose nodes are cut off.
+/// The logical processors that send and receive: all but those at isolated nodes.
 fn participants(topology: &Torus) -> Vec<u32> {
     let broken = topology.broken();
     let numbered = (0..).zip(topology.destinations());
@@ -185,7 +185,7 @@ fn participants(topology: &Torus) -> Vec<u32> {
     linked.map(|(number, _)| number).collect()
 }
 
-/// Where the processors of these numbers stand: X first, partial planes at the end of Z.
+/// Positions of these processors: X first, partial planes at the end of Z.
 fn grid(topology: &Torus, numbers: &[u32]) -> Grid {
     let shape = topology.shape();
     let nodes = topology.destinations();
@@ -196,7 +196,7 @@ fn grid(topology: &Torus, numbers: &[u32]) -> Grid {
     Grid::new(size, numbers.iter().map(at))
 }
 
-/// The place among them of the processor at a node, if it is one.
+/// The index of the processor at a node among the participants, if it takes part.
 pub(super) fn place(topology: &Torus, node: u32) -> Option<u64> {
     let number = topology.processor(node)?;
     let mut numbers = participants(topology).into_iter();
@@ -204,8 +204,8 @@ pub(super) fn place(topology: &Torus, node: u32) -> Option<u64> {
     Some(place as u64)
 }
 
-/// The terminals of every partition, whose sources begin in cycle `begin`. Those of nodes without a
-/// logical processor are silent.
+/// The terminals of every partition, whose sources begin in cycle `begin`. Nodes without a
+/// participating processor are silent.
 fn terminals(
     topology: &Torus,
     places: &Places,

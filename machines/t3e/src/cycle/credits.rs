@@ -3,40 +3,40 @@
 use crate::format::VCS;
 use phitwire::sim::direct::model::MAX_VCS;
 
-/// Cycles of the longest window.
+/// Maximum number of cycles in a window.
 pub(super) const CYCLES: usize = 4;
 
-/// Bits of one cycle.
+/// Bits per cycle.
 pub(super) const CYCLE_BITS: usize = 8;
 
-/// The credits that come back on a link in one window: at most one in a cycle, whose byte is its
-/// channel and one.
+/// The credits returned on a link in one window: at most one per cycle, whose byte is its channel
+/// plus one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Returned(u32);
 
 impl Returned {
-    /// The channel whose credit comes in a cycle.
+    /// The channel whose credit returns in a cycle.
     #[inline]
     pub(super) const fn get(self, cycle: usize) -> Option<usize> {
         let found = self.0 >> (CYCLE_BITS * cycle) & 0xff;
         (found as usize).checked_sub(1)
     }
 
-    /// The lowest bit of each cycle's byte, where there is a credit.
+    /// The lowest bit of each cycle's byte that has a credit.
     #[inline]
     pub(super) const fn cycles(self) -> u32 {
         const _: () = assert!(VCS < 8);
         (self.0 | self.0 >> 1 | self.0 >> 2) & 0x0101_0101
     }
 
-    /// A credit of `vc` in a cycle that has none.
+    /// Adds a credit of `vc` in a cycle without one.
     #[inline]
     pub(super) fn set(&mut self, cycle: usize, vc: usize) {
         debug_assert!(self.get(cycle).is_none() && vc < VCS, "a flit returns one");
         self.0 |= (vc as u32 + 1) << (CYCLE_BITS * cycle);
     }
 
-    /// The same `by` cycles later, less than a window: in this window, and in the next.
+    /// Delays them by `by` cycles, less than a window: the part in this window, and in the next.
     #[inline]
     pub(super) const fn delayed(self, by: usize, window: usize) -> [Self; 2] {
         let all = u64::MAX >> (64 - CYCLE_BITS * window);
@@ -45,7 +45,7 @@ impl Returned {
         [Self((later & all) as u32), Self(next as u32)]
     }
 
-    /// Those of both, which are of different cycles.
+    /// Adds credits of other cycles.
     #[inline]
     pub(super) fn add(&mut self, more: Self) {
         self.0 |= more.0;

@@ -14,7 +14,6 @@ use phitwire::sim::direct::exchange::{Arrivals, Exchange};
 use phitwire::sim::direct::model::{self, ChipView, NO_SLOT, PortAccount};
 use phitwire::trace::Watch;
 
-/// A router with its links.
 #[derive(Debug)]
 pub struct DirectRouter {
     crossbar: Crossbar,
@@ -25,13 +24,13 @@ pub struct DirectRouter {
 #[derive(Debug)]
 struct Links {
     ends: [IdealEnd; PORTS],
-    /// Where each port's link ends.
+    /// Link end slot of each port's peer.
     peers: [u32; PORTS],
     /// Ports whose link is down.
     down: u8,
-    /// What goes out on each port in this window.
+    /// Output of each port in this window.
     out: [Arrivals<T3e>; PORTS],
-    /// Ports with credits to return that had no flit to go with, one bit each.
+    /// Ports with credits not yet returned, one bit each.
     owing: u8,
     sent: [u64; PORTS],
     overflows: u64,
@@ -63,16 +62,16 @@ impl DirectRouter {
         }
     }
 
-    /// Joins `port` to the link end of that slot.
+    /// Connects `port` to the link end in that slot.
     pub(super) fn connect(&mut self, port: usize, slot: u32) {
         self.links.peers[port] = slot;
     }
 
-    /// Puts the window's flits into their buffers and tells the crossbar when each will be there.
-    /// What comes back in it of credits.
+    /// Puts the window's flits into their buffers and announces each to the crossbar. Returns the
+    /// credits that arrive in the window.
     ///
-    /// All ports are looked at: which of them have anything is as good as random, and costs more
-    /// than it saves.
+    /// Visits all ports: which of them have arrivals is nearly random, and testing costs more than
+    /// it saves.
     fn take_arrivals(&mut self, chip: usize, base: u64, exchange: &mut Exchange<T3e>) -> Credited {
         let size = exchange.window;
         let first = Exchange::<T3e>::chip_slot(chip, 0) as usize;
@@ -100,7 +99,7 @@ impl DirectRouter {
             let flit = exchange.read.phits[(first + port) * size + cycle];
             if let FlitKind::Data(vc) = flit.control.kind() {
                 if port == PROCESSOR && flit.control.is_head() {
-                    // It is looked up when it has come through the stages.
+                    // It is looked up after it has passed the stages.
                     let destination = Header::destination_in(flit.word);
                     self.crossbar.table.fetch(destination);
                 }
@@ -115,16 +114,16 @@ impl DirectRouter {
     }
 }
 
-/// Bits of a port where those of all are in one number, one for each cycle of a window.
+/// Bits per port in a number for all ports, one per cycle of a window.
 const PORT_CYCLES: usize = CYCLES;
 const _: () = assert!(PORT_CYCLES * PORTS <= 64 && PORTS <= CYCLE_BITS);
 
-/// The credits that come back to a router in one window.
+/// The credits returned to a router in one window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Credited {
-    /// By the port.
+    /// By port.
     returned: [Returned; PORTS],
-    /// By the cycle, a byte each: ports with one, one bit each.
+    /// By cycle, a byte each: ports with a credit, one bit each.
     ports: u32,
 }
 
@@ -135,7 +134,7 @@ impl Credited {
         self.ports |= returned.cycles() << port;
     }
 
-    /// Those of a cycle: ports and channels.
+    /// The credits of a cycle: ports and channels.
     #[inline]
     fn of(&self, cycle: usize) -> impl Iterator<Item = (usize, usize)> {
         bits(u64::from(self.ports >> (CYCLE_BITS * cycle) & 0xff))
@@ -144,7 +143,7 @@ impl Credited {
 }
 
 impl Links {
-    /// Ports by which something goes in this window, one bit each.
+    /// Ports with output in this window, one bit each.
     #[inline]
     fn filled(&self) -> u64 {
         let outs = self.out.iter().enumerate();
@@ -161,12 +160,12 @@ struct Window<'a> {
     flits: &'a mut [Flit],
     size: usize,
     base: u64,
-    /// Cycle of the window that runs.
+    /// Current cycle of the window.
     now: usize,
 }
 
 impl Window<'_> {
-    /// In all cycles from the present one to `until`, credits that wait go with what flit there is.
+    /// Returns waiting credits in every cycle from the present one to `until`.
     #[inline]
     fn return_until(&mut self, until: usize) {
         for port in bits(u64::from(self.links.owing)) {
@@ -281,7 +280,7 @@ impl model::DirectRouter<T3e> for DirectRouter {
         };
         for (vc, owed) in end.owed().into_iter().enumerate() {
             account.credits[vc] = end.credits(vc);
-            // Their places are free and nobody knows.
+            // Their slots are free, but the peer does not know it yet.
             account.queued[vc] = end.len(vc) + owed;
         }
         account
@@ -313,7 +312,7 @@ impl model::DirectRouter<T3e> for DirectRouter {
     }
 
     fn set_link(&mut self, cycle: u64, port: usize, up: bool) {
-        // One that rested has not heard of the time.
+        // A resting crossbar has fallen behind in time.
         self.crossbar.rest_until(cycle);
         self.links.down = self.links.down & !(1 << port) | u8::from(!up) << port;
         self.crossbar.wake();
@@ -328,23 +327,23 @@ impl DirectRouter {
         (end.len(vc) > 0).then(|| end.front(vc))
     }
 
-    /// A credit of a port too many.
+    /// Invents a credit of a port.
     pub(super) fn invent_credit(&mut self, port: usize, vc: usize) {
         self.links.ends[port].give(vc);
     }
 
-    /// A credit of a port is lost.
+    /// Loses a credit of a port.
     pub(super) fn lose_credit(&mut self, port: usize, vc: usize) {
         self.links.ends[port].send(vc);
     }
 
-    /// What packets in the network are routed by, to be spoiled.
+    /// The routing registers, to corrupt them.
     pub(super) fn registers_mut(&mut self) -> &mut crate::route::RouteRegisters {
         &mut self.crossbar.registers
     }
 }
 
-/// What a router says of itself, whatever its links.
+/// Link-independent counters of a router.
 pub(super) fn view(counters: &CrossbarCounters) -> ChipView {
     ChipView {
         stalls: [counters.stalled_input_cycles, 0, 0],

@@ -3,11 +3,11 @@
 //! # Links
 //!
 //! A link carries one flit per clock of 13.33 ns, and a credit with it. From the crossbar to the
-//! pins of the next router it takes three clocks, to and from a processor seven (paper, table 2).
+//! pins of the next router it takes three clocks, to and from a processor seven (T3E table 2).
 //!
 //! # Windows
 //!
-//! A window is as long as a link between routers takes: three clocks.
+//! A window is the latency of a link between routers: three clocks.
 
 mod bound;
 mod build;
@@ -42,7 +42,6 @@ use phitwire::sim::direct::model::{
 use phitwire::sim::direct::shared::Shared;
 use phitwire::time::Duration;
 
-/// Networks of T3E routers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct T3e;
 
@@ -64,7 +63,7 @@ impl CycleModel for T3e {
     const MAX_MESSAGE_BYTES: u8 = 64;
     const MESSAGE_BYTES: u8 = 64;
     const BIRTH_BITS: u32 = 48;
-    /// All ways are minimal: what routers choose is a channel.
+    /// All paths are minimal: routers choose only a channel.
     const OTHER_WAYS: &'static str = "adaptive";
 
     fn about(options: &T3eOptions) -> Map<String, Value> {
@@ -116,7 +115,7 @@ impl CycleModel for T3e {
         }
     }
 
-    /// Its links count what their carriers carry.
+    /// Its links count the carriers' packets.
     fn packets_passed(router: &T3eRouter) -> Option<u64> {
         Some(router.core().crossbar().counters().packets)
     }
@@ -189,7 +188,7 @@ impl DirectModel<Self> for T3e {
     const VCS: usize = VCS;
     const CREDITS: u32 = Depths::PAPER.deterministic as u32;
 
-    /// A flit says it itself: packets of different channels come in between each other.
+    /// Each flit names its channel: packets of different channels interleave.
     #[inline]
     fn follow(_: &mut Stream, flit: Flit) -> usize {
         match flit.control.kind() {

@@ -1,4 +1,4 @@
-//! What can be chosen for a simulation of these networks only.
+//! Options of simulations specific to these networks.
 
 use serde_json::{Map, Value, json};
 
@@ -11,16 +11,15 @@ use phitwire::chip::Grain;
 use phitwire::sim::direct::Chosen;
 use phitwire::sim::direct::config::{ConfigError, Traffic};
 
-/// What can be chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct T3eOptions {
-    /// What messages do.
+    /// The operation of messages.
     pub operation: Operation,
-    /// Whether packets may adapt; as the network says, if nothing is chosen.
+    /// Whether packets may adapt; `None`: as the network says.
     pub adaptive: Option<bool>,
-    /// How channels are assigned; as the network says, if nothing is chosen.
+    /// How channels are assigned; `None`: as the network says.
     pub channels: Option<Channels>,
-    /// What moves through a router at once. Packets need encoded links.
+    /// The unit that moves through a router at once. Packets need encoded links.
     pub grain: Grain,
     /// E-registers of a processor, one for each word of a request that waits for its response.
     /// Default: the number in the description.
@@ -29,7 +28,7 @@ pub struct T3eOptions {
     pub memory_ns: u32,
 }
 
-/// What a choice is called among others.
+/// Name of a variant in comparisons.
 const fn name(adaptive: Option<bool>, channels: Option<Channels>) -> &'static str {
     match (adaptive, channels) {
         (Some(false), None) => "deterministic",
@@ -77,8 +76,7 @@ impl T3eOptions {
         (u64::from(self.memory_ns) * 3).div_ceil(40)
     }
 
-    /// Requests for which the E-registers of a processor suffice: each word read or written takes
-    /// one.
+    /// Requests that a processor's E-registers can hold: each word read or written takes one.
     pub(super) fn requests(&self, traffic: &Traffic) -> Result<u32, ConfigError> {
         let unanswered = match (self.e_registers, self.memory_ns) {
             _ if traffic.request_reply => None,

@@ -1,18 +1,16 @@
-//! The packets of synthetic traffic, and the sink that takes them apart again.
+//! The packets of synthetic traffic, and the sink that checks them.
 //!
-//! They are packets of the machine, whose data name them, so that a sink knows whether it got what
-//! was sent, once and in one piece.
+//! They are packets of the machine whose data identify them, so that a sink can verify that each
+//! arrived once, and intact.
 
 use crate::format::{Command, DataCheck, Header, Name, PacketBuf, Request, VCS};
 use phitwire::rng::mix;
 
-/// What a message does.
+/// The operation of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// Writes.
     #[default]
     Put,
-    /// Reads.
     Get,
 }
 
@@ -28,19 +26,19 @@ impl Operation {
     }
 }
 
-/// What a packet says about itself.
+/// The identity of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The processor that it goes to.
+    /// The destination processor.
     pub to: u16,
-    /// Its name at the processor that asked.
+    /// Its name at the requester.
     pub name: u32,
     /// Cycle in which the request was born, below 2^48.
     pub birth: u64,
 }
 
 impl Message {
-    /// A number that belongs to this packet alone, for all that matters.
+    /// A number that is unique to this packet for practical purposes.
     #[inline]
     pub(super) fn key(self, command: Command) -> u64 {
         let ends = u64::from(self.to) | u64::from(self.name) << 16 | (command as u64) << 48;
@@ -67,7 +65,7 @@ impl Message {
         PacketBuf::response(command, self.to, name, bytes, &data[..command.words()])
     }
 
-    /// What a packet carries: its birth, and words that nobody else has.
+    /// The data of a packet: its birth, and words unique to it.
     fn data(self, command: Command) -> [u64; 8] {
         let key = self.key(command);
         core::array::from_fn(|word| match word {
@@ -77,17 +75,17 @@ impl Message {
     }
 }
 
-/// A packet that has come, and from whom if it is a request.
+/// An arrived packet; `from` is valid for requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     pub command: Command,
     pub message: Message,
     pub from: u16,
-    /// It carries what was sent.
+    /// Its data are correct.
     pub whole: bool,
 }
 
-/// Packets of each virtual channel as they come in.
+/// Packets being received, by virtual channel.
 #[derive(Clone, Debug, Default)]
 pub struct Assembly {
     words: [[u64; 10]; VCS],
@@ -96,8 +94,8 @@ pub struct Assembly {
 }
 
 impl Assembly {
-    /// Takes a flit of `vc` to processor `own`; the packet that it ends. A response without data
-    /// says no birth.
+    /// Takes in a flit of `vc` for processor `own`. Returns the packet that it completes. A
+    /// response without data carries no birth.
     #[inline]
     pub(super) fn take(&mut self, vc: usize, word: u64, own: u16) -> Option<Delivery> {
         let at = usize::from(self.lengths[vc]);
@@ -114,7 +112,7 @@ impl Assembly {
         Some(delivery(&self.words[vc][..flits], own))
     }
 
-    /// Whether a packet has come in part.
+    /// Whether a packet has arrived in part.
     pub(super) fn is_open(&self) -> bool {
         self.lengths != [0; VCS]
     }

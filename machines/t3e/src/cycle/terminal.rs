@@ -1,4 +1,4 @@
-//! A processor: an open-loop source, and a sink that takes a flit in every cycle.
+//! A processor: an open-loop source, and a sink that accepts a flit in every cycle.
 
 use std::sync::Arc;
 
@@ -16,18 +16,18 @@ use phitwire::sim::direct::source::{NEVER, Source};
 type Shared = shared::Shared<T3e>;
 type Common = shared::Common<T3e>;
 
-/// What terminals need to know of packets.
+/// Packet parameters of terminals.
 #[derive(Clone, Debug)]
 pub struct Format {
     pub(super) operation: Operation,
     pub(super) bytes: u8,
-    /// Requests keep their order: they do not adapt.
+    /// Requests keep their order and do not adapt.
     pub(super) ordered: bool,
-    /// Requests that a processor may have outstanding when it waits for responses.
+    /// Maximum number of outstanding requests per processor, if it waits for responses.
     pub(super) outstanding: usize,
-    /// Clocks that a request waits for the memory.
+    /// Clocks a request spends in the memory.
     pub(super) memory: u64,
-    /// The logical processors that take part, by their places.
+    /// The participating logical processors, by index.
     pub(super) numbers: Arc<[u16]>,
 }
 
@@ -37,7 +37,7 @@ impl Format {
     }
 }
 
-/// A response to be sent.
+/// A response to send.
 #[derive(Clone, Copy, Debug)]
 pub struct Reply(Message);
 
@@ -51,24 +51,24 @@ pub struct Terminal {
     assembly: Assembly,
     /// The virtual channel of the packet that holds the wires.
     channel: u8,
-    /// A packet that has stopped halfway for want of credits while one of the other channel holds
-    /// the wires: requests and responses do not block each other (T3E sec. 3.3).
+    /// A packet that has stopped halfway without credits while one of the other channel holds the
+    /// wires: requests and responses do not block each other (T3E sec. 3.3).
     halted: Option<(PacketBuf, u8)>,
-    /// When the requests that wait for responses were born, by the low bits of their names, and
-    /// those bits that no request has.
+    /// Birth cycles of the requests waiting for responses, by the low bits of their names, and the
+    /// free values of those bits.
     births: Vec<u64>,
     free: Vec<u32>,
     waiting: usize,
-    /// Which request came last from each source, where requests keep their order.
+    /// The last request from each source, if requests keep their order.
     last_seen: Option<LastSeen>,
 }
 
-/// Bits of the name that tell the requests of a terminal apart that wait for responses.
+/// Bits of the name that distinguish the waiting requests of a terminal.
 const SLOT_BITS: u32 = Name::ID_BITS;
 
 impl Terminal {
-    /// The terminal at that place, of the processor of that number; requests come to it in order if
-    /// they are `ordered`.
+    /// The terminal at that position, of the processor with that number; if `ordered`, requests
+    /// arrive at it in order.
     pub(super) fn new((place, processor): (u64, u16), source: Source, ordered: bool) -> Self {
         Self {
             common: Common::new(place, source),
@@ -84,7 +84,7 @@ impl Terminal {
         }
     }
 
-    /// Takes a flit that has arrived in cycle `now` on a channel.
+    /// Handles a flit that has arrived in cycle `now` on a channel.
     #[inline]
     pub(super) fn take(
         &mut self,
@@ -118,7 +118,7 @@ impl Terminal {
                 self.free.push(place as u32);
             }
         } else if let Some(seen) = &mut self.last_seen {
-            // No source makes two requests in a cycle.
+            // A source makes at most one request per cycle.
             let overtaken = seen.is_overtaken(from.into(), message.birth as u32, u32::MAX);
             shared.tally.overtaken += u64::from(overtaken);
         }
@@ -150,7 +150,7 @@ impl Terminal {
         }
     }
 
-    /// A name for a request that is born in cycle `birth`.
+    /// A name for a request born in cycle `birth`.
     fn name(&mut self, sequence: u32, birth: u64, waits: bool) -> u32 {
         if !waits {
             return sequence & ((1 << Name::BITS) - 1);
@@ -194,8 +194,8 @@ impl Terminal {
         }
     }
 
-    /// Sends what can be sent in a window in which these credits come; the cycles in which flits
-    /// were sent.
+    /// Sends during a window in which these credits arrive. Returns the cycles in which flits were
+    /// sent.
     fn transmit(
         &mut self,
         base: u64,
@@ -232,7 +232,7 @@ impl Terminal {
     }
 }
 
-/// The virtual channel on which a packet goes to its router.
+/// The virtual channel on which a packet enters its router.
 pub(super) fn channel(packet: &PacketBuf) -> usize {
     match packet.is_response() {
         true => vc::RESPONSE,
@@ -275,7 +275,7 @@ impl model::Terminal<T3e> for Terminal {
         if self.halted.is_some() {
             return end;
         }
-        // With as many requests outstanding as there may be, a response comes first.
+        // At the limit of outstanding requests, a response must arrive first.
         match self.common.packet.is_none() && self.request_due(shared) == NEVER {
             true => self.common.reply_due().max(end),
             false => self.common.next_cycle(end),
@@ -361,13 +361,13 @@ impl Terminal {
         seen.expect("requests keep their order").swap_next();
     }
 
-    /// Expects that requests of a source come in their order.
+    /// Expects requests of each source in order.
     pub(super) fn expect_order(&mut self) {
         self.last_seen = Some(LastSeen::new());
     }
 }
 
-/// The depths of a link as the checkers want them.
+/// The depths of a link in the checkers' format.
 pub(super) fn places(depths: Depths) -> [u32; MAX_VCS] {
     let mut places = [0; MAX_VCS];
     places[..VCS].copy_from_slice(&depths.all());

@@ -14,7 +14,7 @@ fn torus(size: &str) -> Torus {
     found.expect("a torus").expect("a size")
 }
 
-/// The torus in which these links and nodes are broken.
+/// The torus with these broken links and isolated nodes.
 fn broken(size: &str, defects: &[&str]) -> Torus {
     let shape: Shape = size.parse().unwrap();
     let mut all = Defects::default();
@@ -55,7 +55,7 @@ const fn choosing(adaptive: bool, channels: Option<Channels>) -> T3eOptions {
 
 const DETERMINISTIC: T3eOptions = choosing(false, None);
 const ADAPTIVE: T3eOptions = choosing(true, None);
-/// All ways that there are to choose ways and channels.
+/// All combinations of routing and channels.
 const ALL: [T3eOptions; 4] = [
     DETERMINISTIC,
     ADAPTIVE,
@@ -94,9 +94,10 @@ fn over_links(
     report
 }
 
-/// Clocks of the processors' own wires, to the router and, beyond those of figure 7, none back.
+/// Clocks of the wires from a processor to its router; T3E figure 7 includes those to the
+/// destination.
 const WIRES: u64 = PROCESSOR_CYCLES;
-/// Flits behind the header of a put of 64 bytes.
+/// Flits after the header of a put of 64 bytes.
 const BEHIND: u64 = 9;
 
 /// Clocks of all pairs, from the birth of a put of 64 bytes to its last flit.
@@ -116,7 +117,7 @@ fn clocks(topology: &Torus) -> Vec<u64> {
 
 #[test]
 fn packets_alone_take_the_clocks_of_table_2() {
-    // Along a ring; through a turn; there and back is the same.
+    // Along a ring; through a turn; the path back is equal.
     for (size, pattern, passed) in [
         ("4x1x1", "neighbour", 0),
         ("8x1x1", "tornado", 2 * 3),
@@ -283,8 +284,8 @@ fn without_adaptive_routing_nobody_gets_more_than_links_have() {
         let bound = bound.unwrap().unwrap();
         let [plain, adaptive] =
             [DETERMINISTIC, ADAPTIVE].map(|options| run(&topology, &full, &options));
-        // Somebody's packets go over the link that most want. What is measured may have been sent
-        // a little earlier.
+        // The packets of some source use the most loaded link. Packets measured may have been sent
+        // slightly earlier.
         let least = plain.fairness.min;
         assert!(least <= bound * 1.01, "{pattern} {least} of {bound}");
         assert!(least > bound * 0.3, "{pattern} {least} of {bound}");
@@ -301,7 +302,7 @@ fn without_adaptive_routing_nobody_gets_more_than_links_have() {
 
 #[test]
 fn two_neighbours_fill_their_link() {
-    // Table 4: a flit in every clock, one way and both ways.
+    // T3E table 4: a flit in every clock, one-way and both ways.
     let report = run(
         &torus("2x1x1"),
         &config("neighbour", 1_000_000),
@@ -322,10 +323,10 @@ fn partial_planes_broken_links_and_spares_lose_nothing() {
     }
     for topology in [
         broken("4x4x2", &["(0,0,0)+X", "(1,2,1)+Y", "(3,3,0)+Z"]),
-        // Nobody sends to a node that is cut off, or from there.
+        // An isolated node neither sends nor receives.
         broken("4x4x4", &["(1,1,1)", "(2,2,0)+X"]),
         broken("4x4x2+2x4x1", &["(1,1,2)+Y"]),
-        // Spares have the numbers of two nodes, three have none.
+        // Spares have the numbers of two nodes; three nodes have none.
         spared.torus(),
     ] {
         for options in [DETERMINISTIC, ADAPTIVE] {
@@ -440,7 +441,7 @@ fn ideal_links_refuse_whole_packets() {
     assert!(why.is_some_and(|why| why.contains("--links encoded")));
 }
 
-/// Trace hashes of runs over ideal links: a change has to be explained.
+/// Trace hashes of runs over ideal links: explain every change.
 #[test]
 fn traces_stay_what_they_are() {
     let hash = |size: &str, config: &Config, options: &T3eOptions| {
@@ -483,7 +484,7 @@ mod canaries {
     use phitwire::sim::direct::check::Violation;
     use phitwire::sim::direct::partition::Partition;
 
-    /// Runs a little, lets `spoil` do something that must not be, runs to the end.
+    /// Runs a little, lets `spoil` inject a fault, and runs to the end.
     fn spoiled(options: T3eOptions, spoil: impl FnOnce(&mut Partition<T3e>)) -> Vec<Violation> {
         let topology = torus("4x4x2");
         let mut simulation = direct(&topology, &config("uniform", 500_000), &options, 1);
@@ -568,7 +569,7 @@ mod canaries {
         assert_eq!(spoiled(DETERMINISTIC, expect_order), []);
     }
 
-    /// Rings without datelines stand still, and that is found.
+    /// Deadlock in rings without datelines is detected.
     #[test]
     fn a_ring_without_datelines_is_seen_to_stand_still() {
         let run = |spoils: bool| {
@@ -587,7 +588,7 @@ mod canaries {
         assert!(has(&run(true), starved));
     }
 
-    /// The canary of what encoded links are asked at rest.
+    /// Canary of the rest check over encoded links.
     #[test]
     fn what_is_on_its_way_over_encoded_links_is_not_at_rest() {
         let topology = torus("2x2x1");

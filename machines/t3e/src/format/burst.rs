@@ -1,9 +1,9 @@
-//! The burst: eight flits as the carrier takes them, idle ones where there are no others.
+//! The burst: eight flits in a unit of the carrier, padded with idle flits.
 //!
-//! A link sends its flits one behind the other, four phits in seven bytes: bit b of a flit is on
-//! lane b mod 14 of its phit b / 14, and eight flits are 70 bytes. Behind them comes a byte of the
-//! line code, which has no place on the machine's wires: bit n says that flit n is the first of its
-//! packet, so that a receiver that could not read a header finds the next packet.
+//! A link sends its flits one after the other, four phits in seven bytes: bit b of a flit is on
+//! lane b mod 14 of its phit b / 14, and eight flits are 70 bytes. A byte of the line code follows,
+//! which does not exist on the machine's wires: bit n marks flit n as the first of its packet, so
+//! that a receiver can find the next packet after an unreadable header.
 
 use phitwire_framing::carrier::frame::FrameKind;
 
@@ -14,22 +14,21 @@ use phitwire::packets::Packet;
 pub const BURST_FLITS: usize = 8;
 const FLIT_BYTES: usize = 70;
 
-/// Eight flits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Burst {
-    /// Their words.
+    /// The words of the flits.
     pub words: [u64; BURST_FLITS],
-    /// Their control bits. One that cannot be read is an idle flit without a credit.
+    /// Their control bits. Unreadable ones become an idle flit without a credit.
     pub controls: [Control; BURST_FLITS],
 }
 
 impl Burst {
-    /// Lanes of a link: the bits of a phit (paper, section 1).
+    /// Lanes of a link: the bits of a phit (T3E sec. 1).
     pub const LANES: u32 = 14;
-    /// Phits of a flit.
+    /// Phits per flit.
     pub const FLIT_PHITS: u32 = Flit::BITS / Self::LANES;
 
-    /// The next eight flits.
+    /// Builds a burst from the next eight flits.
     pub fn of(mut next: impl FnMut() -> Flit) -> Self {
         let mut burst = Self::default();
         for (word, control) in burst.words.iter_mut().zip(&mut burst.controls) {
@@ -41,7 +40,7 @@ impl Burst {
         burst
     }
 
-    /// Its flits that are not idle, or say something all the same.
+    /// Its flits that are not idle, or whose word is not zero.
     pub fn flits(&self) -> impl Iterator<Item = Flit> {
         let flits = self.words.iter().zip(&self.controls);
         flits
@@ -56,7 +55,7 @@ impl Packet for Burst {
     const BYTES: usize = FLIT_BYTES + 1;
 
     fn emit(&self, bytes: &mut [u8]) {
-        // Flits are written from the lowest bit on into one long number.
+        // Flits are packed from the lowest bit up into one long number.
         let (mut high, mut held) = (0_u64, 0_u32);
         let (words, rest) = bytes[..FLIT_BYTES].as_chunks_mut::<8>();
         let mut places = words.iter_mut();
@@ -68,14 +67,14 @@ impl Packet for Burst {
         };
         for (flit, (&word, control)) in self.words.iter().zip(&self.controls).enumerate() {
             marks |= u8::from(control.is_head()) << flit;
-            // 64 bits of word, then 6 of control, behind the `held` bits of the flits before.
+            // 64 bits of word, then 6 of control, after the `held` bits of earlier flits.
             let flit = u128::from(word) | u128::from(control.bits()) << 64;
             let joined = u128::from(high) | flit << held;
             put(joined as u64);
             high = (joined >> 64) as u64;
             held += Flit::BITS - 64;
         }
-        // 8 x 6 bits are left.
+        // 8 x 6 bits remain.
         rest.copy_from_slice(&high.to_le_bytes()[..rest.len()]);
         bytes[FLIT_BYTES] = marks;
     }
@@ -91,7 +90,7 @@ impl Packet for Burst {
         for flit in 0..BURST_FLITS {
             let above = next.next().unwrap_or(u64::from_le_bytes(last));
             let held = 6 * flit as u32;
-            // The first `held` bits of `low` are those of the flit before.
+            // The first `held` bits of `low` belong to the previous flit.
             let joined = (u128::from(low) | u128::from(above) << 64) >> held;
             burst.words[flit] = joined as u64;
             let bits = (joined >> 64) as u8 & 0x3f;
@@ -142,8 +141,7 @@ mod tests {
 
     #[test]
     fn every_bit_of_a_flit_is_on_its_lane() {
-        // The n-th bit of the bytes, from the lowest bit of the first on, is bit n mod 70 of flit
-        // n / 70.
+        // Bit n of the bytes, from the lowest bit of the first up, is bit n mod 70 of flit n / 70.
         for flit in 0..BURST_FLITS {
             for bit in 0..64 {
                 let mut burst = Burst {

@@ -1,14 +1,14 @@
-//! The checks of a packet: one over its header flit, by which every router can steer, and one over
-//! the words behind it, by which the destination corrects (paper, section 9, which names no code).
+//! The checks of a packet: one over its header flit, sufficient for routing, and one over the words
+//! after it, by which the destination corrects errors (T3E sec. 9, which names no code).
 //!
-//! Both are extended Hamming codes: one wrong bit is corrected, two are noticed.
+//! Both are extended Hamming codes: one wrong bit is corrected, two are detected.
 
-/// What a check found.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// Nothing is wrong.
+    /// No error.
     Good,
-    /// One bit was wrong, and is right again.
+    /// One bit was wrong, and was corrected.
     Corrected,
     /// More than one bit is wrong.
     Hopeless,
@@ -16,11 +16,12 @@ pub enum Repair {
 
 /// Bits of a header flit below its check.
 pub const HEADER_BITS: u32 = 57;
-/// Bits of the check over the words behind it.
+/// Bits of the check over the words after the header.
 pub const DATA_CHECK_BITS: u32 = 11;
 
-/// For each bit of a header's syndrome, the bits of the flit in its parity: the code's own, and
-/// those whose place in the code, the numbers from 3 on that are no powers of two, has it.
+/// For each bit of a header's syndrome, the bits of the flit in its parity: the code's bit, and
+/// those whose code position contains the syndrome bit. Positions are the numbers from 3 on that
+/// are not powers of two.
 const HEADER_MASKS: [u64; 6] = {
     let mut masks = [0; 6];
     let mut own = 0;
@@ -52,7 +53,7 @@ const fn parity(word: u64) -> u64 {
     (word.count_ones() & 1) as u64
 }
 
-/// For each byte of a word, at its place: a bit for each mask whose parity it changes.
+/// For each byte position and value: a bit for each mask whose parity it changes.
 const fn parities(masks: [u64; 6]) -> [[u8; 256]; 8] {
     let mut tables = [[0; 256]; 8];
     let mut byte = 0;
@@ -76,7 +77,7 @@ const fn parities(masks: [u64; 6]) -> [[u8; 256]; 8] {
 static HEADER_PARITIES: [[u8; 256]; 8] = parities(HEADER_MASKS);
 static COLUMN_PARITIES: [[u8; 256]; 8] = parities(COLUMN_MASKS);
 
-/// The parities of a word under all masks, and above them its own.
+/// The parities of a word under all masks, and above them its total parity.
 #[inline]
 fn look_up(tables: &[[u8; 256]; 8], word: u64) -> u64 {
     let bytes = word.to_le_bytes();
@@ -86,8 +87,8 @@ fn look_up(tables: &[[u8; 256]; 8], word: u64) -> u64 {
         .into()
 }
 
-/// The header flit of 57 bits: with six bits of Hamming code above them and the parity of all as
-/// the highest bit.
+/// Seals 57 header bits: six bits of Hamming code above them, and the parity of all as the highest
+/// bit.
 #[inline]
 pub fn seal_header(information: u64) -> u64 {
     debug_assert!(information & !INFORMATION == 0, "a header has 57 bits");
@@ -96,7 +97,7 @@ pub fn seal_header(information: u64) -> u64 {
     information | code << HEADER_BITS | odd << 63
 }
 
-/// The 57 bits of a header flit, corrected if need be.
+/// The 57 bits of a header flit, corrected if necessary.
 #[inline]
 pub fn open_header(word: u64) -> (u64, Repair) {
     let information = word & INFORMATION;
@@ -107,9 +108,9 @@ pub fn open_header(word: u64) -> (u64, Repair) {
     let (syndrome, odd) = (found & 0x3f, found >> 6 != 0);
     match (syndrome, odd) {
         (_, false) => (information, Repair::Hopeless),
-        // The bit is the parity itself, or one of the code.
+        // The wrong bit is the parity, or one of the code.
         (syndrome, true) if !syndrome.is_power_of_two() && syndrome != 0 => {
-            // Its place among the numbers that are no powers of two.
+            // Its index among the numbers that are not powers of two.
             let bit = syndrome - 1 - u64::from(64 - syndrome.leading_zeros());
             (information ^ 1 << bit, Repair::Corrected)
         }
@@ -117,20 +118,19 @@ pub fn open_header(word: u64) -> (u64, Repair) {
     }
 }
 
-/// The check over the words behind a header, as they come: the places of all bits that are set,
-/// added without carry, and the parity. Bit b of the n-th word has place 64 (n + 1) + b.
+/// The check over the words after a header, in order: the positions of all set bits, added without
+/// carry, and the parity. Bit b of word n has position 64 (n + 1) + b.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataCheck {
-    /// All words, added without carry.
+    /// XOR of all words.
     columns: u64,
-    /// The numbers of the words of odd parity, added without carry.
+    /// XOR of the numbers of words with odd parity.
     rows: u16,
-    /// Words seen.
+    /// Number of words added.
     words: u16,
 }
 
 impl DataCheck {
-    /// Takes the next word.
     #[inline]
     pub fn add(&mut self, word: u64) {
         self.words += 1;
@@ -138,27 +138,26 @@ impl DataCheck {
         self.rows ^= self.words * parity(word) as u16;
     }
 
-    /// Words taken.
+    /// Number of words added.
     #[inline]
     pub const fn words(&self) -> u16 {
         self.words
     }
 
-    /// Its eleven bits: places, and the parity above them.
+    /// The eleven bits: positions, and the parity above them.
     #[inline]
     pub fn bits(&self) -> u16 {
         let columns = look_up(&COLUMN_PARITIES, self.columns) as u16;
         self.rows << 6 | columns & 0x3f | (columns >> 6) << 10
     }
 
-    /// The check of `words`.
     pub fn of(words: &[u64]) -> u16 {
         let mut check = Self::default();
         words.iter().for_each(|word| check.add(*word));
         check.bits()
     }
 
-    /// Corrects `words` by the check that came with them.
+    /// Corrects `words` by the check received with them.
     pub fn repair(words: &mut [u64], carried: u16) -> Repair {
         let difference = Self::of(words) ^ carried;
         let (place, odd) = (difference & 0x3ff, difference >> 10 != 0);
@@ -176,7 +175,7 @@ impl DataCheck {
     }
 }
 
-/// For each bit of a column's number, the columns that have it.
+/// For each bit of a column's number, the columns that contain it.
 const COLUMN_MASKS: [u64; 6] = [
     0xaaaa_aaaa_aaaa_aaaa,
     0xcccc_cccc_cccc_cccc,

@@ -1,24 +1,22 @@
-//! The flit: five phits of 14 bits, 64 bits of word and six of control (paper, section 1).
+//! The flit: five phits of 14 bits, 64 bits of word and six of control (T3E sec. 1).
 //!
-//! Three control bits name what the flit is, three whose credit returns with it: the paper says how
-//! many there are, the code is this project's.
+//! Three control bits give the kind of flit, three the channel whose credit returns with it: T3E
+//! gives their number, the code is ours.
 
-/// Virtual channels with buffers: two for requests, two for responses, one adaptive (paper, section
-/// 5).
+/// Virtual channels with buffers: two for requests, two for responses, one adaptive (T3E sec. 5).
 pub const VCS: usize = 5;
 
-/// The numbers of the virtual channels.
 pub mod vc {
     /// Requests on VC0.
     pub const REQUEST: usize = 0;
     /// Responses on VC0.
     pub const RESPONSE: usize = 2;
-    /// Requests and responses that adapt.
+    /// Adaptive requests and responses.
     pub const ADAPTIVE: usize = 4;
     /// Deterministic channels.
     pub const DETERMINISTIC: core::ops::Range<usize> = 0..4;
 
-    /// What they are called, by number (paper, section 5).
+    /// Their names, by number (T3E sec. 5).
     pub const NAMES: [&str; super::VCS] = [
         "request VC0",
         "request VC1",
@@ -34,10 +32,10 @@ pub mod vc {
     }
 }
 
-/// What a flit is.
+/// The kind of a flit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlitKind {
-    /// Nothing but perhaps a credit.
+    /// Empty, except for an optional credit.
     Idle,
     /// Part of a packet on a virtual channel, below [`VCS`].
     Data(u8),
@@ -47,8 +45,8 @@ pub enum FlitKind {
     Maintenance,
 }
 
-/// The six control bits: what the flit is in the lowest three, whose credit returns in the others.
-/// Above them, which is no control bit, the line code's mark of a packet's first flit.
+/// The six control bits: the kind of flit in the lowest three, the channel of a returned credit in
+/// the others. Above them, not a control bit, the line code's mark of a packet's first flit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Control(u8);
 
@@ -59,32 +57,31 @@ impl Control {
     const MAINTENANCE: u8 = 7;
     const HEAD: u8 = 0x40;
 
-    /// The control bits of part of a packet on `vc`, of its first flit or another.
+    /// Control bits of a flit of a packet on `vc`.
     #[inline]
     pub const fn data(vc: usize, is_head: bool) -> Self {
         Self((1 + vc as u8) | if is_head { Self::HEAD } else { 0 })
     }
 
-    /// Those of a flit that is all of a barrier packet.
+    /// Control bits of a barrier packet, which is a single flit.
     #[inline]
     pub const fn barrier() -> Self {
         Self(Self::BARRIER | Self::HEAD)
     }
 
-    /// Those of part of a maintenance packet.
+    /// Control bits of a flit of a maintenance packet.
     #[inline]
     pub const fn maintenance(is_head: bool) -> Self {
         Self(Self::MAINTENANCE | if is_head { Self::HEAD } else { 0 })
     }
 
-    /// The same, with a credit of `vc`.
+    /// Adds a credit of `vc`.
     #[inline]
     #[must_use]
     pub const fn with_credit(self, vc: usize) -> Self {
         Self(self.0 & !0x38 | (1 + vc as u8) << 3)
     }
 
-    /// What the flit is.
     #[inline]
     pub const fn kind(self) -> FlitKind {
         match self.0 & 7 {
@@ -95,7 +92,7 @@ impl Control {
         }
     }
 
-    /// The virtual channel whose credit returns.
+    /// The virtual channel of the returned credit.
     #[inline]
     pub const fn credit(self) -> Option<usize> {
         match self.0 >> 3 & 7 {
@@ -104,20 +101,20 @@ impl Control {
         }
     }
 
-    /// Whether a packet begins.
+    /// Whether this is the first flit of a packet.
     #[inline]
     pub const fn is_head(self) -> bool {
         self.0 & Self::HEAD != 0
     }
 
-    /// The control bits alone.
+    /// The control bits without the mark.
     #[inline]
     pub const fn bits(self) -> u8 {
         self.0 & 0x3f
     }
 
-    /// The control bits and the mark; `None` for a code of no credit (6, 7), or an idle flit with a
-    /// mark.
+    /// The control bits and the mark; `None` for invalid credit codes (6, 7), or an idle flit with
+    /// a mark.
     #[inline]
     pub const fn parse(bits: u8, is_head: bool) -> Option<Self> {
         let bad_credit = bits >> 3 & 7 > VCS as u8;
@@ -129,20 +126,16 @@ impl Control {
     }
 }
 
-/// A flit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flit {
-    /// Its word.
     pub word: u64,
-    /// Its control bits.
     pub control: Control,
 }
 
 impl Flit {
-    /// Bits of a flit on a link.
     pub const BITS: u32 = 70;
 
-    /// Part of a packet on `vc`.
+    /// A flit of a packet on `vc`.
     #[inline]
     pub const fn data(word: u64, vc: usize, is_head: bool) -> Self {
         let control = Control::data(vc, is_head);

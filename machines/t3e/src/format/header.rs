@@ -1,13 +1,13 @@
-//! The header flit of a packet. It alone is enough to steer by, since the response of a get of one
-//! word has no other (paper, section 11).
+//! The header flit of a packet. It is sufficient for routing, since the response of a single-word
+//! get has no other header flit (T3E sec. 11).
 //!
 //! ```text
 //! bits   0..6     6..24   24..36   36..46   46..57       57..64
 //!        command  tag     origin   id       data check   check of this flit
 //! ```
 //!
-//! A processor hands packets over with the number of the processor that they go to in the tag; its
-//! router puts the entry of its look-up table there, and its own number as the origin of requests.
+//! A processor puts the number of the destination processor into the tag; its router replaces it
+//! with the entry of its look-up table, and sets its own number as the origin of requests.
 
 use thiserror::Error;
 
@@ -15,7 +15,7 @@ use super::check::{Repair, open_header, seal_header};
 use super::flit::vc;
 use crate::route::Tag;
 
-/// What a packet is for.
+/// The command of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Command {
     /// Reads up to one word.
@@ -26,33 +26,34 @@ pub enum Command {
     Put1,
     /// Writes up to eight words.
     Put8,
-    /// Eight words for a queue.
+    /// Sends eight words to a queue.
     Message,
-    /// Adds one to a word and answers what it was.
+    /// Adds one to a word and returns its old value.
     FetchIncrement,
-    /// Adds its operand to a word and answers what it was.
+    /// Adds the operand to a word and returns its old value.
     FetchAdd,
-    /// Writes the second operand if the word is the first, and answers what it was.
+    /// Writes the second operand if the word equals the first, and returns its old value.
     CompareSwap,
-    /// Writes the bits of the second operand that the first selects, and answers what the word was.
+    /// Writes the bits of the second operand selected by the first, and returns the word's old
+    /// value.
     MaskedSwap,
-    /// Answers a get of one word.
+    /// Response to a get of one word.
     Get1Data,
-    /// Answers a get of eight words.
+    /// Response to a get of eight words.
     Get8Data,
-    /// Answers what wrote: it was carried out.
+    /// Response to a write: it was executed.
     Done,
-    /// Answers an atomic operation.
+    /// Response to an atomic operation.
     Fetched,
-    /// Answers: it was not carried out.
+    /// Response: the request was not executed.
     Refused,
-    /// Answers: it came with more wrong bits than can be corrected, and was not carried out.
+    /// Response: the request arrived damaged beyond correction, and was not executed.
     Damaged,
 }
 
 impl Command {
-    /// All of them with their codes and lengths in flits. Bit 5 of a code is that of responses. The
-    /// lengths of gets and puts are the paper's (table 3), the others this project's.
+    /// All commands with their codes and lengths in flits. Bit 5 of a code marks responses. The
+    /// lengths of gets and puts are from T3E table 3, the others are ours.
     pub const ALL: [(Self, u8, u8); 15] = [
         (Self::Get1, 0x01, 2),
         (Self::Get8, 0x02, 2),
@@ -71,7 +72,6 @@ impl Command {
         (Self::Damaged, 0x26, 2),
     ];
 
-    /// The commands by their codes.
     const BY_CODE: [Option<Self>; 64] = {
         let mut table = [None; 64];
         let mut next = 0;
@@ -83,26 +83,25 @@ impl Command {
         table
     };
 
-    /// Its code, of six bits.
+    /// The six-bit code.
     #[inline]
     pub const fn code(self) -> u8 {
         Self::ALL[self as usize].1
     }
 
-    /// The command of a code.
     #[inline]
     pub const fn from_code(code: u8) -> Option<Self> {
         Self::BY_CODE[code as usize & 0x3f]
     }
 
-    /// Flits of its packets, header flits included.
+    /// Length of its packets in flits, including header flits.
     #[inline]
     pub const fn flits(self) -> usize {
         Self::ALL[self as usize].2 as usize
     }
 
-    /// Header flits of its packets: two, but one in the answer to a get of one word and three in a
-    /// put of one word (T3E sec. 11); those of atomic operations are ours.
+    /// Header flits of its packets: two, but one in the response to a get of one word and three in
+    /// a put of one word (T3E sec. 11); those of atomic operations are ours.
     #[inline]
     pub const fn header_flits(self) -> usize {
         match self {
@@ -112,13 +111,13 @@ impl Command {
         }
     }
 
-    /// Words that its packets carry behind their headers.
+    /// Data words of its packets, after the headers.
     #[inline]
     pub const fn words(self) -> usize {
         self.flits() - self.header_flits()
     }
 
-    /// Bytes that it moves at most, in its own packet or in the answer.
+    /// Maximum bytes it moves, in its packet or in the response.
     pub const fn message_bytes(self) -> u8 {
         match self {
             Self::Get8 | Self::Put8 | Self::Message | Self::Get8Data => 64,
@@ -126,70 +125,65 @@ impl Command {
         }
     }
 
-    /// Whether it answers another one.
     #[inline]
     pub const fn is_response(self) -> bool {
         self.code() & 0x20 != 0
     }
 }
 
-/// What names a request among those of its processor; the response has it as well.
+/// Identifies a request among those of its processor; repeated in the response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Name(u32);
 
 impl Name {
-    /// Bits that the header flit has room for in requests and responses.
+    /// Low bits, which fit into the header flit of requests and responses.
     pub const ID_BITS: u32 = 10;
-    /// Bits of a name.
     pub const BITS: u32 = 20;
 
-    /// The name of these bits; higher ones are ignored.
+    /// The name with these bits; higher bits are ignored.
     #[inline]
     pub const fn new(bits: u32) -> Self {
         Self(bits & ((1 << Self::BITS) - 1))
     }
 
-    /// Its bits.
     #[inline]
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// The bits in the field for the id.
+    /// The bits in the id field.
     const fn low(self) -> u64 {
         self.0 as u64 & 0x3ff
     }
 
-    /// The others: in responses in the field of the origin, in requests in their second flit.
+    /// The high bits: in the origin field of responses, in the second flit of requests.
     #[inline]
     pub const fn high(self) -> u16 {
         (self.0 >> Self::ID_BITS) as u16
     }
 }
 
-/// A header flit, taken apart.
+/// A decoded header flit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What the packet is for.
     pub command: Command,
-    /// Where it goes; from a processor to its router, the number of the processor there.
+    /// Its route; from a processor to its router, the number of the destination processor.
     pub tag: Tag,
-    /// In a request the number of the processor that it comes from, in a response the high bits of
-    /// the name.
+    /// In a request the number of the source processor, in a response the high bits of the name.
     pub origin: u16,
     /// The low bits of the name.
     pub id: u16,
-    /// The check over the words behind it.
+    /// The check over the words after it.
     pub data_check: u16,
 }
 
-/// What is wrong with a header flit.
+/// Why a header flit is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum HeaderError {
-    /// More than one bit of it.
+    /// More than one bit is wrong.
     #[error("a header flit has more wrong bits than its check corrects")]
     Check,
-    /// Its command.
+    /// Unknown command.
     #[error("no packet has command {0:#04x}")]
     Command(u8),
 }
@@ -200,8 +194,8 @@ impl Header {
     const ID_AT: u32 = 36;
     const CHECK_AT: u32 = 46;
 
-    /// The header of a packet of `command` to `tag` with that name, which comes from `origin`; a
-    /// response says no origin.
+    /// The header of a packet of `command` to `tag` with that name, from `origin`; responses have
+    /// no origin.
     pub fn new(command: Command, tag: Tag, name: Name, origin: u16) -> Self {
         let origin = match command.is_response() {
             true => name.high(),
@@ -217,7 +211,7 @@ impl Header {
         }
     }
 
-    /// The flit.
+    /// Encodes the flit.
     #[inline]
     pub fn emit(&self) -> u64 {
         let information = u64::from(self.command.code())
@@ -228,7 +222,7 @@ impl Header {
         seal_header(information)
     }
 
-    /// The header of a flit, of which one wrong bit is corrected, and whether one was.
+    /// Decodes a header flit, and corrects one wrong bit. Returns whether one was corrected.
     ///
     /// # Errors
     /// See [`HeaderError`].
@@ -249,20 +243,20 @@ impl Header {
         Ok((header, repair))
     }
 
-    /// The deterministic channel of the packet: requests and responses have their own (paper,
-    /// section 3.3).
+    /// The deterministic channel of the packet: requests and responses have separate ones (T3E sec.
+    /// 3.3).
     #[inline]
     pub const fn vc(&self, vc: u8) -> usize {
         vc::of(self.command.is_response(), vc)
     }
 
-    /// The [`destination`](Self::destination) that a header flit says, with whatever bits are wrong.
+    /// The [`destination`](Self::destination) in an unchecked header flit.
     #[inline]
     pub const fn destination_in(word: u64) -> u16 {
         (word >> 6) as u16 & 0xfff
     }
 
-    /// The number of the processor that a packet from a processor goes to.
+    /// The number of the destination processor, in a packet from a processor.
     #[inline]
     pub const fn destination(&self) -> u16 {
         self.tag.to.bits() & 0xfff
@@ -296,7 +290,7 @@ mod tests {
             assert!(!request.is_response() && response.is_response());
         }
         // "most packets contain two header flits, except for the single-word Get response, which
-        // contains one, and the single-word Put request, which contains three" (section 11).
+        // contains one, and the single-word Put request, which contains three" (T3E sec. 11).
         let headers = [
             Command::Get8,
             Command::Get1Data,

@@ -1,35 +1,34 @@
-//! Maintenance packets: three flits, with which one router reads or writes a register of another.
+//! Maintenance packets: three flits, by which one router reads or writes a register of another.
 //!
-//! The paper gives "delta addressing with routes in the following order: ±X, then ±Y, then ±Z, then
-//! ±X, then ±Y, and finally ±Z" (section 8) and nothing else of them. The layout is ours. Header
-//! flits have 57 bits below a check that corrects one wrong bit
-//! (`seal_header`):
+//! T3E sec. 8 gives "delta addressing with routes in the following order: ±X, then ±Y, then ±Z,
+//! then ±X, then ±Y, and finally ±Z" and nothing else about them. The layout is ours. The first two
+//! flits have 57 bits below a check that corrects one wrong bit (`seal_header`):
 //!
 //! | flit | bits | field |
 //! |---|---|---|
 //! | 0 | 35:0 | six signed counts of hops to go, six bits each, X of the first round lowest |
 //! | 0 | 38:36 | command: 0 read, 1 write; of replies 4 done, 5 no such register, 6 read only, 7 no such value |
-//! | 0 | 49:39 | check of flit 2, as over the words of a packet |
-//! | 0 | 56:50 | tag, which the reply has as well |
+//! | 0 | 49:39 | check of flit 2, as for the words of a packet |
+//! | 0 | 56:50 | tag, repeated in the reply |
 //! | 1 | 35:0 | six signed counts of hops gone |
 //! | 1 | 51:36 | register |
-//! | 1 | 56:52 | reserved, zero; other than zero where the flit could not be read on its way |
-//! | 2 | 63:0 | value: to be written, or that was read or written |
+//! | 1 | 56:52 | reserved, zero; nonzero if the flit became unreadable on the way |
+//! | 2 | 63:0 | value: to write, or that was read or written |
 //!
-//! A router takes a hop from the counts of flit 0 and adds it to those of flit 1. A reply goes the
-//! same way back: its counts are those that the request had gone, with the other sign, and it takes
-//! them from the last to the first.
+//! A router subtracts a hop from the counts of flit 0 and adds it to those of flit 1. A reply takes
+//! the same path back: its counts are those of the request's hops gone, negated, and used from the
+//! last to the first.
 
 use super::check::{DataCheck, Repair, open_header, seal_header};
 use crate::route::Direction;
 
 /// Flits of a maintenance packet.
 pub const MAINTENANCE_FLITS: usize = 3;
-/// Legs of a way: two rounds of X, Y, Z.
+/// Legs of a path: two rounds of X, Y, Z.
 pub const LEGS: usize = 6;
-/// Bits of a count of hops.
+/// Bits per hop count.
 const COUNT_BITS: u32 = 6;
-/// Bits of the counts of a way.
+/// Bits of the counts of a path.
 const WAY_BITS: u32 = COUNT_BITS * LEGS as u32;
 const COMMAND_SHIFT: u32 = WAY_BITS;
 const CHECK_SHIFT: u32 = COMMAND_SHIFT + 3;
@@ -44,10 +43,10 @@ const _: () = assert!(TAG_SHIFT + 7 == super::check::HEADER_BITS);
 pub struct Way(pub [i8; LEGS]);
 
 impl Way {
-    /// Hops of a leg at most, either way.
+    /// Maximum hops in a leg, in either direction.
     pub const MOST: i8 = 31;
 
-    /// Whether all counts can be told in six bits, and be gone back.
+    /// Whether all counts, and their negations, fit into six bits.
     pub fn fits(&self) -> bool {
         self.0
             .iter()
@@ -64,12 +63,12 @@ impl Way {
     fn from_bits(bits: u64) -> Self {
         Self(core::array::from_fn(|leg| {
             let field = bits >> (COUNT_BITS * leg as u32) & 0x3f;
-            // The sign of six bits.
+            // Sign-extends six bits.
             (field as i8) << 2 >> 2
         }))
     }
 
-    /// The leg to go next, if there is one: replies begin with the last.
+    /// The next leg, if there is one: replies start with the last.
     fn next(&self, is_reply: bool) -> Option<usize> {
         let has_hops = |&leg: &usize| self.0[leg] != 0;
         match is_reply {
@@ -78,27 +77,27 @@ impl Way {
         }
     }
 
-    /// The way back.
+    /// The path back.
     fn back(self) -> Self {
         Self(self.0.map(|hops| hops.wrapping_neg()))
     }
 }
 
-/// What a packet is.
+/// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum MaintenanceCommand {
     /// Reads a register.
     Read = 0,
-    /// Writes it.
+    /// Writes a register.
     Write = 1,
-    /// Replies: carried out.
+    /// Reply: the request was executed.
     Done = 4,
-    /// Replies: there is no such register.
+    /// Reply: there is no such register.
     Unknown = 5,
-    /// Replies: it can only be read.
+    /// Reply: the register is read only.
     ReadOnly = 6,
-    /// Replies: it does not take the value.
+    /// Reply: the register does not take the value.
     BadValue = 7,
 }
 
@@ -115,7 +114,6 @@ impl MaintenanceCommand {
         })
     }
 
-    /// Whether it replies.
     pub const fn is_reply(self) -> bool {
         self as u8 & 4 != 0
     }
@@ -126,7 +124,7 @@ impl MaintenanceCommand {
 pub struct MaintenanceHeader {
     /// Hops to go.
     pub way: Way,
-    /// What it is.
+    /// The kind of the packet.
     pub command: MaintenanceCommand,
     /// The check of the third flit.
     pub check: u16,
@@ -139,11 +137,10 @@ pub struct MaintenanceHeader {
 pub struct MaintenanceTrail {
     /// Hops gone.
     pub gone: Way,
-    /// The register.
     pub register: u16,
 }
 
-/// A hop: its leg and whether it is one towards smaller ordinates.
+/// A hop: its leg, and whether it goes towards smaller ordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
     leg: u8,
@@ -151,14 +148,14 @@ pub struct Hop {
 }
 
 impl Hop {
-    /// The direction of the hop.
     pub const fn direction(self) -> Direction {
         Direction::of(self.leg as usize % 3, self.minus)
     }
 }
 
 impl MaintenanceHeader {
-    /// The header of a flit's word, and whether a bit of it was wrong; `None` if it is none.
+    /// Parses the word of a header flit. Returns the header, and whether a bit was corrected;
+    /// `None` if it is not a valid header.
     pub fn parse(word: u64) -> Option<(Self, bool)> {
         let (bits, repair) = open_header(word);
         if repair == Repair::Hopeless {
@@ -173,7 +170,6 @@ impl MaintenanceHeader {
         Some((header, repair == Repair::Corrected))
     }
 
-    /// The word of the flit.
     pub fn emit(&self) -> u64 {
         let bits = self.way.bits()
             | (self.command as u64) << COMMAND_SHIFT
@@ -182,7 +178,7 @@ impl MaintenanceHeader {
         seal_header(bits)
     }
 
-    /// Takes the next hop from the hops to go; `None` if it has arrived.
+    /// Takes the next hop from the hops to go; `None` if the packet has arrived.
     pub fn step(&mut self) -> Option<Hop> {
         let leg = self.way.next(self.command.is_reply())?;
         let minus = self.way.0[leg] < 0;
@@ -193,7 +189,8 @@ impl MaintenanceHeader {
 }
 
 impl MaintenanceTrail {
-    /// The trail of a flit's word, and whether a bit of it was wrong; `None` if it is none.
+    /// Parses the word of a trail flit. Returns the trail, and whether a bit was corrected; `None`
+    /// if it is not a valid trail.
     pub fn parse(word: u64) -> Option<(Self, bool)> {
         let (bits, repair) = open_header(word);
         if repair == Repair::Hopeless || bits >> RESERVED_SHIFT != 0 {
@@ -206,17 +203,16 @@ impl MaintenanceTrail {
         Some((trail, repair == Repair::Corrected))
     }
 
-    /// The word of the flit.
     pub fn emit(&self) -> u64 {
         seal_header(self.gone.bits() | u64::from(self.register) << REGISTER_SHIFT)
     }
 
-    /// What goes on in the place of a flit that cannot be read: no router takes it for a trail.
+    /// Replaces an unreadable flit on the way: no router accepts it as a trail.
     pub fn spoiled() -> u64 {
         seal_header(1 << RESERVED_SHIFT)
     }
 
-    /// Adds a hop to those gone. Counts that a damaged packet has too high stay there.
+    /// Adds a hop to those gone. Excessive counts of a damaged packet saturate.
     pub fn step(&mut self, hop: Hop) {
         let gone = &mut self.gone.0[usize::from(hop.leg)];
         let next = *gone + if hop.minus { -1 } else { 1 };
@@ -224,25 +220,22 @@ impl MaintenanceTrail {
     }
 }
 
-/// A whole packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaintenancePacket {
     /// Hops to go.
     pub way: Way,
     /// Hops gone.
     pub gone: Way,
-    /// What it is.
+    /// The kind of the packet.
     pub command: MaintenanceCommand,
     /// Repeated by the reply, 0 to 127.
     pub tag: u8,
-    /// The register.
     pub register: u16,
-    /// Its value.
     pub value: u64,
 }
 
 impl MaintenancePacket {
-    /// A request that sets out.
+    /// A new request.
     pub fn request(way: Way, tag: u8, register: u16, write: Option<u64>) -> Self {
         Self {
             way,
@@ -257,7 +250,6 @@ impl MaintenancePacket {
         }
     }
 
-    /// The words of the flits.
     pub fn words(&self) -> [u64; MAINTENANCE_FLITS] {
         let header = MaintenanceHeader {
             way: self.way,
@@ -272,8 +264,8 @@ impl MaintenancePacket {
         [header.emit(), trail.emit(), self.value]
     }
 
-    /// The packet of two flits and the word of the third, and whether a bit of that was wrong;
-    /// `None` if more are.
+    /// Assembles a packet from two flits and the word of the third. Returns whether a bit of the
+    /// word was corrected; `None` if it has more errors.
     pub fn assemble(
         header: MaintenanceHeader,
         trail: MaintenanceTrail,
@@ -292,10 +284,10 @@ impl MaintenancePacket {
         (repair != Repair::Hopeless).then_some((packet, repair == Repair::Corrected))
     }
 
-    /// What goes on in the place of the third flit of a packet with this `check` if that does not
-    /// come: no router takes it for the value.
+    /// Replaces a missing third flit of a packet with this `check`: no router accepts it as the
+    /// value.
     pub fn spoiled_value(check: u16) -> u64 {
-        // Two of these leave the parity right, and at most one of the two is right altogether.
+        // Two of these words leave the parity right, and at most one of the two matches the check.
         let is_hopeless = |word: &u64| {
             let difference = DataCheck::of(&[*word]) ^ check;
             difference != 0 && difference >> 10 == 0
@@ -319,7 +311,7 @@ impl MaintenancePacket {
 mod tests {
     use super::*;
 
-    /// Self-made: the paper does not show the packet.
+    /// Self-made: T3E sec. 8 does not show the packet.
     #[test]
     fn words_are_as_documented() {
         let packet = MaintenancePacket {

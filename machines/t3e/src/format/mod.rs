@@ -1,5 +1,5 @@
-//! What links and processors carry: flits of 70 bits, packets of 1 to 10 of them, their checks, and
-//! the bursts in which the carrier takes them. `docs/guide/src/wire-format.md` draws the layouts.
+//! Formats on links: flits of 70 bits, packets of 1 to 10 of them, their checks, and the bursts
+//! that the carrier transports. `docs/guide/src/wire-format.md` draws the layouts.
 
 pub mod burst;
 pub mod check;

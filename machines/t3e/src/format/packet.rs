@@ -1,47 +1,44 @@
-//! A packet as its processors see it: flits in a row.
+//! A packet as processors handle it: a sequence of flits.
 //!
-//! Behind the header flit, requests have one with the address:
+//! After the header flit, requests have one with the address:
 //!
 //! ```text
 //! bits   0..48     48..54        54..64
 //!        address   bytes less 1  name, high bits
 //! ```
 //!
-//! In responses, the second of two header flits is the number of bytes behind it.
+//! In responses, the second of two header flits is the number of data bytes.
 //!
-//! The third header flit is zero. Of puts of one word the paper says that it is there (T3E sec.
-//! 11), not what for; that of atomic operations is ours.
+//! The third header flit is zero. T3E sec. 11 says that puts of one word have it, not why; that of
+//! atomic operations is ours.
 
 use super::check::{DataCheck, Repair};
 use super::header::{Command, Header, HeaderError, Name};
 use crate::route::{Place, Tag};
 
-/// Flits of the longest packet (paper, section 1).
+/// Flits of the longest packet (T3E sec. 1).
 pub const MAX_PACKET_FLITS: usize = 10;
 
-/// The flits of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketBuf {
     words: [u64; MAX_PACKET_FLITS],
     flits: u8,
 }
 
-/// What a request says beside its header flit and its data.
+/// The fields of a request besides its header flit and its data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// The address, of 48 bits.
+    /// The 48-bit address.
     pub address: u64,
-    /// Bytes that it reads or writes, 1 to 64.
+    /// Bytes to read or write, 1 to 64.
     pub bytes: u8,
-    /// It may not be overtaken by others of its kind to the same processor: it does not adapt
-    /// (paper, section 5).
+    /// It must not be overtaken by others of its kind to the same processor, so it does not adapt
+    /// (T3E sec. 5).
     pub ordered: bool,
-    /// Its name.
     pub name: Name,
 }
 
 impl Request {
-    /// Bits of an address.
     pub const ADDRESS_BITS: u32 = 48;
 
     fn emit(&self) -> u64 {
@@ -51,7 +48,7 @@ impl Request {
             | u64::from(self.name.high()) << 54
     }
 
-    /// The request of a packet whose words are right.
+    /// The request in a packet with correct words.
     pub fn parse(header: &Header, word: u64) -> Self {
         let high = (word >> 54) as u32;
         Self {
@@ -64,8 +61,8 @@ impl Request {
 }
 
 impl PacketBuf {
-    /// The request `command` of processor `from` to processor `to`, with data that is as long as
-    /// the command's.
+    /// The request `command` of processor `from` to processor `to`; the length of `data` must match
+    /// the command.
     pub fn request(
         command: Command,
         (from, to): (u16, u16),
@@ -84,8 +81,8 @@ impl PacketBuf {
         Self::sealed(header, words, data)
     }
 
-    /// The response `command` to processor `to`, with `bytes` bytes in data that is as long as the
-    /// command's.
+    /// The response `command` to processor `to`, with `bytes` bytes in `data`, whose length must
+    /// match the command.
     pub fn response(command: Command, to: u16, name: Name, bytes: u8, data: &[u64]) -> Self {
         debug_assert!(command.is_response());
         let header = Header::new(command, to_processor(to, true), name, 0);
@@ -96,7 +93,7 @@ impl PacketBuf {
         Self::sealed(header, words, data)
     }
 
-    /// Bytes of data in the response of a `header`, whose second flit is `word`.
+    /// Bytes of data in a response with this `header`, whose second flit is `word`.
     pub const fn response_bytes(header: &Header, word: u64) -> u8 {
         match header.command.header_flits() {
             1 => 8,
@@ -120,7 +117,7 @@ impl PacketBuf {
         }
     }
 
-    /// The packet of these flits; `None` if a packet cannot have so many.
+    /// The packet with these flits; `None` if their number is invalid.
     pub fn from_flits(flits: &[u64]) -> Option<Self> {
         let mut words = [0; MAX_PACKET_FLITS];
         words.get_mut(..flits.len())?.copy_from_slice(flits);
@@ -130,21 +127,20 @@ impl PacketBuf {
         })
     }
 
-    /// Its flits.
     #[inline]
     pub fn flits(&self) -> &[u64] {
         &self.words[..usize::from(self.flits)]
     }
 
-    /// Whether its command answers another one, as far as it can be read.
+    /// Whether its command is a response; false if the header is unreadable.
     #[inline]
     pub fn is_response(&self) -> bool {
         let header = Header::parse(self.words[0]);
         header.is_ok_and(|(header, _)| header.command.is_response())
     }
 
-    /// The header, with the packet's words corrected where that can be done, and what was found of
-    /// the header and of the words.
+    /// Opens the packet and corrects its words where possible. Returns the header, and the results
+    /// of checking header and words.
     ///
     /// # Errors
     /// See [`HeaderError`].
@@ -156,8 +152,8 @@ impl PacketBuf {
     }
 }
 
-/// What a processor says in the place of a tag: the number of another one, and whether the packet
-/// may adapt.
+/// The tag in a packet from a processor: the destination's number, and whether the packet may
+/// adapt.
 const fn to_processor(to: u16, adaptive: bool) -> Tag {
     Tag {
         to: Place::from_bits(to),

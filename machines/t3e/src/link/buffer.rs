@@ -1,4 +1,4 @@
-//! The buffers of an input: a queue of flits for each virtual channel, in whole packets.
+//! Input buffers: a queue of flits per virtual channel, in whole packets.
 
 use super::config::Depths;
 use super::counters::FlitCounters;
@@ -8,28 +8,28 @@ use phitwire::kit::ring::Ring;
 
 const _: () = assert!((Depths::LIVE.adaptive as u32 + 1) * MAX_PACKET_FLITS as u32 <= 1 << 15);
 
-/// The packet that comes in on a virtual channel.
+/// The packet being received on a virtual channel.
 #[derive(Clone, Copy, Debug, Default)]
 struct Coming {
-    /// Flits that it lacks.
+    /// Missing flits.
     flits: u8,
-    /// What is known of its words, and what its header says of them.
+    /// Check of the words so far, and the check in the header.
     check: DataCheck,
     carried: u16,
 }
 
-/// The buffers of an input. A packet comes in flit by flit and is never less than whole: what the
-/// end of a session cuts off is made up by words that no check takes for right.
+/// The buffers of an input. A packet arrives flit by flit but is never left incomplete: flits cut
+/// off by the end of a session are made up with words that fail every check.
 #[derive(Clone, Debug)]
 pub struct FlitBuffer {
     queues: Queues,
     rings: Rings,
-    /// Flits of each channel that lie in no place which the other end knows of.
+    /// Flits of each channel outside the slots known to the peer.
     excess: [u16; VCS],
     coming: [Coming; VCS],
-    /// It is where packets end, and corrects them.
+    /// Packets end here and are corrected.
     corrects: bool,
-    /// Channels of whose last header a bit was wrong, one bit each.
+    /// Channels whose last header had a wrong bit, one bit each.
     doubtful: u8,
     pub(super) counters: FlitCounters,
 }
@@ -37,8 +37,8 @@ pub struct FlitBuffer {
 impl FlitBuffer {
     /// Empty buffers.
     pub fn new(depths: Depths) -> Self {
-        // A packet that is made up may take up more than was promised: at worst each place has a
-        // header, and the rest of its packet is made up.
+        // Made-up packets may take more slots than were granted: at worst each slot holds a header,
+        // and the rest of its packet is made up.
         let most = |vc| (depths.of(vc) + 1) * MAX_PACKET_FLITS as u32;
         Self {
             queues: Queues::new(depths),
@@ -51,8 +51,7 @@ impl FlitBuffer {
         }
     }
 
-    /// The same at the destination of packets: what comes with a wrong bit is corrected (paper,
-    /// section 9).
+    /// Buffers at the destination of packets, which correct bit errors (T3E sec. 9).
     pub fn correcting(depths: Depths) -> Self {
         Self {
             corrects: true,
@@ -60,13 +59,12 @@ impl FlitBuffer {
         }
     }
 
-    /// What happened to flits here.
     pub const fn counters(&self) -> &FlitCounters {
         &self.counters
     }
 
-    /// Takes in a flit of channel `vc`: how many flits there are more than before, what had to be
-    /// made up of an earlier packet included, and whether the place of this one is free.
+    /// Takes in a flit of channel `vc`. Returns the number of flits added, including those made up
+    /// for an earlier packet, and whether this flit's slot is free.
     #[inline]
     pub fn receive(&mut self, vc: usize, flit: Flit) -> (u32, bool) {
         self.counters.rx_flits += 1;
@@ -75,7 +73,7 @@ impl FlitBuffer {
             made_up = self.give_up(vc);
         }
         if !self.queues.has_place(vc, self.excess[vc]) {
-            // It never had a place that could be free.
+            // It had no slot to free.
             self.counters.rx_overflows += 1;
             return (made_up, false);
         }
@@ -85,7 +83,7 @@ impl FlitBuffer {
         }
     }
 
-    /// Whether a flit for which there is a place is taken.
+    /// Stores a flit that has a slot. Returns whether it was stored.
     #[inline]
     fn put(&mut self, vc: usize, flit: Flit) -> bool {
         let is_head = flit.control.is_head();
@@ -110,7 +108,7 @@ impl FlitBuffer {
         true
     }
 
-    /// The words of the packet that came last on `vc` do not go with its check.
+    /// The words of the last packet on `vc` do not match its check.
     #[cold]
     fn found_wrong(&mut self, vc: usize) {
         self.counters.rx_data_errors += 1;
@@ -119,7 +117,7 @@ impl FlitBuffer {
         }
         let ring = &mut self.rings[vc];
         let coming = &self.coming[vc];
-        // Positions wrap with sixteen bits, and so do places in a ring.
+        // Positions wrap at sixteen bits, and so do slots in a ring.
         let end = u64::from(self.queues.end(vc)) + (1 << 16);
         let count = coming.check.words().into();
         let mut words = [0; MAX_PACKET_FLITS];
@@ -136,7 +134,7 @@ impl FlitBuffer {
         }
     }
 
-    /// A packet begins. Whether its header can be read.
+    /// Starts a packet. Returns whether its header is readable.
     #[inline]
     fn begin(&mut self, vc: usize, word: u64) -> bool {
         match Header::parse(word) {
@@ -159,8 +157,8 @@ impl FlitBuffer {
         }
     }
 
-    /// Makes up what the packet lacks that comes in on `vc`, with words that leave two bits wrong.
-    /// Returns the flits made up.
+    /// Makes up the missing flits of the packet being received on `vc`, with words that leave two
+    /// bits wrong. Returns the flits made up.
     pub fn complete(&mut self, vc: usize) -> u32 {
         let coming = &mut self.coming[vc];
         let lacks = u32::from(core::mem::take(&mut coming.flits));
@@ -171,8 +169,8 @@ impl FlitBuffer {
                 let difference = check.bits() ^ coming.carried;
                 difference != 0 && difference >> 10 == 0
             };
-            // Of words with no, one or two bits set, one leaves the parity right and the places
-            // wrong.
+            // Of the words with zero, one or two bits set, one leaves the parity right and the
+            // position code wrong.
             let last = [0, 1, 2, 3].into_iter().find(hopeless).unwrap_or(0);
             let word = if left == 0 { last } else { 0 };
             coming.check.add(word);
@@ -182,17 +180,16 @@ impl FlitBuffer {
         lacks
     }
 
-    /// The same while the session goes on: the other end has sent nothing into the places of what is
-    /// made up.
+    /// The same during a session: the peer has not used the slots of the made-up flits.
     pub fn give_up(&mut self, vc: usize) -> u32 {
         let made_up = self.complete(vc);
         self.excess[vc] += made_up as u16;
         made_up
     }
 
-    /// Where the next flit goes of the packet which comes in on a channel, if its header had a wrong
-    /// bit: with three of them it may say a length that is none. It is another place, above zero,
-    /// after each flit.
+    /// The end position, above zero, of the packet being received on a channel, if its header had a
+    /// wrong bit: with three wrong bits its length may be invalid. The position changes with each
+    /// flit.
     pub fn doubtful(&self, vc: usize) -> Option<u64> {
         let is_doubtful = self.coming[vc].flits > 0 && self.doubtful >> vc & 1 != 0;
         is_doubtful.then_some(u64::from(self.queues.end(vc)) + 1)
@@ -204,22 +201,22 @@ impl FlitBuffer {
         self.doubtful != 0
     }
 
-    /// The oldest flit of a channel that has one.
+    /// The oldest flit of a non-empty channel.
     #[inline]
     pub fn front(&self, vc: usize) -> u64 {
         self.queues.get(&self.rings, vc, 0)
     }
 
-    /// The `at`-th flit of a channel that has so many.
+    /// The flit at index `at` of a channel that has one.
     #[inline]
     pub fn get(&self, vc: usize, at: u32) -> u64 {
         self.queues.get(&self.rings, vc, at as u16)
     }
 
-    /// Takes the oldest flit of a channel, and whether a place is free for another.
+    /// Takes the oldest flit of a channel. Returns it, and whether this frees a slot.
     ///
     /// # Panics
-    /// If it has none.
+    /// If the channel is empty.
     #[inline]
     pub fn pop(&mut self, vc: usize) -> (u64, bool) {
         let word = self.queues.pop(&self.rings, vc);
@@ -228,11 +225,10 @@ impl FlitBuffer {
         (word, has_place)
     }
 
-    /// Takes as many of the oldest flits of a channel as `words` has places, and how many places are
-    /// free for others.
+    /// Takes the oldest flits of a channel to fill `words`. Returns the number of slots freed.
     ///
     /// # Panics
-    /// If there are fewer.
+    /// If there are fewer flits.
     #[inline]
     pub fn pop_many(&mut self, vc: usize, words: &mut [u64]) -> u32 {
         let count = words.len() as u16;
@@ -246,13 +242,12 @@ impl FlitBuffer {
         (count - excess).into()
     }
 
-    /// Flits of a channel.
     #[inline]
     pub fn len(&self, vc: usize) -> u32 {
         self.queues.len(vc).into()
     }
 
-    /// Flits that the packet which comes in on a channel lacks.
+    /// Missing flits of the packet being received on a channel.
     #[inline]
     pub fn coming(&self, vc: usize) -> u8 {
         self.coming[vc].flits
@@ -263,14 +258,13 @@ impl FlitBuffer {
         self.queues.flits()
     }
 
-    /// Begins a session in which the places are told that are free now. What lies in others takes
-    /// them up without being told of.
+    /// Starts a session whose grant is the free slots. Flits beyond the capacity return no credits.
     pub fn promise(&mut self) -> [u32; VCS] {
         self.excess = core::array::from_fn(|vc| self.queues.excess(vc));
         self.free()
     }
 
-    /// Places that are free on each channel.
+    /// Free slots of each channel.
     pub fn free(&self) -> [u32; VCS] {
         core::array::from_fn(|vc| self.queues.free(vc).into())
     }
@@ -341,7 +335,7 @@ mod tests {
             (counters.rx_unreadable_headers, counters.rx_headless_flits),
             (1, 1)
         );
-        // One wrong bit is only counted.
+        // A single wrong bit is only counted.
         flits[0] ^= 2;
         flits[1] ^= 1 << 50;
         assert_eq!(give(&mut buffer, 1, &flits), 2);

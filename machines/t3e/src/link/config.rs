@@ -1,38 +1,38 @@
-//! What an end is told.
+//! Configuration of a link end.
 
 use crate::format::{MAX_PACKET_FLITS, VCS, vc};
 use phitwire::link::{LaneRate, LinkConfig, LinkStandard};
 
-/// A link moves 14 bits 375 million times a second (paper, section 1): three lanes of the carrier
-/// that are as fast together.
+/// A link moves 14 bits 375 million times a second (T3E sec. 1): three lanes of the carrier provide
+/// the same rate.
 pub const RATE: LaneRate = LaneRate::new(14, 1_750_000_000);
-/// What all links have in common.
+/// Properties shared by all links.
 pub const STANDARD: LinkStandard = LinkStandard {
     rates: &[RATE],
     max_packet_phits: 22,
 };
 
-/// Clocks from the moment that a flit is chosen for an output until the credit for its place is
-/// back, if it waits nowhere: on the link, through the stages of the input, and back.
+/// Clocks from the choice of a flit for an output until the credit for its slot is back, without
+/// waiting: on the link, through the stages of the input, and back.
 pub const LOOP_CLOCKS: u32 = 11;
 
-/// Flits that an input has room for.
+/// Capacities of an input in flits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Depths {
     /// On each deterministic channel.
     pub deterministic: u16,
-    /// On the adaptive channel, which a packet enters only if there is room for all of it.
+    /// On the adaptive channel, which a packet enters only if all of it fits.
     pub adaptive: u16,
 }
 
 impl Depths {
-    /// The machine's own (paper, section 1).
+    /// The machine's depths (T3E sec. 1).
     pub const PAPER: Self = Self {
         deterministic: 12,
         adaptive: 22,
     };
-    /// Between a router and its processor, of which the paper gives none: enough for the ten clocks
-    /// that each end of a route takes (paper, table 2), there and back.
+    /// Between a router and its processor, for which T3E gives none: enough for the ten clocks at
+    /// each end of a route (T3E table 2), there and back.
     pub const PROCESSOR: Self = Self {
         deterministic: 24,
         adaptive: 34,
@@ -43,7 +43,7 @@ impl Depths {
         adaptive: 2_028 + MAX_PACKET_FLITS as u16,
     };
 
-    /// Those of a channel.
+    /// The depth of a channel.
     #[inline]
     pub const fn of(self, channel: usize) -> u32 {
         if channel == vc::ADAPTIVE {
@@ -53,23 +53,21 @@ impl Depths {
         }
     }
 
-    /// Those of all channels.
+    /// The depths of all channels.
     pub fn all(self) -> [u32; VCS] {
         core::array::from_fn(|channel| self.of(channel))
     }
 }
 
-// Full rate needs a place for every clock of the loop, and where a packet has to fit in whole, for
-// the longest one besides.
+// Full rate needs one slot per clock of the credit loop, plus a longest packet where packets must
+// fit whole.
 const _: () = assert!(Depths::PAPER.deterministic as u32 >= LOOP_CLOCKS);
 const _: () = assert!(Depths::PAPER.adaptive as u32 >= LOOP_CLOCKS + MAX_PACKET_FLITS as u32);
 
-/// The configuration of an end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlitLinkConfig {
-    /// The carrier's.
     pub carrier: LinkConfig,
-    /// Of its input.
+    /// The depths of its input.
     pub depths: Depths,
     /// Packets end here, and are corrected.
     pub corrects: bool,

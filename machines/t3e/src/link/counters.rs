@@ -1,43 +1,42 @@
-//! What happened to flits at one end of a link.
+//! Counters of flits at a link end.
 
 use phitwire::kit::counters::counters;
 
 counters! {
-    /// What happened to flits at one end of a link, above the carrier, since it was made. All
-    /// counters only grow.
+    /// Counters of flits at one link end, above the carrier, since its creation. All only grow.
     pub struct FlitCounters {
-        /// Flits of packets that were handed over to be sent.
+        /// Flits of packets accepted for sending.
         tx_flits,
-        /// Flits of packets that came.
+        /// Flits of packets received.
         rx_flits,
-        /// Flits of packets that were handed over and given up because the session ended, also those
-        /// in bursts that were not acknowledged: these may or may not have arrived.
+        /// Accepted flits of packets given up because the session ended, including those in
+        /// unacknowledged bursts, which may have arrived.
         tx_discarded_flits,
-        /// Bits that noise flipped in what was sent.
+        /// Bits flipped by noise in flits sent.
         tx_flipped_bits,
-        /// Header flits with a wrong bit that their check corrects.
+        /// Header flits with a bit error that their check corrects.
         rx_header_errors,
-        /// Header flits that cannot be read: their packets are discarded.
+        /// Unreadable header flits: their packets are discarded.
         rx_unreadable_headers,
-        /// Packets whose words do not go with their check.
+        /// Packets whose words do not match their check.
         rx_data_errors,
-        /// Packets corrected where they end, whether in their header or their words.
+        /// Packets corrected at their destination, in header or words.
         rx_corrected_packets,
-        /// Packets that cannot be corrected where they end.
+        /// Packets beyond correction at their destination.
         rx_hopeless_packets,
-        /// Flits discarded because no header came before them.
+        /// Flits discarded for lack of a header before them.
         rx_headless_flits,
-        /// Packets whose rest does not come, which go on with words that no check takes for right:
-        /// the session has ended, another packet begins, or nothing comes for long of one whose
-        /// header had a wrong bit.
+        /// Packets whose rest does not arrive, completed with words that fail every check: the
+        /// session has ended, another packet begins, or a packet whose header had a wrong bit has
+        /// timed out.
         rx_truncated_packets,
-        /// Flits for which there was no place.
+        /// Flits without a free slot.
         rx_overflows,
-        /// Credits that no correct peer has to give.
+        /// Credits that no correct peer can return.
         rx_impossible_credits,
-        /// Idle flits whose word has bits that mean nothing.
+        /// Idle flits whose word has unknown bits set.
         rx_bad_idle_words,
-        /// Barrier and maintenance flits that nobody took in time.
+        /// Barrier and maintenance flits not taken in time.
         rx_urgent_lost,
     }
 }

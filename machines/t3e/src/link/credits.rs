@@ -1,32 +1,31 @@
-//! Credits by the flit: those for the other end's buffers, and those that it is owed.
+//! Credits per flit: those for the peer's buffers, and those owed to it.
 
 use crate::format::VCS;
 
-/// Bits of each channel in a word that tells of all of them.
+/// Bits per channel in a word with counts for all channels.
 const COUNT_BITS: u32 = 12;
 const COUNTS: u64 = (1 << (COUNT_BITS * VCS as u32)) - 1;
-/// In the first flit of a session: how many places there are.
+/// Flag of the first flit of a session: the number of slots.
 const GRANT: u64 = 1 << 63;
-/// In any other: how many have become free.
+/// Flag of any other: the number of freed slots.
 const CREDITS: u64 = 1 << 62;
-/// The most that such a word says of a channel.
+/// The maximum count per channel in such a word.
 pub const MAX_COUNT: u32 = (1 << COUNT_BITS) - 1;
 
 const _: () = assert!(COUNTS < CREDITS);
 
-/// What the word of an idle flit says.
+/// The content of an idle flit's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IdleWord {
-    /// Nothing.
     Nothing,
-    /// Places that the sender's input has, at the beginning of a session.
+    /// Slots of the sender's input, at the start of a session.
     Grant([u32; VCS]),
-    /// Places that have become free there.
+    /// Slots that have become free there.
     Credits([u32; VCS]),
 }
 
 impl IdleWord {
-    /// `None` if bits are set that mean nothing.
+    /// `None` if unknown bits are set.
     #[inline]
     pub fn parse(word: u64) -> Option<Self> {
         match word & !COUNTS {
@@ -37,7 +36,7 @@ impl IdleWord {
         }
     }
 
-    /// The word.
+    /// Encodes the word.
     ///
     /// # Panics
     /// In debug builds if a count is greater than [`MAX_COUNT`].
@@ -51,7 +50,7 @@ impl IdleWord {
     }
 }
 
-/// A word that says a count for each channel, from the lowest bits on.
+/// A word with a count per channel, from the lowest bits up.
 fn counts_word(counts: [u32; VCS]) -> u64 {
     counts.iter().rev().fold(0, |word, &count| {
         debug_assert!(count <= MAX_COUNT, "a count has its bits");
@@ -59,43 +58,43 @@ fn counts_word(counts: [u32; VCS]) -> u64 {
     })
 }
 
-/// The counts of such a word.
+/// The counts in such a word.
 fn counts_of(word: u64) -> [u32; VCS] {
     core::array::from_fn(|vc| (word >> (COUNT_BITS as usize * vc)) as u32 & MAX_COUNT)
 }
 
-/// What may be sent: a place of the other end for each flit, 4,095 on a channel at most.
+/// Credits for sending: one per free slot of the peer, at most 4,095 on a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Credits([u16; VCS]);
 
 impl Credits {
-    /// That many.
+    /// Credits for these slots.
     pub fn new(places: [u32; VCS]) -> Self {
         debug_assert!(places.iter().all(|&places| places <= MAX_COUNT));
         Self(places.map(|places| places as u16))
     }
 
-    /// Those of a channel.
+    /// Credits of a channel.
     #[inline]
     pub const fn left(&self, vc: usize) -> u32 {
         self.0[vc] as u32
     }
 
-    /// Those of all channels.
+    /// Credits of all channels.
     pub fn all(&self) -> [u32; VCS] {
         self.0.map(u32::from)
     }
 
-    /// A flit is sent.
+    /// Uses a credit for a flit.
     ///
     /// # Panics
-    /// If there is no credit for it.
+    /// If there is no credit.
     #[inline]
     pub fn take(&mut self, vc: usize) {
         self.take_many(vc, 1);
     }
 
-    /// Flits are sent.
+    /// Uses credits for flits.
     ///
     /// # Panics
     /// If there are fewer credits.
@@ -108,15 +107,15 @@ impl Credits {
         self.0[vc] -= flits as u16;
     }
 
-    /// A place has become free.
+    /// Returns a credit.
     #[inline]
     pub fn give(&mut self, vc: usize) {
         debug_assert!(self.left(vc) < MAX_COUNT, "a grant gives as many");
         self.0[vc] += 1;
     }
 
-    /// Places have become free, as the wire says. False, and nothing given, if these are more than
-    /// a grant can give.
+    /// Returns credits received from the wire. Returns false, and adds none, if they exceed what a
+    /// grant can give.
     #[inline]
     #[must_use]
     pub fn give_many(&mut self, vc: usize, places: u32) -> bool {
@@ -129,44 +128,43 @@ impl Credits {
     }
 }
 
-/// Places that have become free and of which the other end has not been told. A flit tells of one.
+/// Freed slots that the peer does not know of yet. A flit returns one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Owed {
     places: [u32; VCS],
     /// Channels with any, one bit each.
     channels: u8,
-    /// The channel whose turn it is.
+    /// The channel next in turn.
     turn: u8,
 }
 
 impl Owed {
-    /// None.
     pub const NONE: Self = Self {
         places: [0; VCS],
         channels: 0,
         turn: 0,
     };
 
-    /// Places of a channel that have become free.
+    /// Adds freed slots of a channel.
     #[inline]
     pub fn add(&mut self, vc: usize, places: u32) {
         self.places[vc] += places;
         self.channels |= u8::from(places > 0) << vc;
     }
 
-    /// Whether there are any.
+    /// Whether any are owed.
     #[inline]
     pub const fn any(&self) -> bool {
         self.channels != 0
     }
 
-    /// Those of a channel.
+    /// Slots owed of a channel.
     #[inline]
     pub const fn of(&self, vc: usize) -> u32 {
         self.places[vc]
     }
 
-    /// The channel that the next flit tells of, in turn.
+    /// The channel of the credit in the next flit, round robin.
     #[inline]
     pub fn tell(&mut self) -> Option<usize> {
         if self.channels == 0 {
@@ -181,7 +179,7 @@ impl Owed {
         Some(vc)
     }
 
-    /// As many of each channel as a word tells of.
+    /// Takes as many of each channel as fit into a word.
     pub fn tell_many(&mut self) -> [u32; VCS] {
         let told = self.places.map(|places| places.min(MAX_COUNT));
         self.channels = 0;

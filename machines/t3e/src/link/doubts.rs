@@ -1,28 +1,27 @@
-//! Packets that may wait for more than there is of them.
+//! Packets that may wait for flits that do not exist.
 
 use super::buffer::FlitBuffer;
 use crate::format::VCS;
 use phitwire::time::Time;
 
-/// A header with three wrong bits is read as one with a single one, and may then say a length that
-/// is not its packet's. Where that is too long, the next header on its channel ends the packet; and
-/// where none comes, as what would send it waits for this one, only time does.
+/// A header with three wrong bits is read as one with a single wrong bit, and may then give a wrong
+/// length. If it is too long, the next header on its channel ends the packet; if none arrives,
+/// because its sender waits for this packet, only a timeout ends it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Doubts {
-    /// By channel: where what has come of the packet ended when it was looked at last, and when it
-    /// is given up.
+    /// By channel: end position of the packet when last checked, and when to give it up.
     of: [(u64, Time); VCS],
     deadline: Time,
 }
 
 impl Doubts {
-    /// No packet is doubted.
+    /// No doubtful packets.
     pub const NONE: Self = Self {
         of: [(0, Time::NEVER); VCS],
         deadline: Time::NEVER,
     };
 
-    /// Looks at packets of which something may have come: they have until `until` for the rest.
+    /// Checks packets that may have grown: the rest must arrive by `until`.
     #[cold]
     pub fn look(&mut self, buffer: &FlitBuffer, until: Time) {
         for (vc, (ended, given_up)) in self.of.iter_mut().enumerate() {
@@ -40,13 +39,13 @@ impl Doubts {
         self.deadline = all.min().unwrap_or(Time::NEVER);
     }
 
-    /// When the first is given up.
+    /// When the first packet is given up.
     #[inline]
     pub fn deadline(&self) -> Time {
         self.deadline
     }
 
-    /// The channels of packets that are given up now.
+    /// The channels of packets to give up now.
     #[inline]
     pub fn due(&mut self, now: Time) -> impl Iterator<Item = usize> + use<> {
         let due = if self.deadline <= now {

@@ -1,4 +1,4 @@
-//! An end of a link between processes: buffers and credits of flits above a carrier.
+//! A link end between processes: buffers and credits of flits above a carrier.
 
 use std::collections::VecDeque;
 
@@ -18,36 +18,36 @@ use phitwire::link::{EndStatus, LinkControlBlock, LinkEvent};
 use phitwire::packets::PacketEnd;
 use phitwire::time::{Duration, Time};
 
-/// Barrier and maintenance flits that wait for the next burst, at most.
+/// Maximum number of barrier and maintenance flits that wait for the next burst.
 pub const MAX_URGENT: usize = 64;
-/// Such flits that have come and that nobody took, at most: more than a frame holds.
+/// Maximum number of received ones not yet taken: more than a frame holds.
 const MAX_URGENT_INPUT: usize = 1_024;
-/// What barrier and maintenance flits count as where what came is told by virtual channel.
+/// Channel number that reports arrived barrier and maintenance flits.
 pub const URGENT: usize = VCS;
 
 const _: () = assert!((Depths::LIVE.adaptive as u64) <= MAX_COUNT as u64);
 
-/// An end of a link.
+/// A link end between processes.
 ///
-/// Call order: that of every [`LinkControlBlock`], and any number of [`push`](Self::push). The same
-/// [`FlitInput`] is handed in every time.
+/// Call order: that of every [`LinkControlBlock`], and any number of [`push`](Self::push). Always
+/// pass the same [`FlitInput`].
 #[derive(Debug)]
 pub struct FlitEnd {
     carrier: PacketEnd<Burst>,
     depths: Depths,
     /// The session that credits belong to, by the epochs of both ends.
     session: Option<(u32, u32)>,
-    /// Sessions that began or ended.
+    /// Number of session starts and ends.
     sessions: u64,
-    /// The other end has said what places it has.
+    /// The peer's grant has arrived.
     granted: bool,
-    /// This end has to.
+    /// The grant still to send.
     grant: Option<u64>,
     credits: Credits,
     owed: Owed,
-    /// When the other end is told of places although nothing else goes there.
+    /// When to return credits even without other traffic.
     tell: Time,
-    /// Packets that may wait for more than there is of them.
+    /// Packets that may wait for flits that do not exist.
     doubts: Doubts,
     out: VecDeque<Flit>,
     urgent: VecDeque<Flit>,
@@ -57,7 +57,7 @@ pub struct FlitEnd {
 }
 
 impl FlitEnd {
-    /// Flits of `vc` that may be pushed; none while the wires are not theirs.
+    /// Flits of `vc` that may be pushed; zero while urgent flits have the wires.
     #[inline]
     pub fn credits(&self, vc: usize) -> u32 {
         match self.wires_taken {
@@ -66,27 +66,27 @@ impl FlitEnd {
         }
     }
 
-    /// Whether a barrier or maintenance flit has the wires, so that no other may be pushed.
+    /// Sets whether a barrier or maintenance flit has the wires, so that no other may be pushed.
     #[inline]
     pub fn take_wires(&mut self, taken: bool) {
         self.wires_taken = taken;
     }
 
-    /// Whether flits may be pushed as far as there are credits.
+    /// Whether flits may be pushed, given credits.
     #[inline]
     pub fn is_up(&self) -> bool {
         self.granted
     }
 
-    /// Sessions that began or ended: while it stays, nothing that was pushed is lost.
+    /// Number of session starts and ends: while it is unchanged, no pushed flit is lost.
     pub fn sessions(&self) -> u64 {
         self.sessions
     }
 
-    /// Takes a flit of a packet.
+    /// Sends a flit of a packet.
     ///
     /// # Panics
-    /// Without a credit for it.
+    /// Without a credit for the flit.
     #[inline]
     pub fn push(&mut self, vc: usize, flit: Flit) {
         self.credits.take(vc);
@@ -94,7 +94,7 @@ impl FlitEnd {
         self.out.push_back(flit);
     }
 
-    /// The same for several of one packet, of which the first may be its header.
+    /// Sends several flits of one packet, of which the first may be its header.
     ///
     /// # Panics
     /// Without credits for all of them.
@@ -107,9 +107,9 @@ impl FlitEnd {
         self.out.extend(flits);
     }
 
-    /// Takes a barrier or maintenance flit, which goes first. False if too many wait or the link is
-    /// down. Of a maintenance packet all flits are taken if the first is, one packet after the
-    /// other: the routers ahead keep a port for the rest of what they have begun.
+    /// Sends a barrier or maintenance flit ahead of others. Returns false if too many wait or the
+    /// link is down. If the first flit of a maintenance packet is accepted, so are the rest;
+    /// packets must not interleave, since the routers ahead reserve a port for the rest.
     pub fn push_urgent(&mut self, flit: Flit) -> bool {
         let takes = match flit.control.is_head() {
             true => self.takes_urgent(),
@@ -121,31 +121,30 @@ impl FlitEnd {
         takes
     }
 
-    /// Whether [`push_urgent`](Self::push_urgent) takes a barrier flit or the first of a maintenance
-    /// packet: behind either there is room for the rest of a packet.
+    /// Whether [`push_urgent`](Self::push_urgent) accepts a barrier flit or the first of a
+    /// maintenance packet, leaving room for the rest of a packet.
     #[inline]
     pub fn takes_urgent(&self) -> bool {
         self.granted && self.urgent.len() + MAINTENANCE_FLITS <= MAX_URGENT
     }
 
-    /// Flits of packets that were pushed.
     pub fn sent_flits(&self) -> u64 {
         self.counters.tx_flits
     }
 
-    /// What happened to flits here; `input` is the end's.
+    /// Counters of flits here; `input` is the end's input.
     pub fn flit_counters(&self, input: &FlitInput) -> FlitCounters {
         let mut counters = self.counters.clone();
         counters.add(&input.buffer.counters);
         counters
     }
 
-    /// The carrier, for what only it knows.
+    /// The carrier, for carrier-specific data.
     pub fn carrier(&self) -> &PacketEnd<Burst> {
         &self.carrier
     }
 
-    /// Notices that the carrier's session is another one.
+    /// Detects a change of the carrier's session.
     #[inline]
     fn follow(&mut self, input: &mut FlitInput) {
         let session = self.carrier.is_active().then(|| self.carrier.epochs());
@@ -171,19 +170,19 @@ impl FlitEnd {
         self.tell = Time::NEVER;
         self.doubts = Doubts::NONE;
         input.cut_off();
-        // What was taken before is among the places that are free now.
+        // Slots freed earlier are part of the new grant.
         input.freed = [0; VCS];
         self.grant = session.map(|_| IdleWord::Grant(input.buffer.promise()).emit());
     }
 
-    /// Takes over what the buffers have counted: counters are told of ends.
+    /// Collects the buffers' counters: statistics are read from ends.
     #[inline]
     fn count(&mut self, input: &mut FlitInput) {
         let counted = core::mem::take(&mut input.buffer.counters);
         self.counters.add(&counted);
     }
 
-    /// Takes the bursts that have come.
+    /// Takes in the bursts that have arrived.
     fn take_bursts(&mut self, input: &mut FlitInput) {
         while let Some(burst) = input.carrier.pop(0) {
             for flit in burst.flits() {
@@ -218,7 +217,7 @@ impl FlitEnd {
         }
     }
 
-    /// The word of an idle flit has come.
+    /// Handles the word of an idle flit.
     #[inline]
     fn take_idle(&mut self, word: u64) {
         match IdleWord::parse(word) {
@@ -233,7 +232,7 @@ impl FlitEnd {
         }
     }
 
-    /// Before its grant, no peer has given any places, and none has more than that.
+    /// The peer owes no credits before its grant, and never more than a grant allows.
     #[inline]
     fn take_credits(&mut self, vc: usize, places: u32) {
         if !self.granted || !self.credits.give_many(vc, places) {
@@ -241,20 +240,20 @@ impl FlitEnd {
         }
     }
 
-    /// The other end says what places it has.
+    /// Handles the peer's grant.
     fn take_grant(&mut self, places: [u32; VCS]) {
-        // A second one in a session would be credits from nowhere.
+        // A second grant in a session would forge credits.
         if !core::mem::replace(&mut self.granted, true) {
             self.credits = Credits::new(places);
         }
     }
 
-    /// Whether there is something for the carrier.
+    /// Whether there are flits for the carrier.
     fn has_flits(&self, now: Time) -> bool {
         !self.out.is_empty() || !self.urgent.is_empty() || self.grant.is_some() || self.tell <= now
     }
 
-    /// Hands bursts to the carrier as long as it takes any.
+    /// Passes bursts to the carrier while it has room.
     fn fill_carrier(&mut self, now: Time) {
         while self.has_flits(now) && self.carrier.room(0) > 0 {
             let is_plain = self.grant.is_none() && self.urgent.is_empty() && !self.noise.any();
@@ -269,9 +268,8 @@ impl FlitEnd {
         }
     }
 
-    /// Flits of packets and credits, and nothing else. On the machine's own links each flit tells
-    /// of one place, and idle ones cost nothing; here one idle flit tells of what the others did
-    /// not.
+    /// Only flits of packets and credits. On the machine's links each flit returns one credit, and
+    /// idle flits cost nothing; here one idle flit returns the rest.
     #[inline]
     fn plain_burst(&mut self) -> Burst {
         let mut burst = Burst::default();
@@ -312,12 +310,12 @@ impl FlitEnd {
         flit
     }
 
-    /// The other end has to be told of `places` of `vc`: soon if it may be waiting for them.
+    /// Owes the peer `places` credits of `vc`; returns them soon if it may be waiting for them.
     fn owe(&mut self, vc: usize, places: u32) {
         self.owed.add(vc, places);
         let profile = &self.carrier.common.profile;
         let now = self.carrier.common.now;
-        // The chip's own links say so with the next flit there is.
+        // The chip's links return credits with the next flit.
         let waits = profile.emulated_time || self.owed.of(vc) >= self.depths.of(vc).div_ceil(4);
         let delay = if waits {
             Duration::ZERO
@@ -330,12 +328,12 @@ impl FlitEnd {
 
 #[cfg(any(test, feature = "testing"))]
 impl FlitEnd {
-    /// The carrier, for what only tests do to it.
+    /// The carrier, for tests only.
     pub(super) fn carrier_mut(&mut self) -> &mut PacketEnd<Burst> {
         &mut self.carrier
     }
 
-    /// Loses its last lane.
+    /// Loses the last lane.
     pub(super) fn die(&mut self, now: Time, input: &mut FlitInput) {
         phitwire::link::session::Session::die(&mut self.carrier, now, &mut input.carrier);
         self.follow(input);
@@ -348,7 +346,7 @@ impl EndStatus for FlitEnd {
         self.carrier.parts()
     }
 
-    /// Bursts, and what will be some.
+    /// Bursts, including those not yet formed.
     fn unacknowledged_packets(&self) -> u64 {
         let waiting = self.out.len().div_ceil(BURST_FLITS) as u64;
         self.carrier.unacknowledged_packets() + waiting
@@ -415,7 +413,7 @@ impl LinkControlBlock for FlitEnd {
 
     fn next_wakeup(&self) -> Time {
         let timers = self.carrier.next_wakeup().min(self.doubts.deadline());
-        // Where the carrier has no room, a frame has to come before anything can be told.
+        // If the carrier has no room, a frame must arrive before credits can be returned.
         match self.carrier.room(0) {
             0 => timers,
             _ => timers.min(self.tell),

@@ -1,4 +1,4 @@
-//! An ideal end: flits and credits are handed over as they are.
+//! An ideal end: flits and credits are passed on unencoded.
 
 use super::config::Depths;
 use super::credits::{Credits, Owed};
@@ -6,11 +6,12 @@ use super::queues::{Queues, Slots};
 use crate::format::{Flit, VCS};
 
 /// One end of a link in virtual time without bytes: the queues and credits of
-/// [`FlitEnd`](super::FlitEnd), without a carrier, sessions and noise. When what travels arrives is
-/// its owner's business.
+/// [`FlitEnd`](super::FlitEnd), without a carrier, sessions or noise. The owner decides when flits
+/// and credits arrive.
 ///
-/// All but the flits is in one cache line, and those of each channel begin another, where they lie
-/// while it runs empty: a machine has thousands of ends, and each is looked at in every window.
+/// All state but the flits shares a cache line, and each channel's flits start another, where they
+/// stay while the channel keeps running empty: a machine has thousands of ends, visited in every
+/// window.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct IdealEnd {
@@ -23,7 +24,7 @@ pub struct IdealEnd {
 const _: () = assert!(core::mem::offset_of!(IdealEnd, words) == 64);
 
 impl IdealEnd {
-    /// An end with the same depths at both sides, which are not those of processes.
+    /// An end with the same depths on both sides, which must not be those of live links.
     pub fn new(depths: Depths) -> Self {
         Self {
             queues: Queues::new(depths),
@@ -33,13 +34,12 @@ impl IdealEnd {
         }
     }
 
-    /// The oldest flit of a channel that has one.
+    /// The oldest flit of a non-empty channel.
     #[inline]
     pub fn front(&self, vc: usize) -> u64 {
         self.queues.get(&self.words, vc, 0)
     }
 
-    /// Flits of a channel.
     #[inline]
     pub fn len(&self, vc: usize) -> u32 {
         self.queues.len(vc).into()
@@ -50,7 +50,7 @@ impl IdealEnd {
         self.queues.flits()
     }
 
-    /// A flit arrives. Whether it found its place.
+    /// A flit arrives. Returns whether a slot was free.
     #[inline]
     pub fn receive(&mut self, vc: usize, flit: Flit) -> bool {
         let has_place = self.queues.has_place(vc, 0);
@@ -72,18 +72,18 @@ impl IdealEnd {
         word
     }
 
-    /// The credit that the flit of this cycle returns.
+    /// The credit returned by the flit of this cycle.
     #[inline]
     pub fn next_credit(&mut self) -> Option<usize> {
         self.owed.tell()
     }
 
-    /// Credits that are owed to the other end.
+    /// Credits owed to the peer.
     pub fn owed(&self) -> [u32; VCS] {
         core::array::from_fn(|vc| self.owed.of(vc))
     }
 
-    /// Whether any is.
+    /// Whether any credit is owed.
     #[inline]
     pub fn owes(&self) -> bool {
         self.owed.any()
@@ -95,7 +95,7 @@ impl IdealEnd {
         self.credits.left(vc)
     }
 
-    /// A flit of `vc` is sent.
+    /// Sends a flit of `vc`.
     ///
     /// # Panics
     /// If there is no credit for it.
@@ -104,7 +104,7 @@ impl IdealEnd {
         self.credits.take(vc);
     }
 
-    /// A credit of `vc` has come back.
+    /// A credit of `vc` has returned.
     #[inline]
     pub fn give(&mut self, vc: usize) {
         self.credits.give(vc);

@@ -1,4 +1,4 @@
-//! What has come in at an end of a link between processes.
+//! Input of a link end between processes.
 
 use std::collections::VecDeque;
 
@@ -10,21 +10,19 @@ use crate::format::{Burst, Flit, FlitKind, MAINTENANCE_FLITS, VCS};
 use phitwire::link::{Change, ReceiveBuffer};
 use phitwire::packets::PacketInput;
 
-/// What has come in.
+/// Flits received at a link end.
 #[derive(Debug)]
 pub struct FlitInput {
     pub(super) carrier: PacketInput<Burst>,
     pub(super) buffer: FlitBuffer,
-    /// Flits that came, and that were taken, since somebody asked.
+    /// Flits arrived, and slots freed, since the last query.
     pub(super) arrived: [u32; VCS],
     pub(super) freed: [u32; VCS],
-    /// Barrier and maintenance flits, which have no buffers: whoever owns the input takes them at
-    /// once.
+    /// Barrier and maintenance flits, which have no buffers: the owner takes them at once.
     pub(super) urgent: VecDeque<Flit>,
 }
 
 impl FlitInput {
-    /// The buffers.
     #[inline]
     pub fn buffer(&self) -> &FlitBuffer {
         &self.buffer
@@ -45,10 +43,10 @@ impl FlitInput {
         word
     }
 
-    /// The same for as many flits as `words` has places.
+    /// Fills `words` with the oldest flits of `vc`.
     ///
     /// # Panics
-    /// If there are fewer.
+    /// If there are fewer flits.
     #[inline]
     pub fn pop_many(&mut self, vc: usize, words: &mut [u64]) {
         let freed = self.buffer.pop_many(vc, words);
@@ -65,7 +63,7 @@ impl FlitInput {
         self.urgent.pop_front()
     }
 
-    /// Whether there is one.
+    /// Whether there is a barrier or maintenance flit.
     #[inline]
     pub fn has_urgent(&self) -> bool {
         !self.urgent.is_empty()
@@ -77,7 +75,7 @@ impl FlitInput {
         self.freed[vc] += u32::from(is_free);
     }
 
-    /// No more comes of the packets that are under way.
+    /// The rest of the packets being received never arrives.
     pub(super) fn cut_off(&mut self) {
         for vc in 0..VCS {
             self.arrived[vc] += self.buffer.complete(vc);
@@ -85,8 +83,8 @@ impl FlitInput {
         self.drop_begun();
     }
 
-    /// Drops what has come of a maintenance packet whose rest does not: nobody has seen its header
-    /// yet, and who sees it keeps ports for it in all routers ahead.
+    /// Drops an incomplete maintenance packet whose rest does not arrive: its header was not yet
+    /// read, and forwarding it would reserve ports in all routers ahead.
     pub(super) fn drop_begun(&mut self) {
         let is_maintenance = |flit: &Flit| flit.control.kind() == FlitKind::Maintenance;
         let is_header = |flit: &Flit| is_maintenance(flit) && flit.control.is_head();

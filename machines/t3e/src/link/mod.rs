@@ -1,10 +1,10 @@
-//! One end of a link: the buffers of its virtual channels, the credits for the other end's, and
-//! what brings flits there.
+//! One end of a link: the buffers of its virtual channels, the credits for the peer's buffers, and
+//! the transport of flits.
 //!
-//! The paper names no retry by links (T3E sec. 9): between processes a carrier of the project,
-//! [`PacketEnd`](phitwire::packets::PacketEnd), takes bursts of flits, so that none is lost or
-//! overtaken. Credits, buffers and bit errors are above it. In virtual time an [`IdealEnd`] has the
-//! same buffers and credits without a carrier.
+//! T3E sec. 9 mentions no retry by links: between processes a carrier of this project,
+//! [`PacketEnd`](phitwire::packets::PacketEnd), transports bursts of flits without loss or
+//! reordering. Credits, buffers and bit errors are above it. In virtual time an [`IdealEnd`] has
+//! the same buffers and credits without a carrier.
 
 mod buffer;
 mod config;

@@ -1,12 +1,12 @@
-//! Bit errors on the wires of a link, above its carrier, where routers notice and destinations
+//! Bit errors on the wires of a link, above its carrier, where routers detect and destinations
 //! correct them.
 
 use crate::format::{Burst, Flit};
 use phitwire::link::impair::Probability;
 use phitwire::rng::Rng;
 
-/// Noise on the lanes of the sending direction. It changes the words of flits and not their control
-/// bits, of which a wrong one would cost a credit for ever: see `docs/guide/src/deviations.md`.
+/// Noise on the lanes of the sending direction. It changes the words of flits but not their control
+/// bits, where an error would lose a credit for ever: see `docs/guide/src/deviations.md`.
 #[derive(Clone, Debug)]
 pub struct LaneErrors {
     per_bit: [Probability; Burst::LANES as usize],
@@ -14,7 +14,7 @@ pub struct LaneErrors {
 }
 
 impl LaneErrors {
-    /// No noise on any lane; what there will be is drawn from `seed`.
+    /// No noise on any lane; later noise is drawn from `seed`.
     pub fn new(seed: u64) -> Self {
         Self {
             per_bit: [Probability::ZERO; Burst::LANES as usize],
@@ -22,8 +22,8 @@ impl LaneErrors {
         }
     }
 
-    /// Flips each bit of `lane` with probability `per_bit` from now on. False if there is no such
-    /// lane.
+    /// Flips each bit of `lane` with probability `per_bit` from now on. Returns false if there is
+    /// no such lane.
     pub fn set(&mut self, lane: u8, per_bit: Probability) -> bool {
         let place = self.per_bit.get_mut(usize::from(lane));
         place.map(|place| *place = per_bit).is_some()
@@ -36,7 +36,7 @@ impl LaneErrors {
             .any(|per_bit| *per_bit != Probability::ZERO)
     }
 
-    /// Lets the noise act on a flit. Returns the bits flipped.
+    /// Applies the noise to a flit. Returns the number of bits flipped.
     pub fn apply(&mut self, flit: &mut Flit) -> u32 {
         let mut flipped = 0_u64;
         for (lane, per_bit) in self.per_bit.iter().enumerate() {

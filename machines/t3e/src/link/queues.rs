@@ -1,19 +1,19 @@
-//! Queues of flits, one for each virtual channel, live or in virtual time: only where their words lie
-//! is another place.
+//! Queues of flits, one per virtual channel, live or in virtual time, which differ only in the
+//! storage of words.
 
 use super::config::Depths;
 use crate::format::{VCS, vc};
 use phitwire::kit::ring::Ring;
 
-/// Where the words of the queues lie, by the channel and a position that counts up and wraps.
+/// Storage of the queues' words, by channel and a position that counts up and wraps.
 pub(super) trait Words {
     fn get(&self, vc: usize, at: u16) -> u64;
     fn get_mut(&mut self, vc: usize, at: u16) -> &mut u64;
-    /// Makes room for one more than the `len` from `first` on.
+    /// Makes room for one word after the `len` from `first` on.
     fn make_room(&mut self, vc: usize, first: u16, len: u16);
 }
 
-/// Words in rings that grow.
+/// Words in growing rings.
 pub(super) type Rings = [Ring<u64>; VCS];
 
 impl Words for Rings {
@@ -35,8 +35,7 @@ impl Words for Rings {
     }
 }
 
-/// Words of channels that are no deeper than the machine's own, beside their queues: no pointer
-/// leads there.
+/// Words of channels no deeper than the machine's, stored beside their queues without a pointer.
 #[derive(Clone, Debug)]
 pub(super) struct Slots([u64; ALL_SLOTS]);
 
@@ -46,10 +45,10 @@ const ADAPTIVE_SLOTS: usize = (Depths::PROCESSOR.adaptive as usize).next_power_o
 const ALL_SLOTS: usize = vc::ADAPTIVE * SLOTS + ADAPTIVE_SLOTS;
 
 impl Slots {
-    /// Those for channels of these depths.
+    /// Slots for channels of these depths.
     ///
     /// # Panics
-    /// If there are too few.
+    /// If the slots do not suffice.
     pub(super) fn new(depths: Depths) -> Self {
         let fits = usize::from(depths.deterministic) <= SLOTS
             && usize::from(depths.adaptive) <= ADAPTIVE_SLOTS;
@@ -57,7 +56,6 @@ impl Slots {
         Self([0; ALL_SLOTS])
     }
 
-    /// Slots of a channel.
     #[inline]
     const fn of(vc: usize) -> usize {
         if vc == vc::ADAPTIVE {
@@ -90,22 +88,21 @@ impl Words for Slots {
     }
 }
 
-/// Queues of flits, one for each virtual channel: how long they are and where they begin among the
-/// [`Words`], which lie apart. All channels are together in half a cache line, since the routers of
-/// a large machine do not fit into what is close to a core.
+/// Queues of flits, one per virtual channel: their lengths and their positions in the separate
+/// [`Words`]. All channels share half a cache line, since the routers of a large machine exceed the
+/// caches.
 #[derive(Clone, Debug)]
 pub(super) struct Queues {
-    /// Position of the oldest flit, which wraps, and flits there are.
+    /// Position of the oldest flit, which wraps, and number of flits.
     first: [u16; VCS],
     len: [u16; VCS],
-    /// Flits that there is room for.
+    /// Capacity in flits.
     places: [u16; VCS],
 }
 
 const _: () = assert!(size_of::<Queues>() <= 32);
 
 impl Queues {
-    /// Empty queues.
     pub fn new(depths: Depths) -> Self {
         Self {
             first: [0; VCS],
@@ -121,13 +118,13 @@ impl Queues {
         self
     }
 
-    /// Whether there is room for another flit, and for `more` besides those that there is room for.
+    /// Whether there is a free slot, with `more` slots beyond the capacity.
     #[inline]
     pub fn has_place(&self, vc: usize, more: u16) -> bool {
         self.len[vc] < self.places[vc] + more
     }
 
-    /// A flit comes.
+    /// Appends a flit.
     #[inline]
     pub fn push(&mut self, words: &mut impl Words, vc: usize, word: u64) {
         words.make_room(vc, self.first[vc], self.len[vc]);
@@ -135,13 +132,13 @@ impl Queues {
         self.len[vc] += 1;
     }
 
-    /// Position behind the youngest flit.
+    /// Position after the youngest flit.
     #[inline]
     pub fn end(&self, vc: usize) -> u16 {
         self.first[vc].wrapping_add(self.len[vc])
     }
 
-    /// The `at`-th flit of a channel that has so many.
+    /// The flit at index `at` of a channel that has one.
     #[inline]
     pub fn get(&self, words: &impl Words, vc: usize, at: u16) -> u64 {
         words.get(vc, self.first[vc].wrapping_add(at))
@@ -150,7 +147,7 @@ impl Queues {
     /// Takes the oldest flit of a channel.
     ///
     /// # Panics
-    /// If it has none.
+    /// If the channel is empty.
     #[inline]
     pub fn pop(&mut self, words: &impl Words, vc: usize) -> u64 {
         let word = self.get(words, vc, 0);
@@ -158,10 +155,10 @@ impl Queues {
         word
     }
 
-    /// As many of the oldest flits of a channel leave. The position of the first of them.
+    /// Removes the oldest flits of a channel. Returns the position of the first.
     ///
     /// # Panics
-    /// If there are fewer.
+    /// If there are fewer flits.
     #[inline]
     pub fn leave(&mut self, vc: usize, flits: u16) -> u16 {
         assert!(self.len[vc] >= flits, "flits are taken that are there");
@@ -171,13 +168,12 @@ impl Queues {
         first
     }
 
-    /// What comes into a queue without flits lies at the front of its words: where the last ones lay.
+    /// Restarts an empty queue at the front of its words, where the last ones were.
     #[inline]
     pub fn rewind(&mut self, vc: usize) {
         self.first[vc] *= u16::from(self.len[vc] > 0);
     }
 
-    /// Flits of a channel.
     #[inline]
     pub fn len(&self, vc: usize) -> u16 {
         self.len[vc]
@@ -188,12 +184,12 @@ impl Queues {
         self.len.iter().copied().map(u64::from).sum()
     }
 
-    /// Places that are free on a channel.
+    /// Free slots of a channel.
     pub fn free(&self, vc: usize) -> u16 {
         self.places[vc].saturating_sub(self.len[vc])
     }
 
-    /// Flits of a channel for which there is no room.
+    /// Flits of a channel beyond its capacity.
     pub fn excess(&self, vc: usize) -> u16 {
         self.len[vc].saturating_sub(self.places[vc])
     }
@@ -203,7 +199,7 @@ impl Queues {
 mod tests {
     use super::*;
 
-    /// What comes and goes lies in slots as in rings.
+    /// Slots and rings behave alike.
     #[test]
     fn flits_come_out_as_they_came_wherever_they_lie() {
         let depths = Depths::PROCESSOR;
@@ -232,7 +228,7 @@ mod tests {
         );
     }
 
-    /// Positions wrap, and rings grow while they do.
+    /// Positions wrap while rings grow.
     #[test]
     fn flits_come_out_as_they_came_where_positions_wrap() {
         let mut rings: Rings = core::array::from_fn(|_| Ring::new(2_048));

@@ -1,15 +1,14 @@
-//! Mistakes that link ends make on purpose in this thread, for canaries: whoever looks must find them.
+//! Deliberate faults of link ends in this thread, for canaries: checkers must detect them.
 
 use core::cell::Cell;
 
-/// A mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sabotage {
-    /// Every hundredth place that becomes free is told twice.
+    /// Every hundredth freed slot is reported twice.
     CreditsTwice,
-    /// Every hundredth place that becomes free is not told.
+    /// Every hundredth freed slot is not reported.
     CreditsLost,
-    /// Destinations take wrong words for right ones.
+    /// Destinations accept wrong words.
     WrongWordsPass,
 }
 
@@ -18,7 +17,7 @@ thread_local! {
     static FREED: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Runs something while this mistake is made.
+/// Runs a function with this fault active.
 pub(crate) fn during<T>(mistake: Sabotage, run: impl FnOnce() -> T) -> T {
     MADE.set(Some(mistake));
     let result = run();
@@ -26,12 +25,12 @@ pub(crate) fn during<T>(mistake: Sabotage, run: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Whether this mistake is made.
+/// Whether this fault is active.
 pub(crate) fn is(mistake: Sabotage) -> bool {
     MADE.get() == Some(mistake)
 }
 
-/// The places that are told as free, of which the last has just become so.
+/// The number of freed slots to report; the last was just freed.
 pub(super) fn of_credits(freed: u32) -> u32 {
     FREED.set(FREED.get().wrapping_add(1));
     match MADE.get() {

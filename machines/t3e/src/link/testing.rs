@@ -1,4 +1,4 @@
-//! The links of the T3E in the rig: packets of flits in bursts, above a carrier.
+//! The T3E's links in the test rig: packets of flits in bursts, above a carrier.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -19,16 +19,15 @@ use phitwire::link::{
 use phitwire::packets::link::testing::{forged, idle_len, room_for};
 use phitwire::time::Time;
 
-/// The links of the T3E.
 pub struct Flits;
 pub type Pair = rig::Pair<Flits>;
 pub type End = rig::End<Flits>;
 
 const SLOWER: LaneRate = LaneRate::new(15, 875_000_000);
-/// Buffers of the carrier, which is not what flits wait for.
+/// Buffers of the carrier, which must not limit flits.
 const CARRIER_PHITS: u32 = 64 * 18 * 2;
 
-/// Packets of all lengths but those of ten flits with a header of one.
+/// Packets of all lengths except ten flits with a single header flit.
 const COMMANDS: [Command; 4] = [
     Command::Get1,
     Command::Put1,
@@ -51,7 +50,7 @@ pub fn with(builder: LinkConfigBuilder, flits: u16) -> FlitLinkConfig {
     }
 }
 
-/// The packet with this id, of about as many words.
+/// The packet with this id, of about this many words.
 pub fn packet(vc: usize, id: u32, words: usize) -> Vec<Flit> {
     let command = COMMANDS[words % COMMANDS.len()];
     let request = Request {
@@ -149,7 +148,7 @@ impl Link for Flits {
         lcb.credits(vc) as usize >= flits
     }
 
-    /// The rest of a packet whose session has ended goes nowhere.
+    /// The rest of a packet whose session has ended is discarded.
     fn push(lcb: &mut FlitEnd, flit: Flit) {
         let FlitKind::Data(vc) = flit.control.kind() else {
             unreachable!("packets have no others");
@@ -185,7 +184,7 @@ impl Link for Flits {
         flits.len() == header.command.flits()
     }
 
-    /// What flows out comes once and in order, and is what was sent, or damaged and says so.
+    /// Output arrives once and in order, and equals the input, or is marked as damaged.
     fn check(end: &mut End, vc: usize, got: &[Flit]) {
         let words: Vec<u64> = got.iter().map(|flit| flit.word).collect();
         let mut whole = PacketBuf::from_flits(&words).expect("a packet");
@@ -202,12 +201,12 @@ impl Link for Flits {
             .position(|command| *command == header.command);
         let sent = packet(vc, id, length.expect("no other was sent"));
         let sent: Vec<u64> = sent.iter().map(|flit| flit.word).collect();
-        // A header with a wrong bit is corrected where it is read.
+        // A wrong bit in a header is corrected on reading.
         let (expected, _) = Header::parse(sent[0]).expect("it was sent");
         assert_eq!((header, &words[1..]), (expected, &sent[1..]), "contents");
     }
 
-    /// Flits, of which bursts hold more than packets have.
+    /// In flits, of which bursts hold more than packets have.
     fn weight(flits: &[Flit]) -> u64 {
         flits.len() as u64
     }
@@ -257,7 +256,7 @@ impl Link for Flits {
     }
 }
 
-/// Lets an end suffer.
+/// Applies a fault to an end.
 pub fn suffer(pair: &mut Pair, end: usize, fault: LinkFault) -> bool {
     let now = pair.now;
     let End { lcb, input, .. } = &mut pair.ends[end];

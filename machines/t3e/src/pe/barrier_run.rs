@@ -1,8 +1,8 @@
 //! A run of barriers at one unit of a processor: joins one barrier after the other, and checks them
 //! by the words of others.
 //!
-//! A participant's word is twice the number of barriers that it has joined, plus one if it has seen,
-//! or signalled, a eureka since.
+//! A participant's word is twice the number of barriers it has joined, plus one if it has seen, or
+//! signalled, a eureka since.
 
 use crate::barrier::{BarrierShell, Notified, Operation, UnitNumber};
 use phitwire::nic::latency::LatencyRecorder;
@@ -10,28 +10,27 @@ use phitwire::nic::{BarrierReport, BarrierSpec, RunPhase};
 use phitwire::rng::spread;
 use phitwire::time::{Duration, Time};
 
-/// What the participant does.
+/// State of the participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// It waits until the next barrier, or eureka, is due.
+    /// Waits until the next barrier, or eureka, is due.
     Pause(Time),
-    /// It has signalled the eureka, or waits for it.
+    /// Has signalled the eureka, or waits for it.
     Eureka { since: Time, signalled: bool },
-    /// It has joined the barrier.
+    /// Has joined the barrier.
     Armed(Time),
-    /// It takes part no more.
+    /// No longer takes part.
     Over,
 }
 
-/// What the word of another participant must say.
+/// Expected minimum of another participant's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Check {
-    /// Whose.
+    /// The other participant.
     pub processor: u16,
     least: u64,
 }
 
-/// A run at one participant.
 #[derive(Debug)]
 pub(super) struct BarrierRun {
     spec: BarrierSpec,
@@ -42,10 +41,10 @@ pub(super) struct BarrierRun {
     last: Time,
     joined: u64,
     seen: bool,
-    /// A eureka was told since the last barrier.
+    /// A eureka was notified since the last barrier.
     told: bool,
     stopping: bool,
-    /// The next check, and whether the answer to one is missing.
+    /// The next check, and whether one is unanswered.
     check: Option<Check>,
     asking: bool,
     counts: BarrierReport,
@@ -54,7 +53,7 @@ pub(super) struct BarrierRun {
 }
 
 impl BarrierRun {
-    /// The run of `spec`, which is valid, at `rank`.
+    /// The run of a valid `spec` at `rank`.
     pub fn new(spec: BarrierSpec, unit: UnitNumber, rank: usize, now: Time) -> Self {
         let counts = BarrierReport {
             run: spec.run,
@@ -94,7 +93,7 @@ impl BarrierRun {
         self.spec.run
     }
 
-    /// What the others read.
+    /// The word that other participants read.
     pub fn word(&self) -> u64 {
         2 * self.joined + u64::from(self.seen)
     }
@@ -107,12 +106,12 @@ impl BarrierRun {
         }
     }
 
-    /// Whether the run ends at once, since it was to end before.
+    /// Asks the run to stop. Returns whether it was asked before and must end at once.
     pub fn stop(&mut self) -> bool {
         core::mem::replace(&mut self.stopping, true)
     }
 
-    /// The run ends here, whatever the others do.
+    /// Ends the run here, whatever the others do.
     pub fn abort(&mut self, why: &str) {
         if self.step != Step::Over {
             self.counts.failure = Some(why.to_owned());
@@ -131,7 +130,7 @@ impl BarrierRun {
         }
     }
 
-    /// Does what is due.
+    /// Handles timers that are due.
     pub fn advance(&mut self, now: Time, shell: &mut BarrierShell) {
         if self.deadline().is_none_or(|due| due > now) {
             return;
@@ -150,7 +149,7 @@ impl BarrierRun {
         self.abort(&format!("{what} within {ms} ms"));
     }
 
-    /// Waits for a while, at random.
+    /// Waits for a random time.
     fn pause(&mut self, now: Time) {
         let wait = match self.spec.skew_ns {
             0 => 0,
@@ -159,18 +158,19 @@ impl BarrierRun {
         self.step = Step::Pause(now + Duration::from_ns(wait));
     }
 
-    /// The same in every process for all participants but for `own`, nought for what all must know.
+    /// A random number. With `own` 0 it is the same for all participants, else it depends on the
+    /// rank.
     fn dice(&self, own: u64) -> u64 {
         let seed = u64::from(self.spec.run) << 32 | u64::from(self.spec.unit) << 24;
         spread(spread(seed ^ (own * (self.rank + 1)) << 8) ^ self.joined)
     }
 
-    /// Whether the barrier to be joined comes after a eureka.
+    /// Whether a eureka precedes the next barrier.
     fn has_eureka(&self) -> bool {
         self.spec.eureka && self.joined.is_multiple_of(2)
     }
 
-    /// The ranks that signal: one, or now and then two.
+    /// The ranks that signal: one, sometimes two.
     fn signals(&self) -> (u64, Option<u64>) {
         let ranks = self.spec.processors.len() as u64;
         let first = self.dice(0) % ranks;
@@ -199,7 +199,7 @@ impl BarrierRun {
         }
     }
 
-    /// The eureka has come.
+    /// The eureka was signalled.
     fn eureka(&mut self, now: Time, shell: &mut BarrierShell) {
         let Step::Eureka { since, signalled } = self.step else {
             return;
@@ -232,7 +232,7 @@ impl BarrierRun {
         }
     }
 
-    /// The unit was told something.
+    /// Handles a notification of the unit.
     pub fn notified(&mut self, now: Time, what: Notified, shell: &mut BarrierShell) {
         match what {
             Notified::EurekaSeen | Notified::EurekaKnown => {
@@ -251,7 +251,7 @@ impl BarrierRun {
         self.latency.record_span(since, now);
         self.last = now;
         self.counts.barriers += 1;
-        // Another one each time; of oneself there is nothing to learn.
+        // A different one each time, never oneself.
         let others = self.spec.processors.len() as u64 - 1;
         if others > 0 {
             let other = (self.rank + 1 + self.joined % others) % (others + 1);
@@ -265,7 +265,7 @@ impl BarrierRun {
         }
     }
 
-    /// The word of `rank` is to be looked at, unless another one is.
+    /// Schedules a check of the word of `rank`, unless another is pending.
     fn ask(&mut self, rank: u64, least: u64) {
         if self.check.is_none() && !self.asking {
             let processor = self.spec.processors[rank as usize];
@@ -273,18 +273,18 @@ impl BarrierRun {
         }
     }
 
-    /// The check that is to be made, if there is one.
+    /// The check to make, if any.
     pub fn check(&self) -> Option<Check> {
         self.check
     }
 
-    /// It has been asked.
+    /// The check was sent.
     pub fn asked(&mut self) {
         self.check = None;
         self.asking = true;
     }
 
-    /// The answer has come, or none comes.
+    /// Handles the response to a check; `None` if it failed.
     pub fn answered(&mut self, check: Check, word: Option<u64>) {
         self.asking = false;
         let Some(word) = word else {
@@ -292,7 +292,7 @@ impl BarrierRun {
         };
         self.counts.checks += 1;
         self.counts.early += u64::from(word < check.least);
-        // It may have joined the barrier after the one that we have joined.
+        // It may have joined the barrier after the last one that we joined.
         self.counts.lost += u64::from(word > 2 * (self.joined + 1));
     }
 

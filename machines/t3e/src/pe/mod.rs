@@ -32,16 +32,15 @@ use phitwire::packets::{
 };
 use phitwire::time::{Duration, Time};
 
-/// What a processor is told.
 pub type PeConfig = TransferNicConfig<FlitLinkConfig>;
 
 /// E-registers of a user (number from a site's guide). Between processes each holds an outstanding
-/// request, in virtual time a word of one.
+/// request, in virtual time one word of a request.
 pub const E_REGISTERS: u32 = 512;
 
 const _: () = assert!(4 * E_REGISTERS <= TransferNic::<FlitEnd>::MOST_OUTSTANDING);
 
-/// A processor, as far as the network sees it.
+/// The network side of a processor.
 ///
 /// Call order: that of [`TransferNic`].
 #[derive(Debug)]
@@ -50,15 +49,15 @@ pub struct Pe {
     shell: BarrierShell,
     runs: Runs,
     now: Time,
-    /// Completions of requests that the user has posted.
+    /// Completions of requests posted by the user.
     completions: VecDeque<Completion>,
-    /// Words of barrier flits with a wrong bit, which was corrected, and with more of them.
+    /// Words of barrier flits with one wrong bit, corrected, and with more.
     corrected: u64,
     damaged: u64,
 }
 
 impl Pe {
-    /// A processor whose link begins to train at `now`.
+    /// A processor whose link starts training at `now`.
     ///
     /// # Panics
     /// As [`TransferNic::new`].
@@ -76,37 +75,35 @@ impl Pe {
         }
     }
 
-    /// Its barrier units.
     pub fn shell(&self) -> &BarrierShell {
         &self.shell
     }
 
-    /// Its barrier units, for its programs and whoever configures them.
+    /// The barrier units, for programs and configuration.
     pub fn shell_mut(&mut self) -> &mut BarrierShell {
         &mut self.shell
     }
 
-    /// Its memory.
     pub fn memory(&self) -> &Memory {
         self.nic.memory()
     }
 
-    /// Its memory, for whoever computes with it.
+    /// The memory, for computations.
     pub fn memory_mut(&mut self) -> &mut Memory {
         self.nic.memory_mut()
     }
 
-    /// The queues that messages to it come into.
+    /// The queues of messages to it.
     pub fn queues(&self) -> &MessageQueues {
         self.nic.queues()
     }
 
-    /// The queues, to open them and take messages out.
+    /// The queues, to open them and take out messages.
     pub fn queues_mut(&mut self) -> &mut MessageQueues {
         self.nic.queues_mut()
     }
 
-    /// What happened so far to transfers.
+    /// Counters of transfers.
     pub fn counters(&self) -> &TransferNicCounters {
         self.nic.counters()
     }
@@ -119,14 +116,14 @@ impl Pe {
         self.nic.post(now, asked)
     }
 
-    /// The next request of the user that has ended, oldest first.
+    /// The user's next completed request, oldest first.
     pub fn poll_completion(&mut self) -> Option<Completion> {
         self.collect();
         self.completions.pop_front()
     }
 
-    /// Tells apart who asked. What the user does not fetch waits as long as he asks for no more: so
-    /// many as may be outstanding.
+    /// Sorts completions by requester. Completions that the user does not fetch wait here, up to
+    /// the maximum of outstanding requests.
     fn collect(&mut self) {
         while self.completions.len() < E_REGISTERS as usize
             && let Some(completion) = self.nic.poll_completion()
@@ -137,11 +134,11 @@ impl Pe {
         }
     }
 
-    /// Takes barrier flits out of the link's input: they have no buffer there.
+    /// Takes barrier flits out of the link's input, which has no buffer for them.
     fn take_messages(&mut self, now: Time) {
         while let Some(flit) = self.nic.link_mut().input_mut().pop_urgent() {
             if flit.control.kind() != FlitKind::Barrier {
-                // Maintenance packets are between routers.
+                // Maintenance packets stay between routers.
                 self.damaged += 1;
                 continue;
             }
@@ -159,7 +156,7 @@ impl Pe {
         }
     }
 
-    /// Sends what the units have to say, as far as the link takes it.
+    /// Sends the units' messages while the link takes them.
     fn send_messages(&mut self) {
         let end = self.nic.link_mut().end_mut();
         while self.shell.has_pending() && end.takes_urgent() {
@@ -292,7 +289,7 @@ impl Probes for Pe {
         self.nic.routed_number()
     }
 
-    /// Routers see the low bits of a name only.
+    /// Routers see only the low bits of a name.
     fn probe(&mut self, now: Time, spec: &ProbeSpec) -> Result<Probe, ProbeError> {
         let probe = self.nic.probe(now, spec)?;
         Ok(Probe {
@@ -385,7 +382,7 @@ impl BarrierRuns for Pe {
     fn prepare(&mut self, number: u8) -> Result<(), DeviceError> {
         let unit = unit(number)?;
         self.may_begin(unit)?;
-        // Taking access away puts it back to where it begins.
+        // Revoking access resets the unit.
         self.shell.grant(unit, false);
         self.shell.grant(unit, true);
         self.nic.registers_mut()[unit.index()] = 0;
@@ -404,7 +401,7 @@ impl BarrierRuns for Pe {
         }
         let mut run = BarrierRun::new(spec, unit, rank, now);
         if self.shell.state(unit) == State::Eur {
-            // Somebody was faster.
+            // Another processor was faster.
             let seen = crate::barrier::Notified::EurekaSeen;
             run.notified(now, seen, &mut self.shell);
         }
@@ -428,7 +425,7 @@ impl BarrierRuns for Pe {
 }
 
 impl Pe {
-    /// Whether no run is going on at a unit.
+    /// Checks that no run is in progress at a unit.
     fn may_begin(&self, unit: UnitNumber) -> Result<(), BarrierSpecError> {
         match self.runs.of(unit) {
             Some(run) if run.phase() != RunPhase::Done => {
@@ -439,10 +436,9 @@ impl Pe {
     }
 }
 
-/// What else there is to know of a register that there is not.
+/// Hint for unknown registers.
 const HINT: &str = "; there are barrier.N.grant, .interrupt, .state, .operation, .barriers and .eurekas, N from 0 to 31";
 
-/// Why a register does not take a value.
 #[derive(Debug, thiserror::Error)]
 enum Refused {
     #[error("it takes {0}")]

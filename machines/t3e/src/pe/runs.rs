@@ -1,4 +1,4 @@
-//! The runs of barriers at all units of a processor.
+//! Barrier runs at all units of a processor.
 
 use super::barrier_run::{BarrierRun, Check};
 use crate::barrier::{BarrierShell, Message, UNITS, UnitNumber};
@@ -9,16 +9,14 @@ use phitwire::packets::transfer::{Kind, Transfer};
 use phitwire::packets::{Completion, Outcome, TransferNic};
 use phitwire::time::{Duration, Time};
 
-/// Bytes of a word.
 const WORD: u64 = size_of::<u64>() as u64;
 
-/// See the module's text.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     runs: [Option<Box<BarrierRun>>; UNITS],
-    /// Units with a run that is not over, one bit each.
+    /// Units with an unfinished run, one bit each.
     going_on: u32,
-    /// Checks that wait for their answers: name, unit, run.
+    /// Unanswered checks: name, unit, run.
     asked: Vec<(u64, usize, u32, Check)>,
 }
 
@@ -28,12 +26,10 @@ impl Runs {
         self.runs[unit.index()].as_deref()
     }
 
-    /// The same, to command it.
     pub fn of_mut(&mut self, unit: UnitNumber) -> Option<&mut BarrierRun> {
         self.runs[unit.index()].as_deref_mut()
     }
 
-    /// Begins a run.
     pub fn begin(&mut self, unit: UnitNumber, run: BarrierRun) {
         self.going_on |= 1 << unit.index();
         self.runs[unit.index()] = Some(Box::new(run));
@@ -49,7 +45,7 @@ impl Runs {
         runs.for_each(|run| run.stood_still(now, span));
     }
 
-    /// Takes a message from the router.
+    /// Handles a message from the router.
     pub fn receive(&mut self, now: Time, message: Message, shell: &mut BarrierShell) {
         let what = shell.receive(message);
         if let Some(run) = self.of_mut(message.unit) {
@@ -57,7 +53,7 @@ impl Runs {
         }
     }
 
-    /// Does what is due, and asks for words.
+    /// Runs due timers, and sends checks.
     pub fn advance(&mut self, now: Time, shell: &mut BarrierShell, nic: &mut TransferNic<FlitEnd>) {
         for unit in self.going_on() {
             let Some(run) = self.runs[unit].as_deref_mut() else {
@@ -71,7 +67,7 @@ impl Runs {
                 let address = REGISTERS + unit as u64 * WORD;
                 let mut get = Transfer::new(check.processor, Kind::Get, address);
                 get.len = WORD as u8;
-                // Where there is no room now there is some later.
+                // If there is no room, try again later.
                 if let Ok(name) = nic.post(now, &get) {
                     run.asked();
                     self.asked.push((name, unit, run.run(), check));
@@ -83,7 +79,7 @@ impl Runs {
         }
     }
 
-    /// Takes the end of a check; false if the request was not ours.
+    /// Handles the completion of a check; returns false if the request was not ours.
     pub fn completed(&mut self, completion: &Completion) -> bool {
         let own = |(name, ..): &(u64, usize, u32, Check)| *name == completion.name;
         let Some(at) = self.asked.iter().position(own) else {

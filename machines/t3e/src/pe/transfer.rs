@@ -10,7 +10,7 @@ use phitwire::nic::{Abilities, Ways};
 use phitwire::packets::transfer::{Kind, MAX_DATA, Transfer};
 use phitwire::packets::{Malformed, TransferEnd};
 
-/// The command of a transfer that carries, or asks for, `len` bytes.
+/// The command of a transfer that carries, or requests, `len` bytes.
 const fn command(kind: Kind, len: u8) -> Command {
     match kind {
         Kind::Put if len <= 8 => Command::Put1,
@@ -45,7 +45,7 @@ const fn kind(command: Command) -> Kind {
     }
 }
 
-/// The virtual channel on which a processor sends packets of a command.
+/// The virtual channel for packets with this command.
 const fn channel(command: Command) -> usize {
     match command.is_response() {
         true => vc::RESPONSE,
@@ -53,7 +53,6 @@ const fn channel(command: Command) -> usize {
     }
 }
 
-/// The packet of a transfer.
 fn packet(transfer: &Transfer) -> PacketBuf {
     let command = command(transfer.kind, transfer.len);
     let words: [u64; MAX_DATA / 8] = core::array::from_fn(|word| transfer.word(word));
@@ -71,8 +70,7 @@ fn packet(transfer: &Transfer) -> PacketBuf {
     PacketBuf::request(command, (transfer.from, transfer.to), &request, data)
 }
 
-/// The transfer of a packet to processor `to` whose header can be read: its words may still be
-/// wrong.
+/// The transfer in a packet with a readable header; its words may still be wrong.
 fn transfer(header: &Header, flits: &[u64]) -> Result<Transfer, Malformed> {
     let command = header.command;
     let (before, data) = flits.split_at(command.header_flits());

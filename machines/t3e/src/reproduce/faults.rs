@@ -1,16 +1,15 @@
-//! Pairs of nodes without a route where links are broken, by what routing can do (T3E paper,
-//! sections 2 and 9).
+//! Pairs of nodes without a route if links are broken, by routing scheme (T3E sec. 2 and 9).
 //!
-//! The paper says of directions, initial and final hops that they "add even more potential routes",
-//! and no number. What is compared with was computed for this project before this program was
-//! written, by another one and with other random numbers.
+//! T3E says that directions, initial and final hops "add even more potential routes", and gives no
+//! numbers. The reference values were computed for this project by another program before this one
+//! was written, with other random numbers.
 
 use super::sizes::torus;
 use crate::route::faults::{Scheme, break_any, lost_pairs};
 use phitwire::reproduce::{Kind, Row, Source, Table, Tolerance};
 use phitwire::rng::Rng;
 
-/// Draws that the figures compared with are averages of.
+/// Number of draws averaged in the reference values.
 const THEIRS: f64 = 30.0;
 /// Draws of the command.
 pub const DRAWS: usize = 300;
@@ -27,7 +26,7 @@ const EXPECTED: [(usize, [f64; 5]); 5] = [
 /// Pairs lost by each scheme in each draw.
 type Lost = Vec<[u32; 5]>;
 
-/// Those of the numbers of broken links of [`EXPECTED`].
+/// Lost pairs for the numbers of broken links in [`EXPECTED`].
 fn lost(seed: u64, draws: usize) -> Result<[Lost; 5], String> {
     let torus = torus("4x4x4")?;
     let shape = torus.shape();
@@ -39,7 +38,7 @@ fn lost(seed: u64, draws: usize) -> Result<[Lost; 5], String> {
     Ok(EXPECTED.map(|(links, _)| (0..draws).map(|_| draw(links)).collect()))
 }
 
-/// Breaks links at random and looks for routes.
+/// Breaks links at random and counts pairs without routes.
 ///
 /// # Errors
 /// If there is no such torus.
@@ -55,11 +54,11 @@ fn table_of(all: &[Lost; 5], draws: usize) -> Table {
             let of = |at: usize| lost.iter().map(move |lost| f64::from(lost[at]));
             let mean = of(at).sum::<f64>() / count;
             let variance = of(at).map(|lost| (lost - mean).powi(2)).sum::<f64>() / count;
-            // Both scatter. Four standard deviations of their difference, and half of the last
-            // digit that is given.
+            // Both averages scatter. Allow four standard deviations of their difference, plus half
+            // of the last printed digit.
             let scatter = (variance * (1.0 / THEIRS + 1.0 / count)).sqrt();
             let digit = if expected < 100.0 { 0.05 } else { 0.5 };
-            // A hundredth more than is needed, in figures that can be read.
+            // Rounded up to hundredths, so that the figures are readable.
             let tolerance = ((4.0 * scatter + digit) * 100.0).ceil() / 100.0;
             let label = format!("{links} broken, {}", scheme.name());
             rows.push(Row::new(
@@ -100,7 +99,7 @@ fn table_of(all: &[Lost; 5], draws: usize) -> Table {
     }
 }
 
-/// What each of the T3E's schemes adds to the one before it, in the same draws.
+/// What each of the T3E's schemes adds to the previous one, in the same draws.
 fn between_schemes(all: &[Lost; 5]) -> Vec<Row> {
     let draws = || all.iter().flatten();
     let mut rows = Vec::new();
@@ -130,7 +129,7 @@ mod tests {
         assert!(table.within(), "{table:#?}");
     }
 
-    /// A scheme that does no more than the one before it, or as much as the one behind it.
+    /// A scheme that does no more than the previous one, or as much as the next one.
     #[test]
     fn a_scheme_that_does_something_else_is_told() {
         let draws = 40;
@@ -164,7 +163,7 @@ mod tests {
         let outside = table.rows.iter().filter(|row| !row.within());
         let of = |links: &str| outside.clone().any(|row| row.label.starts_with(links));
         assert!(of("8 broken") && of("12 broken"), "{table:#?}");
-        // One pair lost too many by every scheme and in every draw.
+        // One more lost pair for every scheme and in every draw.
         for lost in &mut lost[0] {
             lost.iter_mut().for_each(|lost| *lost += 1);
         }

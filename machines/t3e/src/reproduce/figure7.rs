@@ -1,9 +1,8 @@
-//! "Round-trip network latency" (T3E paper, figure 7): "twice the delay from the input of the
-//! router at the source node to the input of the control chip at the destination node", without
-//! memory.
+//! "Round-trip network latency" (T3E figure 7): "twice the delay from the input of the router at
+//! the source node to the input of the control chip at the destination node", without memory.
 //!
-//! Our copies of the paper lack the picture: what is compared with was computed from table 2 for
-//! this project. So it is the routers that are on trial here, not the paper.
+//! Our copies lack the figure: the reference values were computed from T3E table 2 for this
+//! project. This tests the routers, not T3E.
 
 use super::harness::Harness;
 use super::sizes::{self, torus};
@@ -16,10 +15,10 @@ use crate::topology::{Routes, Torus};
 use phitwire::reproduce::{Kind, Observation, Row, Settings, Source, Table, Tolerance};
 use phitwire::rng::Rng;
 
-/// A size of the machine, and average and maximum round trips in clocks.
+/// A machine size, and average and maximum round trips in clocks.
 type Size = (&'static str, f64, f64);
 
-/// The sizes of the machine.
+/// The machine sizes.
 pub const SIZES: [Size; 9] = [
     ("2x2x2", 48.6, 64.0),
     ("2x4x2", 52.0, 70.0),
@@ -32,10 +31,10 @@ pub const SIZES: [Size; 9] = [
     ("8x32x8", 116.4, 190.0),
 ];
 
-/// Pairs of the command: all of them up to 256 nodes.
+/// Pairs measured by the command: all of them up to 256 nodes.
 pub const PAIRS: u32 = 100_000;
 
-/// What was measured in a network.
+/// Measurements of a network.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     nodes: u32,
@@ -43,12 +42,12 @@ struct Seen {
     all: bool,
     average: f64,
     maximum: u64,
-    /// Ways, there and back, that took other times than the closed form says.
+    /// Paths, in both directions, whose time differs from the closed form.
     differing: u64,
 }
 
-/// Round trips in a torus: of all ordered pairs if they are no more than `most`, otherwise of so
-/// many random ones.
+/// Round trips in a torus: of all ordered pairs if there are at most `most`, else of `most` random
+/// ones.
 fn seen(size: &str, most: u32, seed: u64) -> Result<Seen, String> {
     let torus = torus(size)?;
     let registers = torus.registers().map_err(|error| error.to_string())?;
@@ -101,7 +100,7 @@ fn seen_in(
     })
 }
 
-/// Clocks of a way that table 2 adds up to.
+/// Clocks of a path as the sum from T3E table 2.
 fn closed_form(torus: &Torus, routes: &Routes, (from, to): (u32, u32)) -> Result<u64, String> {
     let entry = routes.tables.route(from, to);
     let entry = entry.ok_or_else(|| format!("no way from {from} to {to}"))?;
@@ -128,7 +127,7 @@ fn table_of(sizes: &[Size], seen: &[Seen], most: u32) -> Table {
         let nodes = seen.nodes;
         let sampled = if seen.all { "" } else { " (sampled)" };
         let tolerance = match seen.all {
-            // Half of the last digit, and what floating point adds.
+            // Half of the last digit, plus floating-point error.
             true => Tolerance::Absolute(0.0501),
             false => Tolerance::Relative(0.005),
         };
@@ -190,7 +189,7 @@ mod tests {
         assert!(table.within(), "{table:#?}");
     }
 
-    /// Rows outside, and all of them.
+    /// Number of rows outside their tolerance, and of all rows.
     fn outside(table: &Table) -> (usize, usize) {
         let outside = table.rows.iter().filter(|row| !row.within());
         (outside.count(), table.rows.len())
@@ -213,7 +212,7 @@ mod tests {
         };
         let sizes = &SIZES[2..3];
         assert_eq!(outside(&table_of(sizes, &[seen(false)], PAIRS)).0, 0);
-        // There and, as an answer to what the neighbour asks, back: two hops more each.
+        // Both the request and the response to the neighbour's own request: two hops more each.
         let spoiled = seen(true);
         assert_eq!((spoiled.differing, spoiled.maximum), (2, 76));
         let table = table_of(sizes, &[spoiled], PAIRS);

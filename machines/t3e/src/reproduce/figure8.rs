@@ -1,9 +1,9 @@
-//! "Bandwidth profile" (T3E paper, figure 8): what each processor has of the network "assuming all
-//! PEs are making requests uniformly across the whole machine".
+//! "Bandwidth profile" (T3E figure 8): the network bandwidth of each processor "assuming all PEs
+//! are making requests uniformly across the whole machine".
 //!
-//! The paper's figure is arithmetic: "twice the bisection bandwidth, divided by the number of
-//! nodes", and no more than a processor's port. It is computed here from the links of the torus;
-//! beside it stands what a network in virtual time takes of uniform traffic.
+//! The figure is arithmetic: "twice the bisection bandwidth, divided by the number of nodes",
+//! limited by a processor's port. It is computed here from the links of the torus, and compared
+//! with what a network in virtual time carries of uniform traffic.
 
 use super::sizes::{self, torus};
 use super::table4::PEAK_MB_PER_S;
@@ -13,12 +13,12 @@ use crate::topology::{Channels, Torus};
 use phitwire::reproduce::{Kind, Observation, Row, Settings, Source, Table, Tolerance};
 use phitwire::sim::direct::{Config, Load, Serial, Simulation, Traffic, Warmup};
 
-/// A size of the machine, and two bounds per processor in MB/s that follow from the paper: twice
-/// the bisection bandwidth divided by the processors, and the port's.
+/// A machine size, and two bounds per processor in MB/s that follow from T3E: twice the bisection
+/// bandwidth divided by the processors, and the port's.
 type Size = (&'static str, f64, f64);
 
-/// The sizes of the machine. 153.6 GB/s of bisection from 512 processors on is printed in section
-/// 11, with the three regimes; the rest follows from it.
+/// The machine sizes. T3E sec. 11 prints 153.6 GB/s of bisection from 512 processors on, and the
+/// three regimes; the rest follows from it.
 pub const SIZES: [Size; 9] = [
     ("2x2x2", 2_400.0, 686.0),
     ("2x4x2", 1_200.0, 640.0),
@@ -31,23 +31,23 @@ pub const SIZES: [Size; 9] = [
     ("8x32x8", 150.0, 600.0),
 ];
 
-/// How long to run a network under each load.
+/// Duration of a run under each load.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
-    /// Clocks that go by first.
+    /// Clocks before the measurement.
     pub warmup: u64,
-    /// Clocks of the measurement.
+    /// Measured clocks.
     pub clocks: u64,
 }
 
-/// That of the command.
+/// The duration used by the command.
 pub const RUN: Run = Run {
     warmup: 2_500,
     clocks: 2_500,
 };
 
-/// Loads that are offered, in percents of the bound: from the first on in steps, up to all of it,
-/// until less arrives than under the one before.
+/// Offered loads in percent of the bound: the first, and the step up to 100 %; stops when less
+/// arrives than under the previous load.
 const LOADS_PERCENT: (u32, u32) = (50, 5);
 /// Tolerated shortfall at the first load: packets in flight when the measurement begins and ends.
 const UNDER_WAY: Tolerance = Tolerance::Relative(0.03);
@@ -55,14 +55,14 @@ const UNDER_WAY: Tolerance = Tolerance::Relative(0.03);
 /// Bytes per second of one direction of a link.
 const LINK_GB_PER_S: f64 = 0.6;
 
-/// What was computed and measured of a network.
+/// Computed and measured values of a network.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     nodes: u32,
     bisection_gb_per_s: f64,
     /// Offered and accepted at the first load.
     first_mb_per_s: [f64; 2],
-    /// The most that arrived under any load, and what arrives of as much as ports can send.
+    /// The maximum that arrived under any load, and what arrives when ports send at full rate.
     saturation_mb_per_s: f64,
     overload_mb_per_s: f64,
 }
@@ -72,13 +72,13 @@ impl Seen {
         2.0 * self.bisection_gb_per_s / f64::from(self.nodes) * 1_000.0
     }
 
-    /// What a port bears of traffic to all, a processor's own memory included: that part does not
-    /// cross it.
+    /// The bound of a port for uniform traffic, including traffic to a processor's own memory,
+    /// which does not cross the port.
     fn port(&self) -> f64 {
         PEAK_MB_PER_S * self.uniform()
     }
 
-    /// Uniform traffic to all for each part of it that goes to others.
+    /// Ratio of uniform traffic to its part that goes to others.
     fn uniform(&self) -> f64 {
         f64::from(self.nodes) / f64::from(self.nodes - 1)
     }
@@ -88,7 +88,7 @@ impl Seen {
     }
 }
 
-/// GB/s of the links, both directions, between the halves of the longest dimension.
+/// GB/s of the links between the halves of the longest dimension, both directions.
 fn bisection_gb_per_s(shape: &Shape) -> f64 {
     let longest = shape.size().into_iter().max().unwrap_or(0);
     let dimension = (0..3).rfind(|&at| shape.size()[at] == longest);
@@ -163,7 +163,7 @@ fn carried(torus: &Torus, load: Load, run: Run, seed: u64) -> Result<[f64; 2], S
 /// Computes and measures these sizes.
 ///
 /// # Errors
-/// If a network cannot be simulated, or does what it must not.
+/// If a network cannot be simulated, or violates an invariant.
 pub fn table(settings: &Settings<'_>, sizes: &[Size], run: Run) -> Result<Table, String> {
     let seed = settings.seed;
     let seen = sizes::each(settings, sizes, |size| seen(size.0, run, seed))?;
@@ -174,7 +174,7 @@ fn table_of(sizes: &[Size], all: &[Seen], run: Run) -> Table {
     let (mut rows, mut also) = (Vec::new(), Vec::new());
     for (&(size, share, port), seen) in sizes.iter().zip(all) {
         let label = |what| format!("{} PEs, {size}: {what}", seen.nodes);
-        // What floating point adds; the port's are rounded.
+        // Floating-point error; values of the port are rounded.
         let exact = Tolerance::Absolute(1e-6);
         let row = |kind, what, expected, ours, within| {
             Row::new(kind, Source::Expected, label(what), expected, ours, within)
@@ -219,14 +219,14 @@ fn table_of(sizes: &[Size], all: &[Seen], run: Run) -> Table {
     }
 }
 
-/// Processors from which on the bisection stays the same, and what it is (section 11).
+/// Number of processors from which the bisection stays constant, and its value (T3E sec. 11).
 const FULL_BISECTION: u32 = 512;
 const BISECTION_GB_PER_S: f64 = 153.6;
-/// How far the step may be from a half.
+/// Tolerance of the step around a half.
 const STEP_PERCENT: f64 = 10.0;
 
-/// "Beyond 512 nodes, the Y dimension becomes the bottleneck": from 512 to 1,024 processors, half is
-/// left.
+/// "Beyond 512 nodes, the Y dimension becomes the bottleneck": from 512 to 1,024 processors the
+/// bandwidth halves.
 fn steps(all: &[Seen]) -> Vec<Row> {
     let of = |nodes| all.iter().find(|seen| seen.nodes == nodes);
     let (Some(before), Some(after)) = (of(FULL_BISECTION), of(2 * FULL_BISECTION)) else {
@@ -288,15 +288,15 @@ mod tests {
         assert!(table.also.iter().all(|seen| seen.ours > 40.0), "{table:#?}");
     }
 
-    /// What is outside, by the ends of the labels.
+    /// Labels of rows outside their tolerance.
     fn outside(sizes: &[Size], seen: &[Seen]) -> Vec<String> {
         let table = table_of(sizes, seen, SHORT);
         let rows = table.rows.into_iter().filter(|row| !row.within());
         rows.map(|row| row.label).collect()
     }
 
-    /// Canary: the network carries half of the bound but not all of it. If that is offered first,
-    /// the table says so.
+    /// Canary: the network carries half of the bound but not all of it. The table reports a full
+    /// first load.
     #[test]
     fn a_first_load_that_does_not_arrive_is_told() {
         let run = Run {
@@ -311,8 +311,8 @@ mod tests {
         assert_eq!(told, ["64 PEs, 4x4x4: accepted at half of the bound"]);
     }
 
-    /// A network of other links than its size has: one cable of the middle is missing, or the other
-    /// half of the machine.
+    /// A network with other links than its size has: a middle cable is missing, or half of the
+    /// machine.
     #[test]
     fn links_that_are_missing_are_told() {
         let mut seen = seen("4x4x4", SHORT, 1).unwrap();
@@ -327,8 +327,8 @@ mod tests {
         assert_eq!(told, ["32 PEs, 4x4x4: port"], "both have 1,200 MB/s");
     }
 
-    /// A network that carries more than its links can: what was measured in a small one, where the
-    /// bound is that of a long one.
+    /// A network that carries more than its links can: the measurement of a small one with the
+    /// bound of a long one.
     #[test]
     fn more_than_the_bound_is_told() {
         let small = seen("2x2x2", SHORT, 1).unwrap();

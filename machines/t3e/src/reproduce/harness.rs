@@ -1,10 +1,10 @@
-//! Routers of a torus joined by links, cycle by cycle, and processors that send what they are told
-//! to: all of it can be seen, the pins of every port included.
+//! Routers of a torus joined by links, cycle by cycle, and processors that send on request;
+//! everything is visible, including the pins of every port.
 //!
-//! Crossbars, buffers and credits are those of every other network in virtual time; only what
-//! carries flits and credits from one end of a link to the other is this module's own. A flit takes
-//! [`LINK_CYCLES`] from a crossbar to the pins of the next router, and [`PROCESSOR_CYCLES`] to and
-//! from a processor; a credit takes as long.
+//! Crossbars, buffers and credits are shared with all networks in virtual time; only the transport
+//! of flits and credits over a link is specific to this module. A flit takes [`LINK_CYCLES`] from a
+//! crossbar to the pins of the next router, and [`PROCESSOR_CYCLES`] to and from a processor; a
+//! credit takes as long.
 
 mod processor;
 
@@ -19,24 +19,24 @@ use crate::router::{
 };
 use phitwire::kit::bits;
 
-/// Cycles that something may be under way, and one more: a power of two.
+/// Maximum number of cycles under way, plus one: a power of two.
 const WHEEL: usize = 8;
 const _: () = assert!(LINK_CYCLES < WHEEL as u64);
 const _: () = assert!(PROCESSOR_CYCLES < WHEEL as u64);
 
-/// Cycles after which a network that should have come to rest is given up.
+/// Time limit for a network to come to rest.
 const PATIENCE_CYCLES: u64 = 1_000_000;
 
-/// When a packet was at the pins of routers and processors.
+/// Times of a packet at the pins of routers and processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// Its first flit came to the router of its source.
+    /// Its first flit reached the source's router.
     pub entered: u64,
-    /// Its first flit came to the processor that it is for.
+    /// Its first flit reached the destination processor.
     pub first: u64,
-    /// Its last flit came there.
+    /// Its last flit reached it.
     pub last: u64,
-    /// How many of them did.
+    /// Number of flits that reached it.
     pub flits: u64,
 }
 
@@ -50,30 +50,30 @@ impl Times {
 /// A request and its response, if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// The processor that asks.
+    /// The requesting processor.
     pub from: u32,
-    /// The one that it asks.
+    /// The processor asked.
     pub to: u32,
-    /// What for.
+    /// The command of the request.
     pub command: Command,
-    /// The request's.
+    /// Times of the request.
     pub request: Times,
-    /// The response's: zeros until it comes.
+    /// Times of the response: zeros until it arrives.
     pub response: Times,
 }
 
 /// The header of a packet at the pins of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// When.
+    /// The cycle of the passage.
     pub cycle: u64,
-    /// The router; the processor's if the packet has left it for the processor.
+    /// The router; at the processor, its router.
     pub router: u32,
-    /// The port that it came in by; `None` at the processor.
+    /// The input port; `None` at the processor.
     pub port: Option<usize>,
 }
 
-/// One end of a link, as what travels finds it.
+/// One end of a link, as a destination.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Router(u32, u8),
@@ -91,26 +91,26 @@ struct Router {
     crossbar: Crossbar,
     ends: [IdealEnd; PORTS],
     peers: [Option<Place>; PORTS],
-    /// Ports whose places have become free and whose other ends have not been told.
+    /// Ports with credits to send.
     owing: u8,
     is_active: bool,
-    /// Packets that left, by output and channel.
+    /// Packets sent, by output and channel.
     packets: [[u64; VCS]; PORTS],
 }
 
-/// A network at work.
+/// A network under test.
 #[derive(Debug)]
 pub struct Harness {
     routers: Vec<Router>,
     processors: Vec<Processor>,
-    /// What arrives, by cycle modulo [`WHEEL`].
+    /// Flits and credits under way, by arrival cycle modulo [`WHEEL`].
     arriving: [Vec<(Place, Travels)>; WHEEL],
     under_way: usize,
-    /// Routers and processors with something to do.
+    /// Routers and processors with work.
     active: [Vec<u32>; 2],
     cycle: u64,
     transfers: Vec<Transfer>,
-    /// Passages of headers, if somebody wants to know.
+    /// Passages of headers, if recorded.
     passages: Option<Vec<Passage>>,
 }
 
@@ -144,7 +144,7 @@ impl FlitPorts for Wires<'_> {
     }
 }
 
-/// Cycles from one end of the link of a port to the other.
+/// Cycles from one end of a port's link to the other.
 const fn link_cycles(port: usize) -> u64 {
     match port {
         PROCESSOR => PROCESSOR_CYCLES,
@@ -153,7 +153,7 @@ const fn link_cycles(port: usize) -> u64 {
 }
 
 impl Harness {
-    /// The routers of a torus with their links, at rest. Processor n is that of node n.
+    /// The routers of a torus with their links, at rest. Processor n belongs to node n.
     ///
     /// # Panics
     /// If there are not as many registers as nodes.
@@ -208,20 +208,20 @@ impl Harness {
         &self.transfers
     }
 
-    /// Forgets transfers, of which none is under way.
+    /// Forgets all transfers; none may be under way.
     pub fn forget(&mut self) {
         self.transfers.clear();
     }
 
-    /// Passages from now on, and those so far.
+    /// Starts recording passages. Returns those recorded so far.
     pub fn watch(&mut self) -> Vec<Passage> {
         self.passages.replace(Vec::new()).unwrap_or_default()
     }
 
-    /// Packets that have left a router by a port on each channel.
+    /// Packets that have left a router by a port, per channel.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no such router or port.
     pub fn packets(&self, router: u32, port: usize) -> [u64; VCS] {
         self.routers[router as usize].packets[port]
     }
@@ -234,7 +234,7 @@ impl Harness {
         }
     }
 
-    /// Runs until nothing is left to do. Whether that was soon enough.
+    /// Runs until there is no work left. Returns whether that took less than the limit.
     pub fn run_to_rest(&mut self) -> bool {
         let limit = self.cycle + PATIENCE_CYCLES;
         while self.under_way > 0 || self.active.iter().any(|active| !active.is_empty()) {
@@ -306,7 +306,7 @@ impl Harness {
         }
     }
 
-    /// A router's cycle. Whether it has more to do without being told.
+    /// Runs a cycle of a router. Returns whether it has more work without further input.
     fn run_router(&mut self, number: u32) -> bool {
         let router = &mut self.routers[number as usize];
         let Router {

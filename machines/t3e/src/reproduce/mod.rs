@@ -1,16 +1,16 @@
-//! The tables and figures of the T3E paper.
+//! The tables and figures of "The Cray T3E Network".
 //!
-//! | module | of the paper | what runs |
+//! | module | source | what runs |
 //! |---|---|---|
-//! | [`table1`] | table 1, section 4 | the search for channels, and routers with its tables, packets counted |
-//! | [`table2`] | table 2, section 11 | single packets through routers |
-//! | [`table3`] | table 3, section 11 | frames of a link between two processors, captured and read |
-//! | [`table4`] | table 4, section 11 | two neighbours that stream through their routers |
-//! | [`figure7`] | figure 7, section 11 | pairs of processors, each alone in the network |
-//! | [`figure8`] | figure 8, section 11 | links counted, and uniform traffic in virtual time |
-//! | [`faults`] | sections 2 and 9 | routes around links that are broken at random |
+//! | [`table1`] | T3E table 1, sec. 4 | channel search, and packets counted in routers using it |
+//! | [`table2`] | T3E table 2, sec. 11 | single packets through routers |
+//! | [`table3`] | T3E table 3, sec. 11 | captured frames of a link between two processors |
+//! | [`table4`] | T3E table 4, sec. 11 | two neighbours that stream through their routers |
+//! | [`figure7`] | T3E figure 7, sec. 11 | pairs of processors, each alone in the network |
+//! | [`figure8`] | T3E figure 8, sec. 11 | links counted, and uniform traffic in virtual time |
+//! | [`faults`] | T3E sec. 2 and 9 | routes around links that are broken at random |
 //!
-//! Networks are those of [`harness`] where single packets have to be seen.
+//! Networks use the [`harness`] if single packets must be observed.
 
 pub mod faults;
 pub mod figure7;
@@ -24,7 +24,7 @@ pub mod table4;
 
 use phitwire::reproduce::Reproduction;
 
-/// The tables, by the names that the command has for them.
+/// The tables, by their names in the command.
 pub const TABLES: &[Reproduction] = &[
     Reproduction {
         name: "t3e-table1",

@@ -1,24 +1,24 @@
-//! What is measured in machines of several sizes.
+//! Measurements of machines of several sizes.
 
 use std::sync::Mutex;
 
 use crate::topology::{Torus, TorusSpec};
 use phitwire::reproduce::Settings;
 
-/// The torus of that size, nothing of it broken.
+/// The torus of that size without defects.
 ///
 /// # Errors
-/// If there is none.
+/// If there is no such torus.
 pub fn torus(size: &str) -> Result<Torus, String> {
     let shape = size.parse().map_err(|error| format!("{error}"))?;
     Ok(TorusSpec::new(shape).torus())
 }
 
-/// What `of` finds in each of `sizes`, in their order. The last ones are begun first: they are the
-/// largest and take longest.
+/// Results of `of` for each of `sizes`, in order. Starts with the last ones, which are the largest
+/// and take longest.
 ///
 /// # Errors
-/// The first that there is, by that order.
+/// The first error in that order.
 pub fn each<S: Sync, T: Send>(
     settings: &Settings<'_>,
     sizes: &[S],

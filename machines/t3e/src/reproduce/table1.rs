@@ -1,10 +1,10 @@
-//! "Virtual channel balance" (T3E paper, table 1): the search for channels of section 4, and what
-//! routers with its tables then do.
+//! "Virtual channel balance" (T3E table 1): the search for channels of T3E sec. 4, and the
+//! behaviour of routers with its tables.
 //!
-//! Where routers can hold an assignment, the figures are counted: all processors of a ring, or of
-//! its sub-rings, send a packet to each other one, and every link counts the packets of each
-//! channel. Full tables of more than eight nodes do not fit into eight entries; those figures are
-//! computed, as the others are too, so that both can be compared link by link.
+//! If routers can hold an assignment, the figures are counted: every processor of a ring, or of its
+//! sub-rings, sends a packet to every other, and every link counts the packets of each channel.
+//! Full tables of more than eight nodes do not fit into eight entries; those figures are computed.
+//! The others are computed too, and compared link by link.
 
 use super::harness::Harness;
 use crate::format::{Command, vc};
@@ -16,19 +16,19 @@ use phitwire::reproduce::{Kind, Row, Source, Table, Tolerance};
 
 /// The rings of the table.
 pub const RINGS: [usize; 4] = [4, 8, 16, 32];
-/// Assignments of the table, in the order of its columns.
+/// Assignments, in the order of the table's columns.
 const COLUMNS: [&str; 3] = ["time of crossing", "T3E tables", "full tables"];
-/// Half of the last digit that the paper prints, and more than floating point adds.
+/// Half of the last printed digit, plus floating-point error.
 const PRINTED: f64 = 0.00051;
-/// How far averages may be above the paper's: optima that are nearly equal exist.
+/// Tolerance of averages above T3E table 1: near-optimal solutions are close together.
 const NEAR: f64 = 0.01;
 
-/// What was found of one assignment at one level.
+/// Result for one assignment at one level.
 #[derive(Clone, Debug)]
 struct Found {
     balance: Balance,
-    /// Links and channels, of both ways round and of requests and responses, whose packets are not
-    /// as many as were computed; `None` if no routers can hold the tables.
+    /// Links and channels, of both directions and of requests and responses, whose packet count
+    /// differs from the computed one; `None` if no routers can hold the tables.
     differences: Option<u64>,
 }
 
@@ -56,11 +56,11 @@ fn node(shape: &Shape, ordinate: u8) -> u32 {
     node.expect("a ring along Y has all ordinates")
 }
 
-/// Packets on VC0 and VC1 of each link of one way round, by position.
+/// Packets on VC0 and VC1 of each link in one direction, by position.
 type Counts = Vec<[u64; 2]>;
 
-/// Has all nodes of each sub-ring of `level` put a word to each other one there. What the links of
-/// both ways round counted: of requests, of responses.
+/// Makes every node of each sub-ring of `level` put a word to every other one there. Returns the
+/// counts of the links in both directions: of requests, of responses.
 fn count(nodes: usize, tables: &VcTables, level: Level) -> Result<[[Counts; 2]; 2], String> {
     let (shape, mut network) = network(nodes, tables)?;
     for from in 0..nodes {
@@ -90,7 +90,7 @@ fn count(nodes: usize, tables: &VcTables, level: Level) -> Result<[[Counts; 2]; 
     Ok([false, true].map(|is_response| [false, true].map(|minus| of(minus, is_response))))
 }
 
-/// The balance of counted packets, as the paper defines it.
+/// The balance of counted packets, as defined in T3E sec. 4.
 fn balance(counts: &Counts) -> Balance {
     let busiest = counts.iter().map(|[vc0, vc1]| vc0 + vc1).max();
     let busiest = busiest.unwrap_or(0).max(1) as f64;
@@ -101,10 +101,10 @@ fn balance(counts: &Counts) -> Balance {
     }
 }
 
-/// An assignment at one level: counted if routers can hold it, computed if not.
+/// An assignment at one level: counted if routers can hold it, else computed.
 fn found(ring: &Ring, plus: &RingTables, level: Level) -> Result<Found, String> {
     let nodes = ring.ordinates().len();
-    // Those of the other way round are the mirror image.
+    // The tables of the other direction are the mirror image.
     let tables = VcTables::new(ring.clone(), |_| plus.clone());
     let fits = (0..nodes).all(|source| {
         (0..nodes).all(|to| {
@@ -136,7 +136,7 @@ fn found(ring: &Ring, plus: &RingTables, level: Level) -> Result<Found, String> 
     })
 }
 
-/// Searches for tables, loads them into routers and counts, for these rings of the table.
+/// Searches for tables, loads them into routers and counts packets, for these rings of the table.
 ///
 /// # Errors
 /// If a ring does not come to rest.
@@ -179,12 +179,12 @@ pub fn table(seed: u64, rings: &[usize]) -> Result<Table, String> {
 
 /// The two rows of a cell.
 fn cells(label: &str, column: usize, paper: [f64; 2], found: &Found) -> [Row; 2] {
-    // What is searched for may be better than the paper's.
+    // Searched assignments may be better than T3E table 1.
     let tolerance = |above| match column {
         0 => Tolerance::Absolute(PRINTED),
         _ => Tolerance::AtMost(above),
     };
-    // A table that no router runs is only computed.
+    // Tables that no router can run are only computed.
     let kind = match found.differences {
         Some(_) => Kind::Running,
         None => Kind::Formula,

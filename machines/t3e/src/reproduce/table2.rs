@@ -1,5 +1,5 @@
-//! "Router fall-through latencies" (T3E paper, table 2): "input pins of one chip to input pins of
-//! the next chip".
+//! "Router fall-through latencies" (T3E table 2): "input pins of one chip to input pins of the next
+//! chip".
 
 use super::harness::{Harness, Passage};
 use super::sizes::torus;
@@ -7,10 +7,10 @@ use crate::format::Command;
 use crate::router::PROCESSOR;
 use phitwire::reproduce::{Kind, Row, Source, Table, Tolerance};
 
-/// Nanoseconds of a clock of 75 MHz.
+/// Nanoseconds per clock at 75 MHz.
 pub const CLOCK_NS: f64 = 40.0 / 3.0;
 
-/// What a router does with a packet.
+/// Action of a router on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
     Straight,
@@ -27,16 +27,16 @@ const PAPER: [(Action, &str, f64, f64); 4] = [
     (Action::Destination, "end-point: destination", 10.0, 133.0),
 ];
 
-/// What packets do.
+/// Commands of the packets sent.
 const COMMANDS: [Command; 4] = [Command::Get1, Command::Get8, Command::Put1, Command::Put8];
 
-/// What the routers did that a packet passed, and in how many clocks.
+/// Actions of the routers that a packet passed, and their clocks.
 fn actions(passages: &[Passage]) -> impl Iterator<Item = (Action, u64)> {
     passages.windows(2).map(|pair| {
         let action = match (pair[0].port, pair[1].port) {
             (Some(PROCESSOR), _) => Action::Source,
             (_, None) => Action::Destination,
-            // It leaves where it would come in if it went on.
+            // Equal input ports at both routers: it went straight.
             (from, to) if from == to => Action::Straight,
             _ => Action::Turn,
         };
@@ -44,7 +44,7 @@ fn actions(passages: &[Passage]) -> impl Iterator<Item = (Action, u64)> {
     })
 }
 
-/// A network of this many nodes; the first sends to all others, one after the other.
+/// A network of this size; the first node sends to all others, one after the other.
 fn seen(size: &str) -> Result<Vec<(Action, u64)>, String> {
     let torus = torus(size)?;
     let registers = torus.registers().map_err(|error| error.to_string())?;
@@ -70,7 +70,7 @@ fn seen(size: &str) -> Result<Vec<(Action, u64)>, String> {
     Ok(seen)
 }
 
-/// Sends packets and takes their times.
+/// Sends packets and measures their times.
 ///
 /// # Errors
 /// If a packet does not arrive.
@@ -83,7 +83,7 @@ fn table_of(seen: &[(Action, u64)]) -> Table {
     for (action, label, clocks, ns) in PAPER {
         let mut times = seen.iter().filter(|(did, _)| *did == action);
         let first = times.next().map(|(_, clocks)| *clocks);
-        // Times that differ are no time at all, and within no tolerance.
+        // Differing times yield NaN, which is outside any tolerance.
         let alike = first.filter(|first| times.all(|(_, clocks)| clocks == first));
         let ours = alike.map_or(f64::NAN, |clocks| clocks as f64);
         let label = |unit| format!("{label}, {unit}");

@@ -1,5 +1,5 @@
-//! "Packet lengths (flits)" (T3E paper, table 3): counted in the frames of a link between two
-//! processors that put and get.
+//! "Packet lengths (flits)" (T3E table 3): counted in the frames of a link between two processors
+//! that put and get.
 
 use phitwire_framing::carrier::frame::{CHECK_BYTES, LinkEnd, checksum, parse};
 use phitwire_framing::carrier::lanes::WORD_BYTES;
@@ -17,9 +17,9 @@ use phitwire::time::{Duration, Time};
 
 /// Transfers of each kind.
 const TRANSFERS: usize = 100;
-/// Bytes of a frame at most: a UDP datagram at an MTU of 1,500.
+/// Maximum bytes of a frame: a UDP datagram at an MTU of 1,500.
 const DATAGRAM: usize = 1_472;
-/// How far time goes at once, and how often until something has to be there.
+/// Time step, and the maximum number of steps.
 const STEP: Duration = Duration::from_us(5);
 const PATIENCE: usize = 200_000;
 
@@ -31,7 +31,7 @@ const PAPER: [(&str, Kind, u8, [f64; 2]); 4] = [
     ("vector puts", Kind::Put, 64, [10.0, 2.0]),
 ];
 
-/// Two processors at the ends of a link, and the frames that they sent.
+/// Two processors at the ends of a link, and the frames they sent.
 struct Pair {
     ends: [Pe; 2],
     frames: [Vec<Vec<u8>>; 2],
@@ -90,7 +90,7 @@ impl Pair {
         }
     }
 
-    /// Has the first processor carry out transfers of a kind. Whether all ended.
+    /// Makes the first processor execute transfers of a kind. Returns whether all completed.
     fn transfer(&mut self, kind: Kind, bytes: u8) -> bool {
         let (mut posted, mut ended) = (0, 0);
         for _ in 0..PATIENCE {
@@ -119,12 +119,12 @@ impl Pair {
     }
 }
 
-/// The lengths of the packets in frames, in flits; `None` if a check is wrong or a packet's
-/// length is not what its header says.
+/// The lengths of the packets in frames, in flits; `None` if a check fails or a packet's length
+/// does not match its header.
 fn lengths(frames: &[Vec<u8>]) -> Option<Vec<usize>> {
     let burst_bytes = (Burst::BYTES + CHECK_BYTES).next_multiple_of(WORD_BYTES);
     let mut lengths = Vec::new();
-    // By channel: where the packet that came last is in `lengths`, and how long it should be.
+    // By channel: index of the latest packet in `lengths`, and its expected length.
     let mut open = [None; VCS];
     for frame in frames {
         let header = parse(frame).ok()?;
@@ -156,8 +156,7 @@ fn lengths(frames: &[Vec<u8>]) -> Option<Vec<usize>> {
     Some(lengths)
 }
 
-/// The length that all packets in frames have; no number if they are not as many as there should
-/// be, or not alike.
+/// The length that all packets in frames have; NaN if their number is wrong or lengths differ.
 fn length(frames: &[Vec<u8>]) -> f64 {
     let lengths = lengths(frames).unwrap_or_default();
     let first = lengths.first().copied();
@@ -167,10 +166,10 @@ fn length(frames: &[Vec<u8>]) -> f64 {
         .map_or(f64::NAN, |flits| flits as f64)
 }
 
-/// Transfers, captures and counts.
+/// Runs transfers, captures frames and counts flits.
 ///
 /// # Errors
-/// If a transfer does not end.
+/// If a transfer does not complete.
 pub fn table() -> Result<Table, String> {
     let mut pair = Pair::new()?;
     let mut rows = Vec::new();

@@ -1,4 +1,4 @@
-//! "Payload bandwidth (MB/s)" (T3E paper, table 4): two neighbours stream.
+//! "Payload bandwidth (MB/s)" (T3E table 4): two neighbours stream.
 
 use super::harness::{Harness, Stream, Transfer};
 use super::sizes::torus;
@@ -6,15 +6,15 @@ use crate::format::Command;
 use crate::pe::E_REGISTERS;
 use phitwire::reproduce::{Kind, Observation, Row, Source, Table, Tolerance};
 
-/// Payload of a link whose every flit is a word of data: 8 bytes 75 million times a second.
+/// Payload of a link if every flit is a data word: 8 bytes 75 million times a second.
 pub const PEAK_MB_PER_S: f64 = 600.0;
-/// How far below the paper's figure ours may be, and above, where it can only be an error of a
-/// packet at an end of the measurement.
+/// Tolerance below T3E table 4, and above it, where only a partial packet at an end of the
+/// measurement can cause it.
 const BELOW: f64 = 0.01;
 /// Words of the longest packet.
 const PACKET_WORDS: f64 = 8.0;
 
-/// Rows: what is streamed, and MB/s if one does so and if both do.
+/// Rows: the kind of stream, and MB/s if one end streams and if both do.
 const PAPER: [(&str, Command, [f64; 2]); 4] = [
     ("single-word gets", Command::Get1, [300.0, 150.0]),
     ("vector gets", Command::Get8, [480.0, 400.0]),
@@ -22,25 +22,25 @@ const PAPER: [(&str, Command, [f64; 2]); 4] = [
     ("vector puts", Command::Put8, [480.0, 400.0]),
 ];
 
-/// How to stream, and how long before and while words are counted.
+/// Streaming parameters, and the clocks before and during the measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
-    /// Clocks that go by first.
+    /// Clocks before the measurement.
     pub warmup: u64,
-    /// Clocks of the measurement.
+    /// Measured clocks.
     pub clocks: u64,
-    /// Requests without a response, at most.
+    /// Maximum number of requests without a response.
     pub outstanding: u32,
 }
 
-/// A hundred thousand clocks and more, and a whole number of any kind's packets.
+/// At least a hundred thousand clocks, and a whole number of packets of any kind.
 pub const WINDOW: Window = Window {
     warmup: 5_000,
     clocks: 120_000,
     outstanding: E_REGISTERS,
 };
 
-/// Words of payload that came in the window, in each direction that carries any.
+/// Words of payload that arrived in the window, in each direction that carries any.
 fn words(command: Command, both: bool, window: Window) -> Result<f64, String> {
     let torus = torus("4x4x4")?;
     let registers = torus.registers().map_err(|error| error.to_string())?;
@@ -79,10 +79,10 @@ fn words(command: Command, both: bool, window: Window) -> Result<f64, String> {
     Ok((packets * each) as f64 / streams.len() as f64)
 }
 
-/// Streams and counts.
+/// Runs the streams and counts words.
 ///
 /// # Errors
-/// If there is no network.
+/// If the network cannot be built.
 pub fn table(window: Window) -> Result<Table, String> {
     let clocks = window.clocks as f64;
     let (mut rows, mut also) = (Vec::new(), Vec::new());
@@ -102,7 +102,7 @@ pub fn table(window: Window) -> Result<Table, String> {
                 ours,
                 Tolerance::Relative(BELOW),
             ));
-            // Efficiencies say the same once more, in whole percents.
+            // Efficiencies repeat this, in whole percent.
             let part = |mb_per_s: f64| 100.0 * mb_per_s / PEAK_MB_PER_S;
             also.push(Observation::new(
                 Kind::Running,

@@ -1,14 +1,14 @@
-//! What of a machine does not work.
+//! Broken parts of a machine.
 
 use super::direction::Direction;
 use super::shape::Shape;
 
-/// Broken links, and nodes that are cut off from the network: dead ones, and those of a board that
-/// is being swapped (paper, section 9). A link is broken in both directions, since each direction
-/// carries the credits of the other.
+/// Broken links, and isolated nodes: dead ones, and those of a board that is being swapped (T3E
+/// sec. 9). A link is broken in both directions, since each direction carries the credits of the
+/// other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// By node, a bit for each direction whose link leads nowhere or is broken.
+    /// By node, a bit for each direction whose link is missing or broken.
     links: Vec<u8>,
     /// By node.
     isolated: Vec<bool>,
@@ -17,7 +17,6 @@ pub struct Broken {
 }
 
 impl Broken {
-    /// Nothing is.
     pub fn none(shape: &Shape) -> Self {
         let nodes = shape.nodes() as usize;
         let mut broken = Self {
@@ -35,7 +34,7 @@ impl Broken {
         broken
     }
 
-    /// Breaks the link of `node` in `direction`, or mends it. A link that `shape` has not stays
+    /// Breaks the link of `node` in `direction`, or mends it. A link that is not in `shape` stays
     /// missing.
     ///
     /// # Panics
@@ -52,7 +51,7 @@ impl Broken {
         self.look_at(shape, node);
     }
 
-    /// Cuts a node off, or admits it again.
+    /// Isolates a node, or readmits it.
     ///
     /// # Panics
     /// If there is no such node.
@@ -61,7 +60,7 @@ impl Broken {
         self.look_at(shape, node);
     }
 
-    /// Finds out again which links at `node` work.
+    /// Updates which links at `node` work.
     fn look_at(&mut self, shape: &Shape, node: u32) {
         for direction in Direction::ALL {
             let Some(peer) = shape.neighbour(node, direction) else {
@@ -77,7 +76,7 @@ impl Broken {
         }
     }
 
-    /// Whether a node is cut off.
+    /// Whether a node is isolated.
     ///
     /// # Panics
     /// If there is no such node.
@@ -86,8 +85,8 @@ impl Broken {
         self.isolated[node as usize]
     }
 
-    /// Whether packets can leave `node` in `direction`: there is a link, it is whole, and neither of
-    /// its nodes is cut off.
+    /// Whether packets can leave `node` in `direction`: the link exists, it is whole, and neither
+    /// of its nodes is isolated.
     ///
     /// # Panics
     /// If there is no such node.
@@ -110,7 +109,7 @@ mod tests {
         broken.set_link(&shape, 9, Direction::MinusY, true);
         assert!(!broken.works(9, Direction::MinusY) && !broken.works(peer, Direction::PlusY));
         assert!(broken.works(9, Direction::PlusY) && broken.works(peer, Direction::MinusY));
-        // A node that comes back does not mend the link.
+        // Readmitting a node does not mend the link.
         broken.set_isolated(&shape, peer, true);
         for direction in Direction::ALL {
             let from = shape.neighbour(peer, direction).expect("a torus");

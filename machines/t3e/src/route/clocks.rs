@@ -1,25 +1,24 @@
-//! How long packets take that are alone in the network (paper, section 11 and table 2).
+//! Latency of packets in an empty network (T3E sec. 11 and table 2).
 
 use super::walk::Channel;
 
-/// Clocks of a router that a packet goes straight through, from pin to pin.
+/// Clocks in a router passed straight through, from pin to pin.
 pub const STRAIGHT_CLOCKS: u32 = 3;
-/// Clocks of a router that it turns in.
+/// Clocks in a router where the packet turns.
 pub const TURN_CLOCKS: u32 = 6;
-/// Clocks of the source, and of the destination.
+/// Clocks at the source, and at the destination.
 pub const END_CLOCKS: u32 = 10;
 
-/// Routers between the ends of a way, by what a packet does there.
+/// Counts of the routers on a path, by what a packet does there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Corners {
-    /// Links of the way.
+    /// Links of the path.
     pub hops: u32,
-    /// Routers in which it turns.
+    /// Routers where it turns.
     pub turns: u32,
 }
 
 impl Corners {
-    /// Those of a way.
     pub fn of(channels: &[Channel]) -> Self {
         let turns = channels
             .windows(2)
@@ -43,8 +42,9 @@ mod tests {
     use super::*;
     use crate::route::{Broken, Shape, generate, walk};
 
-    /// Figure 7: size, average hops and diameter, average turns, average and maximum clocks of a
-    /// round trip. The picture is lost; these were computed for this project from table 2.
+    /// T3E figure 7: size, average hops and diameter, average turns, average and maximum clocks of
+    /// a round trip. The figure is lost; these values were computed for this project from T3E table
+    /// 2.
     const FIGURE_7: [(&str, f64, u32, f64, f64, u32); 9] = [
         ("2x2x2", 1.71, 3, 0.71, 48.6, 64),
         ("2x4x2", 2.13, 4, 0.87, 52.0, 70),
@@ -67,7 +67,7 @@ mod tests {
             let broken = Broken::none(&shape);
             let all: Vec<u32> = (0..shape.nodes()).collect();
             let tables = generate(&shape, &broken, &registers, &all).expect("tables");
-            // From every node it looks the same but for the signs of halves of a ring.
+            // All nodes are equivalent except for the signs of half rings.
             let sources = if shape.nodes() > 512 {
                 8
             } else {

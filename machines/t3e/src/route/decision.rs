@@ -1,26 +1,26 @@
-//! The decision of a router: where a packet may go from here.
+//! The routing decision: the outputs a packet may take.
 
 use super::direction::Direction;
 use super::entry::Tag;
 use super::registers::RouteRegisters;
 
-/// How a packet came to a router from another one.
+/// How a packet arrived from another router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// The direction in which it travelled.
+    /// Its direction of travel.
     pub direction: Direction,
-    /// The deterministic channel that it came on, 0 or 1; `None` for the adaptive one.
+    /// The deterministic channel it arrived on, 0 or 1; `None` for the adaptive one.
     pub vc: Option<u8>,
 }
 
-/// Where a packet may go.
+/// Routing decision for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It is where it is going.
+    /// It has arrived.
     Deliver,
-    /// Nowhere: no node along its way is where it is going.
+    /// Discard it: no node on its line has the ordinate it looks for.
     Nowhere,
-    /// It goes on.
+    /// Forward it.
     Go {
         /// The deterministic choice: a direction, and VC0 or VC1 there.
         deterministic: (Direction, u8),
@@ -29,9 +29,9 @@ pub enum Decision {
     },
 }
 
-/// Where a packet with `tag` may go from the router with `registers`, to which it came by
-/// `arrival`; `Err` holds the initial direction of one that its processor hands over (paper,
-/// sections 2, 3.2 and 7).
+/// Decides where a packet with `tag` may go from the router with `registers`. `arrival` is how it
+/// arrived; `Err` holds the initial direction of a packet from the router's processor (T3E sec. 2,
+/// 3.2 and 7).
 #[inline(always)]
 pub fn decide(
     registers: &RouteRegisters,
@@ -59,7 +59,7 @@ pub fn decide(
             adaptive: None,
         };
     };
-    // It would not have passed the router that its final hop begins at, so it has come from there.
+    // It never passes the router where its final hop begins, so it has come from there.
     let from_above = arrival.is_some_and(|arrival| arrival.direction == Direction::MinusZ);
     if tag.final_hop && from_above && tag.to.0[2] == registers.plus_z {
         let [x, y, _] = registers.place.0;
@@ -78,8 +78,9 @@ pub fn decide(
     }
 }
 
-/// The deterministic channel on which a packet leaves in `direction`: its own if it goes straight
-/// on, VC1 once it leaves the dateline, and what the table says where it enters the direction.
+/// The deterministic channel on which a packet leaves in `direction`: the same channel if it goes
+/// straight, VC1 once it leaves the dateline, and the table's channel where it enters the
+/// direction.
 #[inline]
 fn vc(registers: &RouteRegisters, tag: &Tag, arrival: Option<Arrival>, direction: Direction) -> u8 {
     match arrival {
@@ -121,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_lowest_direction_is_deterministic_and_the_highest_adaptive() {
-        // To -x, +y, +z: "its lowest ordered direction is +y" (section 7).
+        // To -x, +y, +z: "its lowest ordered direction is +y" (T3E sec. 7).
         let adaptive = Tag {
             adaptive: true,
             ..tag([0, 2, 2], 0b001)
@@ -185,7 +186,7 @@ mod tests {
             let decided = decide(&registers, &tag(to, 0), came);
             assert_eq!(decided, Decision::Nowhere, "{to:?}");
         }
-        // On its way to where there is one, it does not adapt here.
+        // On its path to such an ordinate, it does not adapt here.
         let adaptive = Tag {
             adaptive: true,
             ..tag([0, 0, 2], 0)
@@ -223,7 +224,7 @@ mod tests {
         assert_eq!(above, hop(Direction::MinusZ));
         let arrived = decide(&at([1, 1, 1]), &last, came(Direction::MinusZ, Some(0)));
         assert_eq!(arrived, Decision::Deliver);
-        // On its way up it passes.
+        // It passes on the way up.
         let passing = decide(&at([1, 1, 1]), &last, came(Direction::PlusY, None));
         assert!(matches!(
             passing,

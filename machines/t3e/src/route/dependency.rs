@@ -1,4 +1,4 @@
-//! Which deterministic channels wait for which: proof that tables do not deadlock.
+//! Dependencies between deterministic channels: proof that tables do not deadlock.
 
 use core::fmt;
 
@@ -16,16 +16,15 @@ const PER_NODE: usize = 12;
 
 /// The channel-dependency graph of the deterministic channels of a machine.
 ///
-/// A packet holds a channel and waits for the next one on its way. Requests and responses have
-/// channels of their own, which they use alike and between which no packet changes, so that one
-/// graph stands for both. A packet enters an adaptive channel only if there is room for all of it,
-/// so that nothing waits through an adaptive buffer (paper, section 5); where it comes back from
-/// one, it holds nothing and looks its channel up anew, which it may do at every node on any of its
-/// minimal ways.
+/// A packet holds a channel and waits for the next one on its path. Requests and responses have
+/// separate channels, used alike, and no packet changes between them, so one graph covers both. A
+/// packet enters an adaptive channel only if all of it fits, so nothing waits through an adaptive
+/// buffer (T3E sec. 5); on return from one it holds nothing and looks up its channel again, which
+/// may happen at every node on any of its minimal paths.
 #[derive(Clone, Debug)]
 pub struct Dependencies<'a> {
     shape: &'a Shape,
-    /// By [`number`]: bits of the channels of the next node that a packet in it waits for.
+    /// By [`number`]: bits of the channels of the next node that a packet in it may wait for.
     waits: Vec<u16>,
 }
 
@@ -45,11 +44,11 @@ impl fmt::Display for Circle {
 
 impl std::error::Error for Circle {}
 
-/// Whether packets that are routed by `tables` and `registers` can never wait for each other in a
+/// Checks that packets routed by `tables` and `registers` can never wait for each other in a
 /// circle.
 ///
 /// # Errors
-/// The circle, if they can.
+/// The circle, if one is possible.
 ///
 /// # Panics
 /// If a node has no registers.
@@ -60,8 +59,8 @@ pub fn check(shape: &Shape, registers: &[RouteRegisters], tables: &Tables) -> Re
 }
 
 impl<'a> Dependencies<'a> {
-    /// Those of packets that are sent from nodes by entries of look-up tables. Ways that lead
-    /// where no link is end there.
+    /// Dependencies of packets sent from nodes by entries of look-up tables. A path ends at a
+    /// missing link.
     ///
     /// # Panics
     /// If a node does not exist or has no registers.
@@ -73,8 +72,8 @@ impl<'a> Dependencies<'a> {
         Self::decided_by(decide, shape, &[registers], routes)
     }
 
-    /// The same for routers that change from the first of these registers to the last at any time,
-    /// each on its own.
+    /// The same while routers change from the first of these registers to the last, each at any
+    /// time.
     ///
     /// # Panics
     /// If a node does not exist or has no registers.
@@ -86,7 +85,7 @@ impl<'a> Dependencies<'a> {
         Self::decided_by(decide, shape, registers, routes)
     }
 
-    /// The same for routers that decide otherwise.
+    /// The same for routers with another decision function.
     pub(super) fn decided_by(
         decide: Decide,
         shape: &'a Shape,
@@ -102,7 +101,8 @@ impl<'a> Dependencies<'a> {
             tag: 0,
             stack: Vec::new(),
         };
-        // All packets of one tag at once: what they do depends on how they came, not on where from.
+        // All packets of one tag together: their path depends on how they arrived, not on their
+        // source.
         let mut routes: Vec<(u32, u32)> =
             routes.map(|(from, entry)| (entry.bits(), from)).collect();
         routes.sort_unstable();
@@ -175,11 +175,11 @@ fn in_node(direction: Direction, vc: u8) -> usize {
     direction.index() * 2 + usize::from(vc)
 }
 
-/// What a router decides by.
+/// Decision function of a router.
 pub(super) type Decide =
     fn(&RouteRegisters, &super::entry::Tag, Result<Arrival, Option<Direction>>) -> Decision;
 
-/// Ways to come to a router: from its processor, or in a direction on one of three channels.
+/// Arrivals at a router: from its processor, or in a direction on one of three channels.
 const ARRIVALS: usize = 1 + 6 * 3;
 
 /// A packet at a router.
@@ -188,17 +188,17 @@ type State = (u32, Result<Arrival, Option<Direction>>);
 struct Search<'a> {
     decide: Decide,
     shape: &'a Shape,
-    /// Each router has those of one of these.
+    /// Each router has the registers of one of these sets.
     registers: &'a [&'a [RouteRegisters]],
     waits: Vec<u16>,
-    /// By node and arrival: the tag that last came there so.
+    /// By node and arrival: the last tag seen there.
     seen: Vec<u32>,
     tag: u32,
     stack: Vec<State>,
 }
 
 impl Search<'_> {
-    /// Goes wherever a packet from `from` may come to.
+    /// Visits every state that a packet from `from` may reach.
     fn follow(&mut self, from: u32, entry: &Entry) {
         self.come((from, Err(entry.initial)));
         while let Some((node, arrival)) = self.stack.pop() {
@@ -209,7 +209,7 @@ impl Search<'_> {
         }
     }
 
-    /// Goes wherever a packet at a router may go by these registers.
+    /// Visits every state that a packet at a router may reach next with these registers.
     fn pass(&mut self, registers: &RouteRegisters, entry: &Entry, (node, arrival): State) {
         let Decision::Go {
             deterministic: (direction, vc),
@@ -229,7 +229,7 @@ impl Search<'_> {
         }
         self.go(node, direction, Some(vc));
         if adaptive.is_some() {
-            // "In any minimal direction" (paper, section 2.4), whichever a router offers.
+            // "In any minimal direction" (T3E sec. 2.4), whichever a router offers.
             for direction in entry.tag.unsatisfied(registers.place).iter() {
                 self.go(node, direction, None);
             }

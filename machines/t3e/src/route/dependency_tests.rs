@@ -12,8 +12,8 @@ fn registers(shape: &Shape) -> Vec<RouteRegisters> {
         .collect()
 }
 
-/// Tables of channels as arbitrary as they may be: whatever crosses the dateline begins on VC0, also
-/// on the longer way around, and also through what shares an entry with it.
+/// Channel tables as arbitrary as allowed: all packets that cross the dateline begin on VC0, also
+/// on the longer path around, and with them all that share an entry.
 fn any_channels(shape: &Shape, rng: &mut Rng) -> Vec<RouteRegisters> {
     let mut registers = registers(shape);
     for node in 0..shape.nodes() {
@@ -34,7 +34,7 @@ fn any_channels(shape: &Shape, rng: &mut Rng) -> Vec<RouteRegisters> {
     registers
 }
 
-/// Which ways there are, of all that tags can describe.
+/// The kinds of routes, of all that tags can describe.
 #[derive(Clone, Copy, Default)]
 struct Ways {
     initial: bool,
@@ -43,7 +43,6 @@ struct Ways {
     adaptive: bool,
 }
 
-/// All of them.
 fn all_ways(shape: &Shape, ways: Ways) -> Vec<(u32, Entry)> {
     let mut all = Vec::new();
     let initials: Vec<Option<Direction>> = core::iter::once(None)
@@ -86,7 +85,7 @@ fn all_ways(shape: &Shape, ways: Ways) -> Vec<(u32, Entry)> {
     all
 }
 
-/// The circle that packets of these ways can be in.
+/// The circle in which packets on these routes can wait.
 fn found(decide: Decide, text: &str, ways: Ways, seed: u64) -> Option<Circle> {
     let shape = shape(text);
     let registers = any_channels(&shape, &mut Rng::new(seed, 3));
@@ -135,7 +134,7 @@ fn initial_hops_make_none_on_vc0_unless_they_lead_into_a_dateline() {
         ..INITIAL
     };
     let circle = found(decide, "4x4x4", into_dateline, 0).expect("a circle");
-    // Around a ring in Y or Z by hops that are initial ones of some packets.
+    // Around a ring in Y or Z by initial hops of some packets.
     assert!(circle.0.len() > 4, "{circle}");
     let on_vc1: Decide = |registers, tag, arrival| {
         let mut decision = decide(registers, tag, arrival);
@@ -150,7 +149,7 @@ fn initial_hops_make_none_on_vc0_unless_they_lead_into_a_dateline() {
 
 #[test]
 fn a_final_hop_keeps_the_channel_in_minus_z() {
-    // With channels that change at the dateline only, it never comes to the dateline on VC1.
+    // If channels change only at the dateline, it never reaches the dateline on VC1.
     let ways = Ways {
         final_hop: true,
         adaptive: true,
@@ -162,8 +161,8 @@ fn a_final_hop_keeps_the_channel_in_minus_z() {
         let dependencies = Dependencies::of(&shape, &registers(&shape), all);
         assert_eq!(dependencies.circle(), None);
     }
-    // With any others, those that would are left out, and those that might come back from an
-    // adaptive channel there do not adapt.
+    // With any others, routes that would are omitted, and those that might return from an adaptive
+    // channel there do not adapt.
     for (text, seed) in [("4x4x4", 0), ("4x4x4", 1), ("5x3x4", 2)] {
         let shape = shape(text);
         let registers = any_channels(&shape, &mut Rng::new(seed, 4));
@@ -224,10 +223,10 @@ fn tables_that_cross_the_dateline_on_vc1_are_told_by_their_circle() {
         "(0,0,0) -X VC1, (7,0,0) -X VC1, (6,0,0) -X VC1, (5,0,0) -X VC1, \
          (4,0,0) -X VC1, (3,0,0) -X VC1, (2,0,0) -X VC1, (1,0,0) -X VC1"
     );
-    // One node that keeps to VC0 where it crosses is not enough.
+    // A single node that keeps to VC0 where packets cross is not enough.
     registers[3].vc_tables = [0; 6];
     assert!(check(&shape, &registers, &tables).is_err());
-    // No dateline at all.
+    // Without datelines.
     for registers in &mut registers {
         registers.vc_tables = [0; 6];
         registers.datelines = 0;
@@ -267,7 +266,7 @@ fn what_a_packet_waits_for_is_told() {
         waits([0, 0, 0], Direction::PlusX, 1),
         [([1, 0, 0], "+Y", 0)]
     );
-    // Who crossed the dateline on the adaptive channel comes back on VC0.
+    // A packet that crossed the dateline on the adaptive channel returns on VC0.
     assert_eq!(
         waits([0, 1, 0], Direction::PlusX, 0),
         [([1, 1, 0], "+Y", 0)]
@@ -299,7 +298,7 @@ fn generated_tables_make_no_circle() {
             }
             let mut registers = any_channels(&shape, &mut rng);
             if draw % 2 == 1 {
-                // Tables are made so that packets keep out of what these would make them do.
+                // Tables are generated to avoid the paths that these channels would make unsafe.
                 for table in registers.iter_mut().flat_map(|own| &mut own.vc_tables) {
                     *table = rng.below(256) as u8;
                 }
@@ -333,7 +332,7 @@ fn large_machines_are_checked() {
 
 #[test]
 fn datelines_of_two_columns_make_a_circle_of_initial_hops() {
-    // Why all columns have the dateline of +Z at ordinate 1 where planes are partial.
+    // Why all columns have the dateline of +Z at ordinate 1 if planes are partial.
     let shape = shape("4x2x3+2x2x1");
     let mut registers = registers(&shape);
     let ways = || {

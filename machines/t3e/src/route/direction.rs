@@ -1,8 +1,8 @@
-//! The six directions of a torus, in the order in which packets travel them.
+//! The six directions of a torus, in routing order.
 
 use core::fmt;
 
-/// A direction: +X, +Y, +Z, -X, -Y, -Z, in the order of routing (paper, section 2.1).
+/// A direction: +X, +Y, +Z, -X, -Y, -Z, in routing order (T3E sec. 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Direction {
@@ -21,7 +21,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// All of them, in the order of routing.
+    /// All directions, in routing order.
     pub const ALL: [Self; 6] = [
         Self::PlusX,
         Self::PlusY,
@@ -41,7 +41,7 @@ impl Direction {
         Self::ALL[dimension + 3 * minus as usize]
     }
 
-    /// Its place in the order, which is also the number of the port that it leads out of.
+    /// Its index in the order, which is also the number of its port.
     #[inline]
     pub const fn index(self) -> usize {
         self as usize
@@ -59,13 +59,12 @@ impl Direction {
         self as usize >= 3
     }
 
-    /// The way back.
     #[inline]
     pub const fn opposite(self) -> Self {
         Self::ALL[(self as usize + 3) % 6]
     }
 
-    /// As the paper writes it: `+X`.
+    /// In T3E notation: `+X`.
     pub const fn name(self) -> &'static str {
         ["+X", "+Y", "+Z", "-X", "-Y", "-Z"][self as usize]
     }
@@ -82,34 +81,31 @@ impl fmt::Display for Direction {
 pub struct DirectionSet(u8);
 
 impl DirectionSet {
-    /// None of them.
     pub const EMPTY: Self = Self(0);
 
-    /// Those whose bits are set.
+    /// The set with these bits.
     #[inline]
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits & 0x3f)
     }
 
-    /// A bit each.
+    /// One bit per direction.
     #[inline]
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// Adds one.
     #[inline]
     pub const fn insert(&mut self, direction: Direction) {
         self.0 |= 1 << direction as u8;
     }
 
-    /// Whether it has one.
     #[inline]
     pub const fn contains(self, direction: Direction) -> bool {
         self.0 >> direction as u8 & 1 != 0
     }
 
-    /// The one that is travelled first.
+    /// The direction travelled first.
     #[inline]
     pub fn lowest(self) -> Option<Direction> {
         Direction::ALL
@@ -117,7 +113,7 @@ impl DirectionSet {
             .copied()
     }
 
-    /// The one that is travelled last.
+    /// The direction travelled last.
     #[inline]
     pub fn highest(self) -> Option<Direction> {
         let above = self.0.leading_zeros() as usize;
@@ -126,7 +122,7 @@ impl DirectionSet {
             .map(|index| Direction::ALL[index])
     }
 
-    /// Its directions, in the order of routing.
+    /// Its directions, in routing order.
     pub fn iter(self) -> impl Iterator<Item = Direction> {
         Direction::ALL
             .into_iter()
@@ -142,7 +138,7 @@ mod tests {
     fn sets_know_their_ends() {
         let mut set = DirectionSet::EMPTY;
         assert_eq!((set.lowest(), set.highest()), (None, None));
-        // The paper's example (section 7): -x, +y, +z.
+        // The example of T3E sec. 7: -x, +y, +z.
         for direction in [Direction::MinusX, Direction::PlusY, Direction::PlusZ] {
             set.insert(direction);
         }

@@ -1,16 +1,16 @@
-//! How evenly adaptive packets could be divided over their ways, at best.
+//! The most even division of adaptive packets over their paths.
 //!
 //! A router offers an adaptive packet two directions, the lowest and the highest that it still has
-//! to travel ([`decide`](super::decide)). Whatever the routers choose, and whenever, is a division
-//! of each flow over the ways that come of it. For any *lengths* of the links, at least 0 each, no
-//! division is shorter than one that takes the shortest ways only; so
+//! to travel ([`decide`](super::decide)). Whatever the routers choose, and whenever, divides each
+//! flow over the resulting paths. For any *lengths* of the links, at least 0 each, no division is
+//! shorter than one that uses only the shortest paths; so
 //!
-//! > most loaded link >= sum over flows of packets x shortest way / sum over links of length
+//! > most loaded link >= sum over flows of packets x shortest path / sum over links of length
 //!
-//! since the most loaded link is no less than the mean of all, weighted by the lengths. The search for
-//! lengths that make the right side large is that for the best division, too: one flow after the
-//! other takes its shortest way, whose links become a little longer by it, less in each round
-//! (Garg and Koenemann's multicommodity flow). The mean of all lengths so far is the better one.
+//! since the most loaded link is no less than the mean of all, weighted by the lengths. The search
+//! for lengths that maximise the right side also finds the best division: one flow after the other
+//! takes its shortest path, which lengthens its links a little, less in each round (Garg and
+//! Koenemann's multicommodity flow). The mean of all lengths so far gives the better bound.
 
 use super::broken::Broken;
 use super::direction::Direction;
@@ -21,57 +21,53 @@ use super::shape::Shape;
 use super::tables::Tables;
 use super::walk::{Stray, walk};
 
-/// Rounds of the search at most, and steps of routers in all of them.
+/// Maximum number of rounds of the search, and of router steps in all of them.
 const ROUNDS: u32 = 1_000;
 const STEPS: u64 = 200_000_000;
-/// Rounds after which it is asked how good the lengths are.
+/// Rounds between evaluations of the lengths.
 const LOOK: u32 = 25;
-/// A division is good enough when its most loaded link is not more than this part above what must
-/// be.
+/// A division is good enough when its most loaded link is at most this fraction above the bound.
 const NEAR: f64 = 0.002;
 
-/// What is known of the best division of flows over their ways.
+/// Bounds on the best division of flows over their paths.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Division {
-    /// No division has fewer packets on its most loaded link.
+    /// Lower bound on the packets on the most loaded link of any division.
     pub least: f64,
-    /// A division that was found has so many.
+    /// Packets on the most loaded link of the best division found.
     pub found: f64,
 }
 
 /// A machine whose packets are divided.
 #[derive(Clone, Copy, Debug)]
 pub struct Ways<'a> {
-    /// Which nodes there are.
     pub shape: &'a Shape,
-    /// What does not work.
     pub broken: &'a Broken,
-    /// What routers know.
     pub registers: &'a [RouteRegisters],
-    /// Ways to the processors.
+    /// Routes to the processors.
     pub tables: &'a Tables,
 }
 
-/// The nodes of the ways of a packet that may adapt: those of the box between the node behind its
-/// initial hop and the one before its final hop, by hops that are left. Kept to be used again.
+/// The nodes on the paths of an adaptive packet: the box from the node after its initial hop to the
+/// one before its final hop, indexed by remaining hops. Reused between packets.
 #[derive(Debug, Default)]
 struct Region {
     /// Directions in the order of routing.
     directions: Vec<Direction>,
-    /// Nodes in each of them, one more than hops, and how far apart they are in the lists.
+    /// Number of nodes in each direction, one more than hops, and their stride in the lists.
     sizes: Vec<usize>,
     strides: Vec<usize>,
     nodes: Vec<u32>,
-    /// The links of its initial and its final hop, at which it does not adapt.
+    /// The links of its initial and its final hop, where it does not adapt.
     outside: Vec<(u32, Direction)>,
-    /// By node: the length of the shortest way from there, and its first direction.
+    /// By node: the length of the shortest path from there, and its first direction.
     shortest: Vec<(f64, usize)>,
-    /// The links of the shortest way.
+    /// The links of the shortest path.
     links: Vec<(u32, Direction)>,
 }
 
 impl Region {
-    /// That of a packet from `from` with this entry. `None` if it cannot adapt.
+    /// Sets the region of a packet from `from` with this entry. `None` if it cannot adapt.
     fn set(&mut self, shape: &Shape, from: u32, entry: &Entry) -> Option<()> {
         let tag = &entry.tag;
         if !tag.adaptive {
@@ -109,7 +105,7 @@ impl Region {
         }
         self.nodes.clear();
         self.nodes.resize(all, start);
-        // From the one with all hops left down.
+        // Downwards from the node with all hops left.
         for at in (0..all - 1).rev() {
             let before = (0..self.sizes.len()).find(|&i| self.left(at, i) + 1 < self.sizes[i]);
             let before = before.expect("it is not the first node");
@@ -119,12 +115,12 @@ impl Region {
         Some(())
     }
 
-    /// Hops that are left in a direction.
+    /// Remaining hops in a direction.
     fn left(&self, at: usize, direction: usize) -> usize {
         at / self.strides[direction] % self.sizes[direction]
     }
 
-    /// The lowest and the highest direction that is left, by their places in the order.
+    /// The lowest and the highest remaining direction, as indices into the order.
     fn choices(&self, at: usize) -> [usize; 2] {
         let left = |&i: &usize| self.left(at, i) > 0;
         let all = 0..self.sizes.len();
@@ -133,7 +129,7 @@ impl Region {
         [lowest, highest].map(|choice| choice.expect("it is not the last node"))
     }
 
-    /// Finds the shortest way; its length.
+    /// Finds the shortest path. Returns its length.
     fn measure(&mut self, lengths: &[[f64; 6]]) -> f64 {
         self.shortest.clear();
         self.shortest.push((0.0, 0));
@@ -165,7 +161,7 @@ impl Region {
 }
 
 impl Ways<'_> {
-    /// The loads of these flows if nothing adapts.
+    /// The loads of these flows without adaptive routing.
     ///
     /// # Errors
     /// If a packet strays.
@@ -182,7 +178,7 @@ impl Ways<'_> {
         Loads::of(shape, broken, registers, tables, flows.iter().copied())
     }
 
-    /// The best division of these flows, as nearly as it is found in bounded time.
+    /// The best division of these flows found in bounded time.
     ///
     /// # Errors
     /// If a packet strays.
@@ -195,7 +191,8 @@ impl Ways<'_> {
             least: 0.0,
             found: fixed.most(),
         };
-        // Links that are full without adapting may have to be: often nothing has to be searched for.
+        // Links that are full without adapting may be so in any division: often no search is
+        // needed.
         let full = best.found * (1.0 - 1e-9);
         let is_full = |load: &f64| f64::from(u8::from(*load >= full));
         let first = fixed.packets.iter().map(|of| of.each_ref().map(is_full));
@@ -228,7 +225,7 @@ impl Ways<'_> {
             round += 1;
             let rate = f64::from(round).sqrt().recip() / largest;
             for at in 0..flows.len() {
-                // There and back, so that none is always the first.
+                // In alternating order, so that no flow is always first.
                 let turned = round % 2 == 0;
                 let (from, pe, packets) = flows[if turned { flows.len() - 1 - at } else { at }];
                 self.shortest(&mut region, (from, pe), &lengths)?;
@@ -243,7 +240,7 @@ impl Ways<'_> {
         Ok(best)
     }
 
-    /// What the most loaded link has at least, by these lengths.
+    /// Lower bound on the load of the most loaded link, for these lengths.
     fn needed(&self, flows: &[Flow], lengths: &[[f64; 6]]) -> Result<f64, Stray> {
         let mut region = Region::default();
         let mut total = 0.0;
@@ -253,8 +250,8 @@ impl Ways<'_> {
         Ok(total / sum(lengths))
     }
 
-    /// Finds the shortest way from a node to a processor, whose links are then in `region`; its
-    /// length. A packet that cannot adapt has one way, and one that has none takes no links.
+    /// Finds the shortest path from a node to a processor and leaves its links in `region`. Returns
+    /// its length. A packet that cannot adapt has one path; one without a path uses no links.
     fn shortest(
         &self,
         region: &mut Region,
@@ -290,7 +287,7 @@ mod tests {
     use crate::route::{Arrival, Decision, Tag, decide, generate};
     use phitwire::rng::Rng;
 
-    /// The shortest of all ways that routers leave to a packet, by their decisions.
+    /// The shortest of all paths that the routers' decisions allow.
     fn shortest(
         ways: &Ways<'_>,
         (node, entry): (u32, &Entry),
@@ -335,7 +332,7 @@ mod tests {
             .collect()
     }
 
-    /// Of every packet, also of those that adapt behind an initial hop.
+    /// For every packet, including those that adapt after an initial hop.
     #[test]
     fn the_shortest_way_is_that_of_all_which_routers_leave() {
         let shape: Shape = "4x4x4".parse().expect("a shape");
@@ -372,7 +369,7 @@ mod tests {
         assert!(found > 10, "{found}");
     }
 
-    /// No table of a full torus has such entries now: packets that may adapt beside a final hop.
+    /// Tables of a full torus no longer have such entries: adaptive packets with a final hop.
     #[test]
     fn the_hops_outside_the_region_count() {
         let shape: Shape = "4x5x4".parse().expect("a shape");

@@ -1,4 +1,4 @@
-//! What a look-up table says of a destination, and what of that travels with a packet.
+//! Entries of a look-up table, and the part of them that travels with a packet.
 
 use core::fmt;
 
@@ -13,14 +13,14 @@ impl Place {
     /// planes.
     pub const BITS: [u32; 3] = [4, 5, 4];
 
-    /// The place as a number of 13 bits: X lowest.
+    /// The position as a number of 13 bits, X lowest.
     #[inline]
     pub const fn bits(self) -> u16 {
         let [x, y, z] = self.0;
         x as u16 | (y as u16) << 4 | (z as u16) << 9
     }
 
-    /// The place of such a number, whose higher bits are ignored.
+    /// The position encoded in such a number; higher bits are ignored.
     #[inline]
     pub const fn from_bits(bits: u16) -> Self {
         Self([
@@ -38,17 +38,17 @@ impl fmt::Display for Place {
     }
 }
 
-/// What a packet says of its route. No router changes it but the source's, and one that sends the
-/// packet again from its memory.
+/// The route in a packet. Only the source router changes it, and one that resends the packet from
+/// its memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tag {
-    /// Where it goes, or where its final hop begins.
+    /// Its destination, or the node where its final hop begins.
     pub to: Place,
-    /// Dimensions that it travels towards smaller ordinates, one bit each: bit 0 is X.
+    /// Dimensions travelled towards smaller ordinates, one bit each: bit 0 is X.
     pub signs: u8,
-    /// At `to`, it takes one more hop in -Z (paper, section 2.2).
+    /// At `to`, it takes one more hop in -Z (T3E sec. 2.2).
     pub final_hop: bool,
-    /// It may travel on adaptive channels (paper, section 5).
+    /// It may use adaptive channels (T3E sec. 5).
     pub adaptive: bool,
 }
 
@@ -56,7 +56,7 @@ impl Tag {
     /// Bits of a tag in a packet and in a table.
     pub const BITS: u32 = 18;
 
-    /// The directions that a packet at `place` still has to travel, its final hop aside.
+    /// The directions that a packet at `place` still has to travel, without its final hop.
     #[inline]
     pub fn unsatisfied(&self, place: Place) -> DirectionSet {
         let mut bits = 0;
@@ -67,7 +67,7 @@ impl Tag {
         DirectionSet::from_bits(bits)
     }
 
-    /// The tag as a number: place, signs, final hop, adaptive bit from the lowest bit on.
+    /// The tag as a number: position, signs, final hop, adaptive bit from the lowest bit up.
     #[inline]
     pub const fn bits(self) -> u32 {
         self.to.bits() as u32
@@ -76,7 +76,7 @@ impl Tag {
             | (self.adaptive as u32) << 17
     }
 
-    /// The tag of such a number, whose higher bits are ignored.
+    /// The tag encoded in such a number; higher bits are ignored.
     #[inline]
     pub const fn from_bits(bits: u32) -> Self {
         Self {
@@ -89,19 +89,19 @@ impl Tag {
 }
 
 /// An entry of the look-up table: "the physical address of the destination node, the deterministic
-/// path to that node, and an indication of whether adaptivity is allowed" (paper, section 2).
+/// path to that node, and an indication of whether adaptivity is allowed" (T3E sec. 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Entry {
-    /// What the packet takes along.
+    /// The part that travels in the packet.
     pub tag: Tag,
-    /// The hop that it takes before all others, in a plus direction; it is told to the source
-    /// router only (paper, section 2.2).
+    /// The hop before all others, in a plus direction; only the source router uses it (T3E sec.
+    /// 2.2).
     pub initial: Option<Direction>,
 }
 
 impl Entry {
-    /// The entry as a number: its tag, and above that 0 for no initial hop, or 1, 2, 3 for one in
-    /// +X, +Y, +Z.
+    /// The entry as a number: its tag, and above it 0 for no initial hop, or 1, 2, 3 for one in +X,
+    /// +Y, +Z.
     pub fn bits(self) -> u32 {
         let initial = self
             .initial
@@ -109,7 +109,8 @@ impl Entry {
         self.tag.bits() | initial << Tag::BITS
     }
 
-    /// The entry of such a number; `None` if bits above are set.
+    /// The entry encoded in such a number; `None` for unknown initial hops or if higher bits are
+    /// set.
     pub fn from_bits(bits: u32) -> Option<Self> {
         let initial = match bits >> Tag::BITS {
             0 => None,

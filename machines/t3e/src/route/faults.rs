@@ -1,4 +1,4 @@
-//! How many pairs of nodes lose each other as links break.
+//! Number of disconnected pairs of nodes as links break.
 
 use super::broken::Broken;
 use super::direction::Direction;
@@ -7,24 +7,23 @@ use super::registers::RouteRegisters;
 use super::shape::Shape;
 use phitwire::rng::Rng;
 
-/// A way of routing. Those of the T3E do what [`Self::DirectionOrder`] does, and more; a dimension
-/// order with all signs has ways that the T3E has not.
+/// A routing scheme. Those of the T3E extend [`Self::DirectionOrder`]; dimension order with all
+/// signs has paths that the T3E lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
-    /// X, Y, Z, each the shorter way around.
+    /// X, Y, Z, each the shorter direction around.
     MinimalDimensionOrder,
-    /// X, Y, Z, either way around: eight choices of signs.
+    /// X, Y, Z, either direction around: eight choices of signs.
     DimensionOrder,
-    /// The directions of the T3E in their order: eight choices of signs.
+    /// The direction order of the T3E: eight choices of signs.
     DirectionOrder,
-    /// With initial hops (paper, section 2.2).
+    /// With initial hops (T3E sec. 2.2).
     InitialHops,
-    /// With final hops besides: all that the T3E can do.
+    /// With final hops as well: the full routing of the T3E.
     FinalHops,
 }
 
 impl Scheme {
-    /// All of them.
     pub const ALL: [Self; 5] = [
         Self::MinimalDimensionOrder,
         Self::DimensionOrder,
@@ -33,7 +32,7 @@ impl Scheme {
         Self::FinalHops,
     ];
 
-    /// As a table of them says it.
+    /// The name in tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::MinimalDimensionOrder => "minimal dimension order",
@@ -45,7 +44,7 @@ impl Scheme {
     }
 }
 
-/// The number of ordered pairs of different nodes without a way, by scheme. Initial hops do not
+/// The number of ordered pairs of different nodes without a path, by scheme. Initial hops do not
 /// lead into a dateline.
 ///
 /// # Panics
@@ -62,7 +61,7 @@ pub fn lost_pairs(shape: &Shape, broken: &Broken, registers: &[RouteRegisters]) 
         for to in (0..shape.nodes()).filter(|&to| to != from) {
             let mut found = false;
             for (scheme, lost) in Scheme::ALL.into_iter().zip(&mut lost) {
-                // Each begins with what the one before it has found, but those of the T3E anew.
+                // Each scheme extends the one before it, but those of the T3E start over.
                 found =
                     found && scheme != Scheme::DirectionOrder || pairs.has_way(scheme, from, to);
                 *lost += u32::from(!found);
@@ -80,7 +79,7 @@ struct Pairs<'a> {
 }
 
 impl Pairs<'_> {
-    /// Whether a scheme finds a way where those before it find none.
+    /// Whether a scheme finds a path where those before it find none.
     fn has_way(&self, scheme: Scheme, from: u32, to: u32) -> bool {
         let place = self.shape.place(to);
         let in_dimension_order =
@@ -118,10 +117,10 @@ impl Pairs<'_> {
     }
 }
 
-/// Breaks `links` different links of a machine, drawn at random.
+/// Breaks `links` different links of a machine at random.
 ///
 /// # Panics
-/// If it has not as many.
+/// If it has fewer links.
 pub fn break_any(shape: &Shape, links: usize, rng: &mut Rng) -> Broken {
     let mut whole: Vec<(u32, Direction, u32)> = shape.links().collect();
     assert!(links <= whole.len(), "there are {} links", whole.len());
@@ -145,8 +144,8 @@ mod tests {
         (shape, registers)
     }
 
-    /// Averages of 30 draws, made for this project before this program was, with other random
-    /// numbers.
+    /// Averages of 30 draws, computed for this project before this program existed, with other
+    /// random numbers.
     const AVERAGES: [(usize, [f64; 5]); 5] = [
         (1, [64.0, 0.0, 0.0, 0.0, 0.0]),
         (2, [127.0, 0.0, 0.0, 0.0, 0.0]),
@@ -168,8 +167,8 @@ mod tests {
                 let lost = || draws.iter().map(|lost| f64::from(lost[scheme]));
                 let mean = lost().sum::<f64>() / DRAWS as f64;
                 let variance = lost().map(|lost| (lost - mean).powi(2)).sum::<f64>() / DRAWS as f64;
-                // Both averages scatter: theirs of 30 draws, ours of more. Four standard
-                // deviations of the difference, and what they are rounded to.
+                // Both averages scatter: theirs of 30 draws, ours of more. Allow four standard
+                // deviations of the difference, plus rounding.
                 let scatter = (variance * (1.0 / 30.0 + 1.0 / DRAWS as f64)).sqrt();
                 let rounding = if expected < 100.0 { 0.05 } else { 0.5 };
                 println!(
@@ -179,7 +178,7 @@ mod tests {
                 let off = (mean - expected).abs();
                 assert!(off <= 4.0 * scatter + rounding, "{links} links, {scheme}");
             }
-            // What the T3E can do besides only helps.
+            // Further T3E schemes only help.
             assert!(
                 draws
                     .iter()

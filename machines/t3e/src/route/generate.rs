@@ -1,4 +1,4 @@
-//! Makes look-up tables.
+//! Generation of look-up tables.
 
 use super::broken::Broken;
 use super::direction::Direction;
@@ -10,21 +10,21 @@ use super::shape::Shape;
 use super::tables::{GROUP, NO_ROUTE, TABLE_ENTRIES, Tables};
 use super::walk::Roam;
 
-/// Why there are no tables for a machine.
+/// Why tables cannot be generated for a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TablesError {
     /// More processors than entries, even in fours.
     #[error("{0} processors, where look-up tables have room for {most}", most = TABLE_ENTRIES * GROUP)]
     TooMany(usize),
-    /// A processor on a node that is not there.
+    /// A processor at a node that does not exist.
     #[error("processor {pe} is at node {node}, which does not exist")]
     NoNode {
         /// The logical processor.
         pe: u32,
-        /// What was said to be its node.
+        /// The node given for it.
         node: u32,
     },
-    /// Four processors whose low bits are not those of their places.
+    /// Four processors whose low bits do not match their positions.
     #[error(
         "processors {0} to {last}, which share an entry, are not a block of X=2, Y=2 in this order",
         last = .0 + 3
@@ -32,27 +32,27 @@ pub enum TablesError {
     NoBlock(u32),
 }
 
-/// Makes the look-up tables of all routers, for logical processors at the nodes `destinations`.
+/// Generates the look-up tables of all routers, for logical processors at the nodes `destinations`.
 ///
-/// The way to a processor is the first of these that there is:
-/// 1. the shortest in direction order; where both ways around a ring are as long, from an even
-///    ordinate, counted from the dateline, that towards plus, from an odd one that towards minus
-///    (see `docs/guide/src/deviations.md`);
+/// The route to a processor is the first of these that exists:
+/// 1. the shortest path in direction order; where both paths around a ring are equally long,
+///    towards plus from an even ordinate, counted from the dateline, and towards minus from an odd
+///    one (see `docs/guide/src/deviations.md`);
 /// 2. another choice of signs, the shortest first;
 /// 3. an initial hop and then one of these;
 /// 4. one of these and then a final hop;
 /// 5. both.
 ///
-/// Initial hops do not lead into a dateline (paper, section 3.1). No packet goes through a dateline
-/// on VC1 (section 3.2), whatever the tables of virtual channels in `registers` say: ways on which
-/// they would make it do so are not taken. In rings of more than eight nodes the longer way around
-/// may be such a one, since it shares an entry with a shorter way. A packet may adapt where none
-/// of its minimal ways meets anything missing or broken, and it can come back everywhere.
+/// Initial hops do not lead into a dateline (T3E sec. 3.1). No packet goes through a dateline on
+/// VC1 (T3E sec. 3.2), whatever the virtual channel tables in `registers` say: paths on which they
+/// would cause this are not used. In rings of more than eight nodes this may affect the longer path
+/// around, since it shares an entry with a shorter one. A packet may adapt if none of its minimal
+/// paths meets a missing or broken part, and it can return to deterministic channels everywhere.
 ///
-/// Above 544 processors one entry serves four, all of which have to be reached by it.
+/// Above 544 processors one entry serves four, and must reach all of them.
 ///
 /// # Errors
-/// If tables cannot describe where the processors are.
+/// If tables cannot describe the positions of the processors.
 ///
 /// # Panics
 /// If there are not as many registers as nodes.
@@ -95,7 +95,7 @@ pub fn generate(
     Ok(tables)
 }
 
-/// How many processors share an entry.
+/// The number of processors that share an entry.
 fn check(shape: &Shape, destinations: &[u32]) -> Result<usize, TablesError> {
     for (pe, &node) in (0..).zip(destinations) {
         if node >= shape.nodes() {
@@ -130,8 +130,8 @@ struct Generator<'a> {
     roam: Roam,
 }
 
-/// Where packets are sent to: nodes that share an entry, or the nodes above them that their final
-/// hops begin at.
+/// Targets of packets: nodes that share an entry, or the nodes above them where their final hops
+/// begin.
 #[derive(Clone, Copy, Default)]
 struct Targets {
     nodes: [u32; GROUP],
@@ -150,16 +150,17 @@ impl Targets {
     }
 }
 
-/// A way to all targets: ordered by preference.
+/// A path to all targets, ordered by preference.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Way {
-    /// The sums over all targets.
+    /// Sums over all targets.
     path: Path,
     signs: u8,
 }
 
 impl Generator<'_> {
-    /// The entry for those of `group` that are not cut off; `None` if none serves all of them.
+    /// The entry for the nodes of `group` that are not isolated; `None` if no entry serves all of
+    /// them.
     fn serve(&mut self, from: u32, group: &[u32]) -> Option<Entry> {
         let mut targets = Targets::default();
         for &node in group {
@@ -184,7 +185,7 @@ impl Generator<'_> {
         Some(self.entry(next, Some(hop), way, &above))
     }
 
-    /// The nodes that final hops to `targets` begin at.
+    /// The nodes where final hops to `targets` begin.
     fn above(&self, targets: &Targets) -> Option<Targets> {
         let mut above = Targets {
             final_hop: true,
@@ -199,7 +200,7 @@ impl Generator<'_> {
         Some(above)
     }
 
-    /// The shortest way from `from` to all targets without an initial hop.
+    /// The shortest path from `from` to all targets without an initial hop.
     fn shortest(&self, from: u32, targets: &Targets) -> Option<Way> {
         if self.shape.partial().is_empty() {
             let signs = self.lines.minimal_signs(from, targets.nodes());
@@ -221,7 +222,7 @@ impl Generator<'_> {
             .min()
     }
 
-    /// The way with these signs, if all targets are reached by it.
+    /// The path with these signs, if it reaches all targets.
     fn way(&self, from: u32, targets: &Targets, signs: u8) -> Option<Way> {
         let mut sum = Path::default();
         for &node in targets.nodes() {
@@ -236,7 +237,7 @@ impl Generator<'_> {
         Some(Way { path: sum, signs })
     }
 
-    /// The channel on which a packet that has travelled to `to` in -Z comes there, if its final hop
+    /// The channel on which a packet arrives that has travelled to `to` in -Z, if its final hop
     /// then goes through the dateline: a packet keeps its channel there.
     fn through_dateline(&self, from: u32, to: u32, signs: u8) -> Option<u8> {
         let [start, end] = [from, to].map(|node| self.shape.place(node));
@@ -250,7 +251,7 @@ impl Generator<'_> {
         Some(registers.entry_vc(Direction::MinusZ, end.0[2]))
     }
 
-    /// The initial hop with the shortest way behind it, where it leads, and that way.
+    /// The initial hop with the shortest path after it, the node it leads to, and that path.
     fn after_initial_hop(&self, from: u32, targets: &Targets) -> Option<(Direction, u32, Way)> {
         let hops = Direction::ALL[..3].iter().filter_map(|&hop| {
             let next = self.shape.neighbour(from, hop)?;
@@ -262,7 +263,7 @@ impl Generator<'_> {
         hops.min_by_key(|&(hop, _, way)| (way, hop))
     }
 
-    /// The entry of a way that begins at `start`, behind the initial hop.
+    /// The entry for a path that begins at `start`, after the initial hop.
     fn entry(
         &mut self,
         start: u32,
@@ -280,13 +281,13 @@ impl Generator<'_> {
             tag.to = self.shape.place(node);
             tag.adaptive &= self.may_adapt(start, node, &tag);
         }
-        // The look-up puts the low bits in again, if several share the entry.
+        // The look-up restores the low bits if several processors share the entry.
         Entry { tag, initial }
     }
 
     fn may_adapt(&mut self, start: u32, to: u32, tag: &Tag) -> bool {
-        // A packet that came back from an adaptive channel on the way in -Z would look up its
-        // channel again, in the table of another router.
+        // A packet returning from an adaptive channel on the path in -Z would look up its channel
+        // again, in the table of another router.
         if tag.final_hop && self.through_dateline(start, to, tag.signs).is_some() {
             return false;
         }

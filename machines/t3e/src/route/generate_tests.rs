@@ -18,8 +18,8 @@ fn tables(shape: &Shape, broken: &Broken) -> Tables {
     generate(shape, broken, &registers(shape), &all).expect("tables")
 }
 
-/// Follows every way of `tables` to its end, and the adaptive ones everywhere; the number of ways
-/// with an initial hop, with a final hop, and without adaptivity.
+/// Follows every route of `tables` to its end, and adaptive ones along all paths. Returns the
+/// number of routes with an initial hop, with a final hop, and without adaptivity.
 fn follow(shape: &Shape, broken: &Broken, tables: &Tables) -> [u32; 3] {
     let registers = registers(shape);
     let mut roam = Roam::new(shape);
@@ -113,7 +113,7 @@ fn ways_lead_around_whatever_is_broken() {
 
 #[test]
 fn a_string_of_nodes_between_two_broken_links_is_reached_as_in_figure_4() {
-    // Nodes (1, 1..=2, 0) are cut off from their ring in Y.
+    // Nodes (1, 1..=2, 0) are disconnected from the rest of their ring in Y.
     let shape = shape("4x4x1");
     let mut broken = Broken::none(&shape);
     let node = |x, y| shape.node(Place([x, y, 0])).expect("a node");
@@ -122,7 +122,7 @@ fn a_string_of_nodes_between_two_broken_links_is_reached_as_in_figure_4() {
     let tables = tables(&shape, &broken);
     assert!(tables.unreachable().is_empty());
     let found = follow(&shape, &broken, &tables);
-    // +X, +Y, -X: out of the ring and into it again.
+    // +X, +Y, -X: out of the ring and back into it.
     let entry = tables.route(node(1, 0), node(1, 1)).expect("a way");
     assert_eq!(entry.initial, Some(Direction::PlusX));
     assert_eq!(entry.tag.signs & 1, 1);
@@ -144,8 +144,8 @@ fn partial_planes_are_reached_and_left() {
         let [initial, last, ordered] = follow(&shape, &broken, &tables);
         let ways = shape.nodes() * shape.nodes();
         assert!(ordered > 0 && ordered < ways / 2, "{text}");
-        // "Only need to be used if a normal direction-order route does not exist" (section 2.3):
-        // in machines like those that were built, it does.
+        // "Only need to be used if a normal direction-order route does not exist" (T3E sec. 2.3):
+        // in machines like those built, one exists.
         let built = shape.in_fours();
         assert_eq!([initial > 0, last > 0], [!built; 2], "{text}");
     }
@@ -180,7 +180,7 @@ fn an_entry_serves_four_or_none() {
     assert!(tables.of(dead).is_empty());
     let [_, _, ordered] = follow(&shape, &broken, &tables);
     assert!(ordered > 0);
-    // One is entered in -X only and another in -Y only: each has a way, but the four have none in
+    // One is entered only in -X and another only in -Y: each has a route, but the four have none in
     // common.
     for direction in Direction::ALL {
         broken.set_link(
@@ -233,7 +233,7 @@ fn a_spare_takes_the_place_of_a_dead_node() {
 
 #[test]
 fn a_final_hop_crosses_the_dateline_on_vc0_only() {
-    // Up the column there is no way to (0,0,2), and down it ends a hop too early.
+    // Up the column there is no path to (0,0,2), and down it ends a hop too early.
     let shape = shape("1x1x4");
     let mut broken = Broken::none(&shape);
     broken.set_link(&shape, 1, Direction::PlusZ, true);

@@ -1,4 +1,4 @@
-//! How far packets get along the lines of a machine.
+//! Reach of packets along the lines of a machine.
 
 use super::broken::Broken;
 use super::direction::{Direction, DirectionSet};
@@ -6,22 +6,22 @@ use super::entry::{Place, Tag};
 use super::registers::RouteRegisters;
 use super::shape::Shape;
 
-/// Where nodes are in their rings, and how far packets get from them in each direction: with that
-/// a path costs three look-ups, not a walk.
+/// Positions of nodes in their rings, and the reach of packets from them in each direction: with
+/// that a path costs three look-ups, not a walk.
 pub(super) struct Lines<'a> {
     shape: &'a Shape,
-    /// By node and dimension: the node's number in its ring.
+    /// By node and dimension: the node's index in its ring.
     index: Vec<[u8; 3]>,
     /// By node and dimension: nodes of the ring.
     length: Vec<[u8; 3]>,
-    /// By node and direction: hops until the next link that does not work.
+    /// By node and direction: hops to the next link that does not work.
     reach: Vec<[u8; 6]>,
-    /// By node, a bit for each dimension in which it is an odd number of nodes behind the dateline.
+    /// By node, a bit for each dimension in which it is an odd number of nodes past the dateline.
     odd: Vec<u8>,
-    /// By node and direction, a bit for each ordinate that a packet must not travel to from here:
-    /// it would begin on VC1, and go through the dateline.
+    /// By node and direction, a bit for each ordinate that packets from here must not travel to:
+    /// they would start on VC1 and go through the dateline.
     barred: Vec<[u32; 6]>,
-    /// The same by direction and ordinate, of all nodes from there to the other ordinate, whatever
+    /// The same by direction and ordinate, for all nodes from there to the other ordinate, whatever
     /// their other ordinates; empty if nothing is barred.
     barred_anywhere: Vec<[u32; 32]>,
 }
@@ -29,9 +29,8 @@ pub(super) struct Lines<'a> {
 /// A path in direction order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Path {
-    /// Its length.
     pub(super) hops: u32,
-    /// Legs of half a ring that go the other way than the tie rule says.
+    /// Legs of half a ring in the direction opposite to the tie rule.
     pub(super) against_rule: u32,
 }
 
@@ -60,7 +59,7 @@ impl<'a> Lines<'a> {
         lines
     }
 
-    /// Notes what a ring's tables of virtual channels forbid.
+    /// Records what a ring's virtual channel tables forbid.
     fn bar(&mut self, registers: &[RouteRegisters], dimension: usize, ring: &[u32]) {
         let ordinate = |node: u32| self.shape.place(node).0[dimension];
         for direction in [false, true].map(|minus| Direction::of(dimension, minus)) {
@@ -113,7 +112,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Whether packets with `tag` from `from` may look up their channels again anywhere on their
-    /// minimal ways, where they come back from adaptive channels.
+    /// minimal paths, on return from adaptive channels.
     #[inline]
     pub(super) fn may_come_back(&self, from: Place, tag: &Tag) -> bool {
         let may = |direction: Direction| {
@@ -123,7 +122,7 @@ impl<'a> Lines<'a> {
         self.barred_anywhere.is_empty() || tag.unsatisfied(from).iter().all(may)
     }
 
-    /// Notes what there is to know of the nodes of a ring.
+    /// Measures the nodes of a ring.
     fn measure(
         &mut self,
         broken: &Broken,
@@ -145,10 +144,10 @@ impl<'a> Lines<'a> {
         }
         let mut ahead: Vec<u32> = ring.to_vec();
         for direction in [plus.opposite(), plus] {
-            // Twice around, so that what is ahead of the first is known by then.
+            // Twice around: the second pass knows the reach of the nodes ahead.
             let mut reach = 0;
             for &node in ahead.iter().chain(&ahead) {
-                // What is known is how far the node ahead gets; this one gets one hop further.
+                // This node reaches one hop further than the node ahead.
                 reach = if broken.works(node, direction) {
                     (reach + 1).min(ring.len() as u8)
                 } else {
@@ -160,7 +159,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Hops from `from` to `to`, which is in the same ring, in `direction`.
+    /// Hops from `from` to `to`, which must be in the same ring, in `direction`.
     fn hops(&self, from: u32, to: u32, direction: Direction) -> u8 {
         let dimension = direction.dimension();
         let [from_index, to_index] = [from, to].map(|node| self.index[node as usize][dimension]);
@@ -173,9 +172,9 @@ impl<'a> Lines<'a> {
         (ahead + length - behind) % length
     }
 
-    /// The path from `from` to `to` along these directions in this order, each once at most and as
-    /// far as the ordinate of `to`; `None` if something on it is missing or does not work, or if it
-    /// would go through a dateline on VC1.
+    /// The path from `from` to `to` along these directions in this order, each at most once and up
+    /// to the ordinate of `to`; `None` if a node or link on it is missing or broken, or if it would
+    /// go through a dateline on VC1.
     #[inline]
     pub(super) fn path(
         &self,
@@ -210,7 +209,7 @@ impl<'a> Lines<'a> {
         self.path(from, to, self.directions(from, to, signs).iter())
     }
 
-    /// The same in the order X, Y, Z, whatever the signs: what the T3E does not do.
+    /// The same in the order X, Y, Z, whatever the signs; the T3E does not route so.
     pub(super) fn in_dimension_order(&self, from: u32, to: Place, signs: u8) -> Option<Path> {
         let directions = self.directions(from, to, signs);
         let in_order = [0, 1, 2, 3, 4, 5].map(|n| Direction::of(n / 2, n % 2 == 1));
@@ -231,9 +230,9 @@ impl<'a> Lines<'a> {
         self.odd[node as usize] >> dimension & 1 != 0
     }
 
-    /// The signs of the shorter way in each dimension, to all of `group` together, by the tie rule
-    /// where both are as long: from an even ordinate, counted from the dateline, towards plus, from
-    /// an odd one towards minus. It is the shortest path if no plane is partial and all links work.
+    /// The signs of the shorter path in each dimension, summed over all of `group`. Ties follow the
+    /// rule: from an even ordinate, counted from the dateline, towards plus, from an odd one
+    /// towards minus. This is the shortest path if no plane is partial and all links work.
     #[inline]
     pub(super) fn minimal_signs(&self, from: u32, group: &[u32]) -> u8 {
         let mut signs = 0;

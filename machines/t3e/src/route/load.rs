@@ -1,4 +1,4 @@
-//! How much packets load the links.
+//! Load of the links.
 
 use super::broken::Broken;
 use super::direction::Direction;
@@ -7,17 +7,17 @@ use super::shape::Shape;
 use super::tables::Tables;
 use super::walk::{Stray, walk};
 
-/// Packets from a node to a logical processor, and how many: any part of one may be meant.
+/// Packets from a node to a logical processor, and their number, which may be fractional.
 pub type Flow = (u32, u32, f64);
 
-/// Packets on each link, by the node that sends on it and the direction.
+/// Packets on each link, by sending node and direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loads {
     pub(super) packets: Vec<[f64; 6]>,
 }
 
 impl Loads {
-    /// Those of flows, each on its deterministic way. Flows that have none are left out.
+    /// The loads of flows, each on its deterministic path. Flows without a path are omitted.
     ///
     /// # Errors
     /// If a packet strays.
@@ -44,7 +44,7 @@ impl Loads {
         Ok(loads)
     }
 
-    /// Nothing at all.
+    /// No load.
     pub(super) fn none(shape: &Shape) -> Self {
         Self {
             packets: vec![[0.0; 6]; shape.nodes() as usize],
@@ -63,7 +63,7 @@ impl Loads {
         self.packets[node as usize][direction.index()]
     }
 
-    /// Packets on the link that has most.
+    /// Packets on the most loaded link.
     pub fn most(&self) -> f64 {
         self.packets.iter().flatten().copied().fold(0.0, f64::max)
     }
@@ -109,7 +109,7 @@ mod tests {
             loads.expect("all arrive")
         }
 
-        /// The loads of packets from each place to another one.
+        /// The loads of packets from each position to another.
         fn pattern(&self, to: fn([u8; 3]) -> [u8; 3]) -> Loads {
             self.loads((0..self.shape.nodes()).map(|node| {
                 let to = Place(to(self.shape.place(node).0));
@@ -118,7 +118,7 @@ mod tests {
         }
     }
 
-    /// A place of 8x8x8 as a number of nine bits, X lowest.
+    /// A position in 8x8x8 as a number of nine bits, X lowest.
     fn number([x, y, z]: [u8; 3]) -> u16 {
         u16::from(x) | u16::from(y) << 3 | u16::from(z) << 6
     }
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn uniform_packets_load_all_links_alike() {
-        // Of as many packets as there are nodes, sent by each of them.
+        // Each node sends as many packets as there are nodes.
         for (text, most) in [("8x8x8", 1.0), ("4x4x4", 0.5), ("4x8x4", 1.0)] {
             let machine = Machine::new(text);
             let nodes = machine.shape.nodes();

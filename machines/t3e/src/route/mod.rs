@@ -1,10 +1,10 @@
-//! Where packets go: directions and places of a torus, what a packet says of its route, and what a
-//! router makes of it (T3E paper, sections 2, 3 and 5).
+//! Routing: directions and positions in a torus, the route in a packet, and the routing decision
+//! ("The Cray T3E Network", sec. 2, 3 and 5).
 //!
-//! Besides, what one knows of a whole machine: its [shape](Shape), what is [broken](Broken), the
-//! [tables](generate()) of its routers and the [proof](dependency) that they make no circle, the
-//! [ways](walk()) of packets and what follows from them: [clocks], [loads](load) and how evenly they
-//! can be [divided](division), [faults].
+//! Also the view of a whole machine: its [shape](Shape), its [broken](Broken) parts, the
+//! [tables](generate()) of its routers and the [proof](dependency) that they are free of circular
+//! waits, the [paths](walk()) of packets, and the resulting [clocks], [loads](load), how evenly
+//! these can be [divided](division), and [faults].
 
 pub mod broken;
 pub mod clocks;

@@ -1,12 +1,12 @@
-//! What adaptive packets may come to on their minimal ways.
+//! Regions covered by the minimal paths of adaptive packets.
 
 use super::broken::Broken;
 use super::direction::Direction;
 use super::entry::{Place, Tag};
 use super::shape::Shape;
 
-/// Numbers of missing nodes and broken links in any box of a machine, from their sums over all
-/// boxes that begin at the origin. Each dimension is there twice, for boxes across its ends.
+/// Numbers of missing nodes and broken links in any box of a machine, from prefix sums over boxes
+/// at the origin. Each dimension appears twice, for boxes across its ends.
 pub(super) struct Regions {
     size: [usize; 3],
     /// Missing nodes, and broken links in +X, +Y, +Z; empty if there are none.
@@ -38,7 +38,8 @@ impl Regions {
         for at in all(self.size.map(|size| 2 * size)) {
             let place = [0, 1, 2].map(|n| (at[n] % self.size[n]) as u8);
             let mut sum = Self::lacks(shape, broken, Place(place));
-            // Of the seven boxes that lack a layer or more, those of two layers were taken twice.
+            // Inclusion-exclusion over the seven smaller boxes: those smaller by two layers were
+            // counted twice.
             for less in 1..8_usize {
                 let corner = [0, 1, 2].map(|n| at[n] + 1 - (less >> n & 1));
                 let other = self.sums[self.index(corner)];
@@ -55,13 +56,13 @@ impl Regions {
         }
     }
 
-    /// Whether there is no node, and which of its links in plus directions do not work.
+    /// Whether the node is missing, and which of its links in plus directions do not work.
     fn lacks(shape: &Shape, broken: &Broken, place: Place) -> [u32; 4] {
         let Some(node) = shape.node(place) else {
             return [1, 0, 0, 0];
         };
         let lacks = |direction| {
-            // A dimension of one node has no links, and nobody travels in it.
+            // A dimension of one node has no links, and no packet travels in it.
             let ring = shape.neighbour(node, direction).is_some() || !shape.partial().is_empty();
             u32::from(ring && !broken.works(node, direction))
         };
@@ -73,7 +74,7 @@ impl Regions {
         (z * (2 * self.size[1] + 1) + y) * (2 * self.size[0] + 1) + x
     }
 
-    /// How many there are from `low` to below `high`.
+    /// The count from `low` to below `high`.
     fn count(&self, what: usize, low: [usize; 3], high: [usize; 3]) -> u32 {
         let mut sum = 0_u32;
         for lower in 0..8_usize {
@@ -88,8 +89,8 @@ impl Regions {
         sum
     }
 
-    /// Whether nothing is missing or broken on any minimal way from `from` of a packet with `tag`.
-    /// In columns with partial planes, what is missing may be beside all of them.
+    /// Whether no part is missing or broken on any minimal path of a packet with `tag` from `from`.
+    /// Conservative in columns with partial planes: the missing part may be beside all paths.
     #[inline]
     pub(super) fn is_clear(&self, from: Place, tag: &Tag) -> bool {
         if self.sums.is_empty() {
@@ -113,7 +114,7 @@ impl Regions {
     }
 }
 
-/// All places below `size`, X first.
+/// All positions below `size`, X first.
 fn all(size: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
     let [x, y, z] = size;
     (0..x * y * z).map(move |n| [n % x, n / x % y, n / x / y])

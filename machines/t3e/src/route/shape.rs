@@ -1,4 +1,4 @@
-//! The shape of a machine: which nodes there are, and which are wired to each other.
+//! The shape of a machine: its nodes and how they are wired.
 
 use core::fmt;
 use core::str::FromStr;
@@ -7,26 +7,26 @@ use super::direction::Direction;
 use super::entry::Place;
 use super::registers::RouteRegisters;
 
-/// No node: sizes keep numbers far below.
+/// No node: the size limits keep numbers far below.
 const NONE: u32 = u32::MAX;
 
-/// A torus and its partial planes: incompletely filled planes above it in Z (paper, section 2.3).
+/// A torus and its partial planes: incompletely filled planes above it in Z (T3E sec. 2.3).
 ///
 /// `8x12x8+8x4x2+4x12x1` is a torus of 8x12x8 nodes with two planes of 8x4 nodes above it, Z
 /// ordinates 8 and 9, and one plane of 4x12 above those, ordinate 10: 880 nodes. The nodes of a
 /// partial plane are those whose X and Y are below its sizes.
 ///
 /// # Rings
-/// A ring in Z has the nodes that its column has, so that its ordinates may skip. A row of a
-/// partial plane in X or Y that is shorter than the torus is no ring: its ends are not wired to
-/// each other, since the cable would have to change with each board put in. A ring of two nodes has
-/// two links, one in each direction from either node; one of a single node has none.
+/// A ring in Z has the nodes of its column, so its ordinates may skip. A row of a partial plane in
+/// X or Y that is shorter than the torus is not a ring: its ends are not wired together, since the
+/// cable would have to change with each board added. A ring of two nodes has two links, one in each
+/// direction from either node; one of a single node has none.
 ///
-/// # Numbers of nodes
+/// # Node numbers
 /// If all sizes in X and Y are even, nodes are numbered in blocks of four, X=2, Y=2: bit 0 is the
-/// lowest bit of X and bit 1 that of Y. Above 544 processors the look-up tables need that (paper,
-/// section 2: "the two low bits of the logical node address are untranslated"). The blocks, and
-/// the nodes themselves where a size is odd, are numbered X first, then Y, then Z.
+/// lowest bit of X and bit 1 that of Y. Above 544 processors the look-up tables need that (T3E sec.
+/// 2: "the two low bits of the logical node address are untranslated"). The blocks, or the nodes
+/// themselves if any size is odd, are numbered X first, then Y, then Z.
 #[derive(Clone, Debug)]
 pub struct Shape {
     size: [u8; 3],
@@ -47,40 +47,38 @@ pub struct Ring {
     pub closed: bool,
 }
 
-/// Why there is no such shape.
+/// Why a shape is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
-    /// It is not written as one.
     #[error("`{0}` is no size: three numbers such as 8x8x8 are expected")]
     Syntax(String),
     /// A dimension without nodes.
     #[error("a size in {0} of zero")]
     Empty(char),
-    /// More than an address holds.
+    /// More nodes than an address can hold.
     #[error("{size} nodes in {dimension}, where addresses have room for {most}")]
     TooLarge {
         /// X, Y or Z.
         dimension: char,
-        /// What was asked for, partial planes included.
+        /// The requested size, including partial planes.
         size: u32,
-        /// What there may be.
         most: u32,
     },
-    /// A partial plane that the torus has no columns for.
+    /// A partial plane larger than the torus.
     #[error("a partial plane of {found} nodes in {dimension}, above a torus of {torus}")]
     Overhang {
         /// X or Y.
         dimension: char,
-        /// What was asked for.
+        /// The requested size.
         found: u8,
-        /// The size of the torus there.
+        /// The size of the torus in that dimension.
         torus: u8,
     },
-    /// A partial plane that is none: two names for one shape would compare unequal.
+    /// A partial plane as large as the torus: two names for one shape would compare unequal.
     #[error("a partial plane that is full: the torus should be higher")]
     Full,
-    /// The rings in Z of partial planes need a dateline that every column has and that no partial
-    /// node is right below.
+    /// With partial planes, rings in Z need a dateline ordinate that every column has and that is
+    /// not directly above a partial node.
     #[error("partial planes above a torus of a single plane: two at least are needed")]
     SinglePlane,
 }
@@ -90,7 +88,7 @@ impl Shape {
     /// planes.
     ///
     /// # Errors
-    /// If there is no such machine, or addresses have no room for it.
+    /// If the machine cannot exist, or does not fit into addresses.
     pub fn new(size: [u8; 3], partial: Vec<[u8; 3]>) -> Result<Self, ShapeError> {
         check(size, &partial)?;
         let even = |size: &[u8; 3]| size[0].is_multiple_of(2) && size[1].is_multiple_of(2);
@@ -107,7 +105,6 @@ impl Shape {
         Ok(shape)
     }
 
-    /// Numbers the nodes.
     fn number(&mut self) {
         let block = if self.in_fours { 2 } else { 1 };
         let mut z = 0;
@@ -128,7 +125,6 @@ impl Shape {
         }
     }
 
-    /// Finds each node's neighbours.
     fn wire(&mut self) {
         self.neighbours = vec![[NONE; 6]; self.places.len()];
         for dimension in 0..3 {
@@ -149,12 +145,12 @@ impl Shape {
         }
     }
 
-    /// How many nodes there are. Their numbers are those below.
+    /// The number of nodes; they are numbered from 0.
     pub fn nodes(&self) -> u32 {
         self.places.len() as u32
     }
 
-    /// The size of the torus, partial planes aside.
+    /// The size of the torus without partial planes.
     pub fn size(&self) -> [u8; 3] {
         self.size
     }
@@ -169,7 +165,7 @@ impl Shape {
         self.in_fours
     }
 
-    /// Where a node is.
+    /// The position of a node.
     ///
     /// # Panics
     /// If there is no such node.
@@ -177,14 +173,14 @@ impl Shape {
         self.places[node as usize]
     }
 
-    /// The node at a place, if there is one.
+    /// The node at a position, if it exists.
     pub fn node(&self, place: Place) -> Option<u32> {
         let fits = (0..3).all(|dimension| place.0[dimension] >> Place::BITS[dimension] == 0);
         let node = fits.then(|| self.numbers[usize::from(place.bits())])?;
         (node != NONE).then_some(node)
     }
 
-    /// The node that a node's link in `direction` leads to, if it has one.
+    /// The neighbour of a node in `direction`, if it has one.
     ///
     /// # Panics
     /// If there is no such node.
@@ -194,7 +190,7 @@ impl Shape {
         (neighbour != NONE).then_some(neighbour)
     }
 
-    /// The line of nodes along `dimension` that `node` is in.
+    /// The line of nodes along `dimension` through `node`.
     ///
     /// # Panics
     /// If there is no such node or dimension.
@@ -210,7 +206,7 @@ impl Shape {
         Ring { nodes, closed }
     }
 
-    /// Each link once: a node, a plus direction, and the node that it leads to.
+    /// Each link once: a node, a plus direction, and the neighbour.
     pub fn links(&self) -> impl Iterator<Item = (u32, Direction, u32)> {
         (0..self.nodes()).flat_map(move |node| {
             Direction::ALL[..3].iter().filter_map(move |&direction| {
@@ -224,9 +220,9 @@ impl Shape {
     ///
     /// The dateline of a plus direction is the lowest ordinate, that of a minus direction the
     /// highest, its mirror image. With partial planes it is ordinate 1 for +Z, in all columns: the
-    /// initial hop of the uppermost node of a column leads to ordinate 0 and may not lead into a
-    /// dateline (paper, section 3.1), and if other columns kept ordinate 0, initial hops could go
-    /// around the datelines of both by changing columns. Lines that are not closed need none.
+    /// initial hop of the uppermost node of a column leads to ordinate 0 and must not lead into a
+    /// dateline (T3E sec. 3.1), and if other columns kept ordinate 0, initial hops could bypass the
+    /// datelines of both by changing columns. Open lines need none.
     ///
     /// # Panics
     /// If there is no such node.
@@ -253,7 +249,7 @@ impl Shape {
         self.place(above).0[2]
     }
 
-    /// The registers of a node whose packets change channels at the dateline only.
+    /// The registers of a node whose packets change channels only at the dateline.
     ///
     /// # Panics
     /// If there is no such node.
@@ -274,7 +270,7 @@ impl Shape {
     }
 }
 
-/// Whether there can be such a machine.
+/// Checks that such a machine can exist.
 fn check(size: [u8; 3], partial: &[[u8; 3]]) -> Result<(), ShapeError> {
     let names = ['X', 'Y', 'Z'];
     for block in core::iter::once(&size).chain(partial) {

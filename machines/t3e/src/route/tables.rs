@@ -2,19 +2,19 @@
 
 use super::entry::Entry;
 
-/// Entries of the look-up table of a router (paper, section 2).
+/// Entries of the look-up table of a router (T3E sec. 2).
 pub const TABLE_ENTRIES: usize = 544;
 
 /// Processors that share an entry in machines of more than [`TABLE_ENTRIES`] processors.
 pub const GROUP: usize = 4;
 
-/// The number in a table that is no entry: there is no way.
+/// Encoding of an empty entry: there is no path.
 pub const NO_ROUTE: u32 = u32::MAX;
 
-/// What the table of a router says of logical processor `pe`; `None` if it knows no way there.
+/// The table entry for logical processor `pe`; `None` if there is no path.
 ///
-/// In fours, "the two low bits of the logical node address are untranslated" (paper, section 2):
-/// bit 0 is the lowest bit of the X ordinate, and bit 1 that of Y.
+/// With groups of four, "the two low bits of the logical node address are untranslated" (T3E sec.
+/// 2): bit 0 is the lowest bit of the X ordinate, and bit 1 that of Y.
 pub fn look_up(table: &[u32], in_fours: bool, pe: u32) -> Option<Entry> {
     let group = pe as usize / GROUP;
     let index = if in_fours { group } else { pe as usize };
@@ -27,7 +27,7 @@ pub fn look_up(table: &[u32], in_fours: bool, pe: u32) -> Option<Entry> {
     Some(entry)
 }
 
-/// The look-up tables of a machine: a way from each node to each logical processor.
+/// The look-up tables of a machine: a route from each node to each logical processor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tables {
     pub(super) entries: Vec<Box<[u32]>>,
@@ -36,8 +36,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// The table of a node's router: [`Entry::bits`], or [`NO_ROUTE`]. That of a node that is cut
-    /// off is empty.
+    /// The table of a node's router: [`Entry::bits`], or [`NO_ROUTE`]. Empty for an isolated node.
     ///
     /// # Panics
     /// If there is no such node.
@@ -55,7 +54,7 @@ impl Tables {
         &self.destinations
     }
 
-    /// The way from a node to a logical processor, if there is one.
+    /// The route from a node to a logical processor, if there is one.
     ///
     /// # Panics
     /// If there is no such node.
@@ -63,13 +62,14 @@ impl Tables {
         look_up(self.of(node), self.in_fours(), pe)
     }
 
-    /// Nodes and logical processors that they know no way to, though the node is not cut off. Of
-    /// four that share an entry it is all, unless one way serves all of them that are not cut off.
+    /// Pairs of node and logical processor without a route, though the node is not isolated. Of
+    /// four processors that share an entry all are listed, unless one route serves all that are not
+    /// isolated.
     pub fn unreachable(&self) -> &[(u32, u32)] {
         &self.unreachable
     }
 
-    /// All ways: node, logical processor, entry.
+    /// All routes: node, logical processor, entry.
     pub fn routes(&self) -> impl Iterator<Item = (u32, u32, Entry)> {
         (0..self.entries.len() as u32).flat_map(move |node| {
             (0..self.destinations.len() as u32)

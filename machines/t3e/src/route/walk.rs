@@ -1,4 +1,4 @@
-//! The way of a packet through the routers.
+//! The path of a packet through the routers.
 
 use super::broken::Broken;
 use super::decision::{Arrival, Decision, decide};
@@ -7,11 +7,10 @@ use super::entry::{Entry, Tag};
 use super::registers::RouteRegisters;
 use super::shape::Shape;
 
-/// A deterministic channel of a link. Requests and responses have channels of their own, which are
-/// used alike.
+/// A deterministic channel of a link. Requests and responses have separate channels, used alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Channel {
-    /// The node that sends on it.
+    /// The sending node.
     pub node: u32,
     /// The direction of the link.
     pub direction: Direction,
@@ -19,24 +18,24 @@ pub struct Channel {
     pub vc: u8,
 }
 
-/// Why a packet does not get where it should.
+/// Why a packet does not reach its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Stray {
-    /// Its way leads there, where no link works.
+    /// Its path leads to a missing or broken link.
     #[error("node {node} has no working link in {direction}")]
     NoLink {
-        /// Where it stands.
+        /// The node the packet has reached.
         node: u32,
-        /// Where it should go.
+        /// The direction it should take.
         direction: Direction,
     },
     /// It would never arrive.
     #[error("it goes around in circles")]
     Circle,
-    /// Its way leads past every node.
+    /// No node on its line has the ordinate it looks for.
     #[error("it is discarded at node {0}, whose line has no such ordinate")]
     Nowhere(u32),
-    /// It is delivered elsewhere.
+    /// It is delivered to the wrong node.
     #[error("it is delivered at node {0}")]
     Delivered(u32),
 }
@@ -88,17 +87,17 @@ pub fn walk(
     Err(Stray::Circle)
 }
 
-/// A search through all minimal ways of packets, kept to be used again.
+/// A search through all minimal paths of packets, reused between packets.
 #[derive(Clone, Debug)]
 pub struct Roam {
-    /// By node: the search that came there last.
+    /// By node: the last search that visited it.
     seen: Vec<u32>,
     search: u32,
     stack: Vec<u32>,
 }
 
 impl Roam {
-    /// For nodes of `shape`.
+    /// A search over the nodes of `shape`.
     pub fn new(shape: &Shape) -> Self {
         Self {
             seen: vec![0; shape.nodes() as usize],
@@ -107,13 +106,13 @@ impl Roam {
         }
     }
 
-    /// Whether an adaptive packet with `tag` can go in any direction that it still has to travel,
-    /// from `from` and from everywhere it comes to by that. Where it cannot, adaptivity has to be
-    /// off: "it may attempt to take a broken path" (paper, section 2.4). A router offers one of
-    /// these directions only; that all of them count is what the paper asks for ("a faulty link in
-    /// one of the minimal paths", section 2), and holds for routers that offer others. Adaptivity
-    /// has to be off as well where a line lacks the ordinate that the packet looks for: beside
-    /// partial planes it would go around a column, past where it should have left it.
+    /// Whether an adaptive packet with `tag` can go in every direction that it still has to travel,
+    /// from `from` and from every node it reaches that way. If not, adaptivity must be off: "it may
+    /// attempt to take a broken path" (T3E sec. 2.4). A router offers only one of these directions;
+    /// that all of them count follows T3E sec. 2 ("a faulty link in one of the minimal paths"), and
+    /// covers routers that offer others. Adaptivity must also be off where a line lacks the
+    /// ordinate that the packet looks for: beside partial planes it would travel around a column,
+    /// past the ordinate where it should have left it.
     ///
     /// # Panics
     /// If there is no such node.
@@ -217,7 +216,7 @@ mod tests {
         };
         assert_eq!(go(&broken, &registers, right), Err(cut));
         assert_eq!(go(&broken, &registers, entry([2, 0, 0], 1, None)), Ok(2));
-        // Who takes itself for another passes it on.
+        // A router with a wrong address forwards the packet.
         registers[to as usize].place = Place([1, 0, 0]);
         let again = go(&Broken::none(&shape), &registers, right);
         assert_eq!(again, Err(Stray::Circle));
@@ -231,7 +230,7 @@ mod tests {
         let at = |x, y| shape.node(Place([x, y, 0])).expect("a node");
         broken.set_link(&shape, at(0, 1), Direction::PlusX, true);
         let mut free = |from, entry: Entry| roam.is_free(&shape, &broken, from, &entry.tag);
-        // +X first meets none of it.
+        // +X first avoids the broken link.
         assert!(!free(at(0, 0), entry([2, 2, 0], 0, None)));
         assert!(free(at(0, 0), entry([2, 0, 0], 0, None)));
         assert!(free(at(0, 0), entry([2, 2, 0], 2, None)));
@@ -250,7 +249,7 @@ mod tests {
         };
         assert!(free([1, 0, 2], [3, 1, 4]));
         assert!(!free([1, 2, 2], [3, 0, 4]), "no plane 4 at Y=2");
-        // Across the ends of columns, wherever they are.
+        // Across the ends of columns, at any position.
         assert!(free([1, 2, 3], [3, 3, 0]));
         assert!(
             !free([1, 0, 3], [3, 2, 0]),

@@ -1,33 +1,31 @@
-//! What comes in at a port, and when the crossbar may have it.
+//! Flits arriving at a port, and when they become ready for the crossbar.
 
 use std::collections::VecDeque;
 
-/// Cycles that flits may be announced ahead, and be in the stages of an input, together at most.
+/// Maximum, in cycles, of the advance notice of flits plus their time in the stages of an input.
 pub(super) const SLOTS: usize = 16;
 const SLOT_BITS: u32 = 4;
 
-/// Flits that come, one in a cycle as on the wires, until the stages of their input let the crossbar
-/// have them: by the cycle in which a flit comes, modulo [`SLOTS`], its channel and one, or zero.
+/// Flits from arrival, one per cycle as on the wires, until they have passed the stages of their
+/// input: by arrival cycle modulo [`SLOTS`], the channel plus one, or zero.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Arrivals(u64);
 
-/// Flits that came at once, in a frame, and are still to come in one by one: of which channel, and how
-/// many.
+/// Flits that arrived at once, in a frame, and have yet to enter one by one: channel and number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Frames(VecDeque<(u8, u32)>);
 
 impl Frames {
-    /// Flits of `vc` are there.
+    /// Flits of `vc` have arrived.
     pub fn enqueue(&mut self, vc: usize, flits: u32) {
         self.0.push_back((vc as u8, flits));
     }
 
-    /// Whether there are any.
     pub fn any(&self) -> bool {
         !self.0.is_empty()
     }
 
-    /// Takes all flits up to the next change of channel: the channel, and their number.
+    /// Takes all flits up to the next change of channel. Returns the channel and their number.
     pub fn take(&mut self) -> Option<(usize, u16)> {
         let (vc, flits) = self.0.pop_front()?;
         let now = u16::try_from(flits).unwrap_or(u16::MAX);
@@ -37,7 +35,7 @@ impl Frames {
         Some((vc.into(), now))
     }
 
-    /// The channel of the next one, which comes in.
+    /// Takes the next flit. Returns its channel.
     pub fn next(&mut self) -> Option<usize> {
         let (vc, flits) = self.0.front_mut()?;
         let vc = usize::from(*vc);
@@ -49,33 +47,34 @@ impl Frames {
     }
 }
 
-/// Where the flit of a cycle is.
+/// Bit position of a cycle's slot.
 #[inline]
 const fn at(cycle: u64) -> u32 {
     (cycle % SLOTS as u64) as u32 * SLOT_BITS
 }
 
 impl Arrivals {
-    /// A flit of `vc` comes in `cycle`, in which no other one does.
+    /// A flit of `vc` arrives in `cycle`, in which no other does.
     #[inline]
     pub fn announce(&mut self, cycle: u64, vc: usize) {
         debug_assert!(self.0 >> at(cycle) & 0xf == 0, "a link moves one flit");
         self.0 |= (vc as u64 + 1) << at(cycle);
     }
 
-    /// Whether anything is on its way.
+    /// Whether any flit is under way.
     #[inline]
     pub fn any(self) -> bool {
         self.0 != 0
     }
 
-    /// The channel of the flit that comes in `cycle`, in which one does, and enters the stages.
+    /// The channel of the flit that arrives in `cycle` and enters the stages; there must be one.
     #[inline]
     pub fn at(self, cycle: u64) -> usize {
         (self.0 >> at(cycle) & 0xf) as usize - 1
     }
 
-    /// The same for one that came in `cycle` and leaves the stages, or does not enter them.
+    /// Removes the flit that arrived in `cycle`, as it leaves the stages or bypasses them. Returns
+    /// its channel.
     #[inline]
     pub fn take(&mut self, cycle: u64) -> usize {
         let vc = self.at(cycle);

@@ -1,6 +1,6 @@
-//! Barrier and maintenance flits in a router: what comes in is taken at once, what leaves goes
-//! first. Of barrier packets the paper says so (T3E sec. 6); of maintenance packets it says only
-//! that they have no flow control (sec. 8), and their priority is ours.
+//! Barrier and maintenance flits in a router: taken in at once, sent before other flits. For
+//! barrier packets this is T3E sec. 6; of maintenance packets T3E sec. 8 says only that they have
+//! no flow control, so their priority is our choice.
 
 use super::maintenance::{Maintenance, Taken};
 use super::ports::PORTS;
@@ -11,12 +11,12 @@ use crate::link::{FlitEnd, FlitInput};
 use phitwire::chip::Links;
 use phitwire::kit::bits;
 
-/// How many flits a port takes in and sends at once.
+/// How many flits a port takes in and sends per run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
-    /// One each: it is a clock.
+    /// One each, as in a clock.
     Clock,
-    /// As many as there are.
+    /// All available.
     Free,
 }
 
@@ -25,18 +25,18 @@ pub(super) enum Pace {
 pub(super) struct Urgent {
     pub barriers: BarrierRouter,
     pub maintenance: Maintenance,
-    /// Words of barrier flits in which one bit was wrong, and was corrected.
+    /// Words of barrier flits with a corrected bit error.
     pub corrected: u64,
-    /// Ports at which something has come, one bit each.
+    /// Ports with urgent flits to read, one bit each.
     arrived: u8,
-    /// Ports whose link took no barrier flit when it was tried, one bit each.
+    /// Ports whose link refused a barrier flit when last tried, one bit each.
     blocked: u8,
-    /// Ports that were read from or that something was handed to.
+    /// Ports read from or written to.
     moved: u64,
 }
 
 impl Urgent {
-    /// Something has come at `port`.
+    /// An urgent flit has arrived at `port`.
     #[inline]
     pub fn came(&mut self, port: usize) {
         self.arrived |= 1 << port;
@@ -48,12 +48,12 @@ impl Urgent {
         self.blocked &= !(1 << port);
     }
 
-    /// The link of `port` has another session.
+    /// The link of `port` has a new session.
     pub fn cut(&mut self, port: usize) {
         self.maintenance.cut(port);
     }
 
-    /// Ports that a barrier message can leave by.
+    /// Ports by which a barrier message can leave.
     #[inline]
     fn leaving(&self) -> PortSet {
         PortSet::from_bits(self.barriers.pending_ports().bits() & !self.blocked)
@@ -65,14 +65,14 @@ impl Urgent {
         self.arrived != 0 || !self.leaving().is_empty() || self.maintenance.sending() != 0
     }
 
-    /// Ports that were read from or written to since the last call.
+    /// Ports read from or written to since the last call.
     #[inline]
     pub fn take_moved(&mut self) -> u64 {
         core::mem::take(&mut self.moved)
     }
 
-    /// Takes in what has come, a flit per port in a clock, and sends what there is to send; answers
-    /// the ports that flits left by. Requests to this router are handed to `execute`, which calls
+    /// Takes in arrived flits, one per port in a clock, and sends what is pending. Returns the
+    /// ports that flits left by. Passes requests for this router to `execute`, which calls
     /// [`Maintenance::reply`].
     pub fn run(
         &mut self,
@@ -81,7 +81,7 @@ impl Urgent {
         mut execute: impl FnMut(&mut Self, &MaintenancePacket, &Links<FlitEnd>),
     ) -> u8 {
         let mut used = 0;
-        // What began here before goes on, so that it keeps its port.
+        // Packets begun here go first, so that they keep their port.
         for out in bits(self.maintenance.sending().into()) {
             while let Some(flit) = self.maintenance.next_flit(out) {
                 self.send(out, flit, links);
@@ -112,7 +112,7 @@ impl Urgent {
         used
     }
 
-    /// A flit has come; answers the port that it left by, which is none of those `used`.
+    /// Handles an arrived flit. Returns the port it left by, which is not in `used`.
     fn take(
         &mut self,
         (port, flit): (usize, Flit),
@@ -137,7 +137,7 @@ impl Urgent {
         }
     }
 
-    /// A barrier message has come. What does not fit is counted.
+    /// Handles an arrived barrier message; those that do not fit are counted.
     fn take_message(&mut self, from: Port, word: u64) {
         let corrected = match Message::decode(word) {
             Ok(_) => None,
@@ -152,7 +152,7 @@ impl Urgent {
         };
     }
 
-    /// A maintenance flit leaves, or its packet is lost.
+    /// Sends a maintenance flit; if the link refuses it, its packet is lost.
     fn send(&mut self, out: usize, flit: Flit, links: &mut Links<FlitEnd>) {
         let taken = links.end_mut(out).is_some_and(|end| end.push_urgent(flit));
         match taken {
@@ -161,7 +161,7 @@ impl Urgent {
         }
     }
 
-    /// Barrier messages leave by a port, as far as its link takes them.
+    /// Sends barrier messages by a port while its link takes them.
     fn send_messages(&mut self, port: Port, pace: Pace, used: &mut u8, links: &mut Links<FlitEnd>) {
         let number = port.index();
         const { assert!(Port::COUNT == PORTS) };
@@ -187,7 +187,6 @@ impl Urgent {
     }
 }
 
-/// The flit of a message.
 pub(crate) const fn message_flit(message: Message) -> Flit {
     let control = Control::barrier();
     let word = message.encode();

@@ -27,38 +27,34 @@ use phitwire::link::{Change, EndStatus, LinkEvent};
 use phitwire::node::PortId;
 use phitwire::trace::{Outlooks, Watch};
 
-/// A router.
 pub type T3eRouter = Chip<RouterCore>;
 
-/// What a router is configured by.
+/// Configuration of a router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouterRegisters {
-    /// Where it is, and the channels of its rings.
+    /// Position of the router, and the channels of its rings.
     pub route: RouteRegisters,
-    /// Its look-up table.
     pub table: LookUpTable,
-    /// The logical "who am I": the number of its processor.
+    /// The logical "who am I": the processor's number.
     pub processor: u16,
-    /// Ports that no requests and responses come or go by, one bit each: the nodes behind them are
-    /// isolated (T3E sec. 9). Maintenance packets and barrier messages pass.
+    /// Ports closed to requests and responses, one bit each: the nodes behind them are isolated
+    /// (T3E sec. 9). Maintenance packets and barrier messages pass.
     pub cut_off: u8,
-    /// What the ends of ways are called.
+    /// Names of path ends.
     pub names: Arc<Names>,
 }
 
-/// The core of a router.
 #[derive(Debug)]
 pub struct RouterCore {
     crossbar: Crossbar,
     urgent: Urgent,
-    /// Ports whose link may have another session, one bit each.
+    /// Ports whose link may have a new session, one bit each.
     changed: u64,
-    /// The sessions that their links had when they were looked at last.
+    /// Session counts of the links when last checked.
     sessions: [u64; PORTS],
 }
 
 impl RouterCore {
-    /// The crossbar.
     pub fn crossbar(&self) -> &Crossbar {
         &self.crossbar
     }
@@ -73,7 +69,7 @@ impl RouterCore {
         &self.urgent.barriers
     }
 
-    /// What happened to maintenance packets.
+    /// Counters of maintenance packets.
     pub fn maintenance(&self) -> &MaintenanceCounters {
         &self.urgent.maintenance.counters
     }
@@ -83,7 +79,7 @@ impl RouterCore {
         &mut self.urgent.barriers
     }
 
-    /// What packets are routed by is another now, also for those that wait.
+    /// Routes waiting packets again, since tables or registers have changed.
     pub(super) fn route_again(&mut self) {
         self.crossbar.decide_anew();
     }
@@ -106,7 +102,7 @@ impl RouterCore {
         maintenance.for_each(|counter, value| tell("maintenance.", counter, value));
     }
 
-    /// Barrier and maintenance flits come and go; answers the ports that they left by.
+    /// Moves barrier and maintenance flits. Returns the ports that they left by.
     fn run_urgent(&mut self, pace: Pace, links: &mut Links<FlitEnd>) -> u8 {
         let mut requests = Vec::new();
         let keep = |_: &mut Urgent, packet: &MaintenancePacket, _: &Links<FlitEnd>| {
@@ -119,7 +115,7 @@ impl RouterCore {
         used
     }
 
-    /// Carries a maintenance request out, and replies.
+    /// Executes a maintenance request and replies.
     fn execute(&mut self, request: &MaintenancePacket) {
         let register = request.register;
         let (command, value) = match request.command {
@@ -135,7 +131,7 @@ impl RouterCore {
         self.urgent.maintenance.reply(request, command, value);
     }
 
-    /// Notices links that went down, also those that are up again.
+    /// Handles links that went down, even if they are up again.
     fn follow_links(&mut self, links: &Links<FlitEnd>) {
         for port in bits(core::mem::take(&mut self.changed)) {
             let sessions = links.end(port).map_or(0, FlitEnd::sessions);
@@ -172,7 +168,7 @@ impl ChipCore for RouterCore {
         }
         crossbar.rename(names);
         crossbar.set_cut_off(cut_off);
-        // Links are down until they say that they are up.
+        // Links count as down until they report that they are up.
         (0..PORTS).for_each(|port| crossbar.set_down(port, true));
         Self {
             crossbar,
@@ -217,7 +213,7 @@ impl ChipCore for RouterCore {
     fn run_until(&mut self, limit: u64, links: &mut Links<FlitEnd>) {
         self.follow_links(links);
         while self.urgent.has_work() && self.crossbar.cycle() < limit {
-            // The wires are theirs in this clock.
+            // Urgent flits have the wires in this clock.
             let used = self.run_urgent(Pace::Clock, links);
             let wires = |links: &mut Links<FlitEnd>, taken| {
                 for port in bits(used.into()) {

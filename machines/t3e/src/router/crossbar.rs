@@ -1,4 +1,4 @@
-//! The crossbar and its arbiter, cycle by cycle (paper, section 7).
+//! The crossbar and its arbiter, cycle by cycle (T3E sec. 7).
 
 mod coming;
 mod counters;
@@ -27,91 +27,90 @@ use crate::route::{Arrival, Decision, Direction, RouteRegisters, decide};
 use phitwire::kit::bits;
 use phitwire::trace::Watch;
 
-/// Cycles from the pins of a port to the crossbar, and from a processor's: with
+/// Cycles from a port's pins, and from the processor's, to the crossbar: with
 /// [`LINK_CYCLES`](super::LINK_CYCLES) six for a turn, and ten at the source, where the look-up
-/// table is (paper, table 2).
+/// table is (T3E table 2).
 const STAGES: [u64; PORTS] = [3, 3, 3, 3, 3, 3, 7];
-/// Inputs: one for each port, and that of packets which the router has taken into its memory.
+/// Inputs: one per port, and one for packets that the router has taken into its memory.
 const INPUTS: usize = PORTS + 1;
 /// The input of packets from the memory.
 const MEMORY: usize = PORTS;
-/// Cycles without a flit after which nothing will move until something comes: by then every channel
-/// of an input has had its turn twice.
+/// Cycles without a flit after which nothing will move until something arrives: by then every
+/// channel of an input has had two turns.
 const QUIET_CYCLES: u32 = 2 * VCS as u32 + 2;
 
-/// The crossbar with its inputs and outputs, links apart.
+/// The crossbar with its inputs and outputs, without links.
 #[derive(Debug)]
 pub struct Crossbar {
-    /// What packets in the network are routed by.
+    /// Routes packets in the network.
     pub registers: RouteRegisters,
-    /// What packets of the processor are routed by.
+    /// Routes packets of the processor.
     pub table: LookUpTable,
-    /// The logical "who am I": the number of the processor (paper, section 2).
+    /// The logical "who am I": the processor's number (T3E sec. 2).
     pub processor: u16,
-    /// What the ends of ways are called.
+    /// Names of path ends.
     names: KnownNames,
     memory: Memory,
-    /// Ports whose link is down, and those that are cut off, one bit each.
+    /// Ports whose link is down, and isolated ports, one bit each.
     down: u8,
     cut_off: u8,
-    /// Outputs by which nothing goes for one of these reasons.
+    /// Outputs unusable for either reason.
     dead: u8,
-    /// Nothing of the processor and of the memory begins to go.
+    /// Requests of the processor and packets of the memory are held back.
     quiesced: bool,
-    /// What was decided about packets that wait may not hold any more.
+    /// Decisions about waiting packets may be outdated.
     stale: bool,
     inputs: [Input; INPUTS],
     outputs: [Output; PORTS],
     arrivals: [Arrivals; PORTS],
     frames: [Frames; PORTS],
-    /// Ports with frames whose flits have not all come in, one bit each.
+    /// Ports with frames whose flits have not all been taken in, one bit each.
     framed: u8,
-    /// By the cycle, ports at which a flit comes in, and at which one has come through the stages,
-    /// one bit each; and how many flits these are.
+    /// By cycle, ports at which a flit arrives and at which one leaves the stages, one bit each;
+    /// and the number of these flits.
     coming: [u8; SLOTS],
     ripening: [u8; SLOTS],
     in_stages: u32,
     /// Inputs with flits that are ready, one bit each.
     ready: u8,
-    /// Outputs whose wires somebody may have, one bit each.
+    /// Outputs whose wires may have an owner, one bit each.
     held: u8,
     cycle: u64,
     quiet: u32,
     awake: bool,
-    /// State of the packet grain; `None` if flits move one by one.
+    /// State of the packet grain; `None` if flits move singly.
     whole: Option<Box<Whole>>,
     /// Ports that were read from or written to.
     moved: u64,
     counters: CrossbarCounters,
-    /// What packets that pass are written down in, while somebody watches.
+    /// Trace of passing packets, while tracing.
     watch: Option<Box<Watch>>,
 }
 
-/// What is decided in a cycle.
+/// Decisions of a cycle.
 #[derive(Default)]
 struct Cycle {
     /// Outputs whose wires are taken, one bit each.
     used: u8,
-    /// Inputs of which a flit has gone through the crossbar, one bit each.
+    /// Inputs whose flit has passed the crossbar, one bit each.
     won: u8,
-    /// Outputs of which a channel can send, and which channels.
+    /// Outputs with a channel that can send, and those channels.
     sending: u8,
     can: [u8; PORTS],
-    /// Outputs whose adaptive channel somebody asks for, and who.
+    /// Outputs whose adaptive channel is requested, and the requesters.
     adapting: u8,
     adaptive: [u64; PORTS],
-    /// Inputs that ask with a header, and its channel.
+    /// Inputs that request with a header, and its channel.
     asking: u8,
     headers: [u8; INPUTS],
-    /// Of those, inputs whose header has won only an adaptive channel.
+    /// Of those, inputs whose header won only an adaptive channel.
     adaptive_only: u8,
-    /// Inputs at which a header came that might go straight through, and its channel.
+    /// Inputs whose arriving header might go straight through, and its channel.
     straight: u8,
     straights: [u8; PORTS],
 }
 
 impl Crossbar {
-    /// A crossbar without flits.
     pub fn new(registers: RouteRegisters, table: LookUpTable, processor: u16) -> Self {
         Self {
             registers,
@@ -144,7 +143,7 @@ impl Crossbar {
         }
     }
 
-    /// Lets time pass up to `cycle`, in which nothing moved.
+    /// Skips to `cycle`; nothing moved until then.
     #[inline]
     pub fn rest_until(&mut self, cycle: u64) {
         debug_assert!(
@@ -154,7 +153,7 @@ impl Crossbar {
         self.cycle = self.cycle.max(cycle);
     }
 
-    /// Something has changed at an output: a credit came, or the link went up.
+    /// An output has changed: a credit arrived, or the link came up.
     #[inline]
     pub fn wake(&mut self) {
         self.quiet = 0;
@@ -166,24 +165,23 @@ impl Crossbar {
         self.cycle
     }
 
-    /// The next cycle in which something can move; `None` if nothing can until something comes.
+    /// The next cycle in which something can move; `None` until something arrives.
     #[inline]
     pub fn next_cycle(&self) -> Option<u64> {
         self.awake.then_some(self.cycle)
     }
 
-    /// Ports that were read from or written to since the last call, one bit each.
+    /// Ports read from or written to since the last call, one bit each.
     #[inline]
     pub fn take_moved(&mut self) -> u64 {
         core::mem::take(&mut self.moved)
     }
 
-    /// What happened.
     pub const fn counters(&self) -> &CrossbarCounters {
         &self.counters
     }
 
-    /// Has what every cycle needs brought close to the core.
+    /// Prefetches what every cycle needs.
     #[inline]
     pub fn fetch(&self) {
         for port in 0..PORTS {
@@ -197,7 +195,7 @@ impl Crossbar {
         prefetch_index(core::slice::from_ref(&self.registers), 0);
     }
 
-    /// Flits in the inputs, as far as the crossbar has heard of them.
+    /// Flits in the inputs that the crossbar knows of.
     pub fn flits(&self) -> u64 {
         let held = self.inputs[..PORTS].iter().flat_map(|input| input.held);
         held.map(u64::from).sum()
@@ -210,7 +208,7 @@ impl Crossbar {
         }
     }
 
-    /// Runs all cycles before `limit`, jumping over those without work.
+    /// Runs all cycles before `limit`, skipping those without work.
     #[inline]
     pub fn run_until(&mut self, limit: u64, ports: &mut impl FlitPorts) {
         while self.awake && self.cycle < limit {
@@ -247,9 +245,9 @@ impl Crossbar {
         }
     }
 
-    /// Looks at a header that has come to the front of a virtual channel.
+    /// Routes a header that has reached the front of a virtual channel.
     fn look_at(&mut self, port: usize, vc: usize, ports: &mut impl FlitPorts) {
-        // Responses go on, or requests on their way would find no end.
+        // Responses proceed, or requests under way would never drain.
         let is_new = port == MEMORY || port == PROCESSOR && vc == vc::REQUEST;
         if self.inputs[port].fronts[vc] != Front::Unknown || self.quiesced && is_new {
             return;
@@ -257,7 +255,7 @@ impl Crossbar {
         let word = self.word(port, vc, ports);
         let front = match Header::parse(word) {
             Ok((header, _)) => self.route(port, vc, word, header),
-            // No input lets one in.
+            // Inputs reject such headers.
             Err(_) => Front::Discarded { left: 1 },
         };
         self.set_front(port, vc, front);
@@ -266,7 +264,7 @@ impl Crossbar {
         }
     }
 
-    /// What stands at the front of `vc` from now on.
+    /// Sets the front of `vc`.
     #[inline]
     fn set_front(&mut self, port: usize, vc: usize, front: Front) {
         if let Front::Waiting(wants) = front {
@@ -278,7 +276,7 @@ impl Crossbar {
         self.inputs[port].fronts[vc] = front;
     }
 
-    /// Where the packet of a header may go.
+    /// Where a packet with this header may go.
     #[inline(always)]
     fn route(&mut self, port: usize, from: usize, word: u64, mut header: Header) -> Front {
         let vc = from;
@@ -318,7 +316,7 @@ impl Crossbar {
                 deterministic: (direction, vc),
                 adaptive,
             } => {
-                // Where both are one output, the deterministic channel is taken (section 7).
+                // If both are the same output, take the deterministic channel (T3E sec. 7).
                 let adaptive = adaptive.filter(|other| *other != direction);
                 let adaptive = adaptive.map(|direction| direction as u8);
                 let adaptive = adaptive.filter(|out| self.dead >> out & 1 == 0);
@@ -328,7 +326,7 @@ impl Crossbar {
         self.inputs[port].headers[from] = word;
         let wants = Wants::new(flits, (out, vc as u8), adaptive);
         match self.follows_kept(port, &header) {
-            // Where there is no room it waits unknown, and is looked at again in its turn.
+            // Without room it stays unknown and is tried again in its turn.
             true => {
                 let kept = self.keep(number(port, from), wants, &header);
                 kept.unwrap_or(Front::Unknown)
@@ -337,7 +335,7 @@ impl Crossbar {
         }
     }
 
-    /// Every input asks for its output or outputs.
+    /// Every input requests its outputs.
     fn collect_requests(&mut self, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
         for port in bits(u64::from(self.ready)) {
             if !self.has_path(port) {
@@ -372,7 +370,7 @@ impl Crossbar {
                     }
                     if let Some(out) = wants.adaptive() {
                         let out = usize::from(out);
-                        // It enters only where there is room for all of it (section 5).
+                        // A packet enters only if all of it fits (T3E sec. 5).
                         let room = ports.credits(out, vc::ADAPTIVE) >= wants.flits().into()
                             && self.has_time(out)
                             && ports.takes(out);
@@ -395,8 +393,8 @@ impl Crossbar {
         }
     }
 
-    /// Enters the channels that the header at the front of `vc` has won among those that can send.
-    /// One that has won none lets another channel of its input ask.
+    /// Enters those channels won by the header at the front of `vc` that can send. A header that
+    /// won none lets another channel of its input request.
     #[inline]
     fn claim(&mut self, port: usize, vc: usize, cycle: &mut Cycle, ports: &impl FlitPorts) {
         let Front::Waiting(wants) = self.inputs[port].fronts[vc] else {
@@ -427,8 +425,8 @@ impl Crossbar {
         }
         if !goes {
             self.inputs[port].give_up();
-            // A response of the processor has to make way as well: while it waits, the processor
-            // serves no requests, and these fill the network.
+            // A response of the processor must get out of the way as well: while it waits, the
+            // processor serves no requests, and these fill the network.
             let in_the_way = port < PROCESSOR || port == PROCESSOR && vc == vc::RESPONSE;
             if self.dead >> wants.out() & 1 != 0 && in_the_way {
                 self.leave_network(port, vc, wants);
@@ -436,11 +434,11 @@ impl Crossbar {
         }
     }
 
-    /// Every output lets one of its channels send.
+    /// Every output selects a channel to send.
     #[inline]
     fn arbitrate(&mut self, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
-        // What goes straight through has the wires of its output; who had those of an output and
-        // has nothing to send now loses them.
+        // A packet that goes straight through takes the wires of its output; an owner with nothing
+        // to send now loses them.
         for out in bits(u64::from(self.held & !cycle.sending & !cycle.used)) {
             self.outputs[out].bubble();
         }
@@ -452,15 +450,16 @@ impl Crossbar {
             self.held |= 1 << out;
             let who = usize::from(self.outputs[out].owner(to));
             let (port, vc) = (who / VCS, who % VCS);
-            // Of two outputs an input takes the adaptive channel (section 7).
+            // An input that wins two outputs takes the adaptive channel (T3E sec. 7).
             if won >> port & 1 == 0 || to == vc::ADAPTIVE {
                 won |= 1 << port;
                 winners[port] = (out as u8, to as u8, vc as u8);
             }
         }
-        // Wires that are never idle never become free for an adaptive channel. A header that has
-        // won nothing else lets another channel of its input ask, which may hold the deterministic
-        // channel for which it waits ("guarantees forward progress to all packets", T3E sec. 7).
+        // Wires that are never idle never become free for an adaptive channel. A header that won
+        // nothing else lets another channel of its input request: that one may hold the
+        // deterministic channel the header waits for ("guarantees forward progress to all packets",
+        // T3E sec. 7).
         for port in bits(u64::from(cycle.adaptive_only & !won)) {
             self.inputs[port].give_up();
         }
@@ -476,14 +475,14 @@ impl Crossbar {
         }
     }
 
-    /// Whether a packet on `to` under way has the wires of `out` in this cycle, whoever else asks:
-    /// it need not be arbitrated for, as long as it does not end.
+    /// Whether a packet under way on `to` keeps the wires of `out` in this cycle regardless of
+    /// other requests: it needs no arbitration until its last flit.
     #[inline]
     fn keeps_wires(&self, out: usize, to: usize, cycle: &Cycle) -> bool {
         self.whole.is_none() && self.outputs[out].has_wires(to) && cycle.used >> out & 1 == 0
     }
 
-    /// The header at the front of `vc` has found its way.
+    /// Starts the packet at the front of `vc`, which has won an output.
     #[inline]
     fn go(&mut self, (port, vc): (usize, usize), wants: Wants, (out, to): (usize, usize)) {
         if self.watch.is_some() {
@@ -510,7 +509,7 @@ impl Crossbar {
         self.inputs[port].begin(vc);
     }
 
-    /// The next flit of the packet at the front of `vc`, which flows, goes, or as many as may at
+    /// Forwards the next flit of the flowing packet at the front of `vc`, or as many as may go at
     /// once.
     #[inline]
     fn forward(&mut self, port: usize, vc: usize, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
@@ -529,7 +528,7 @@ impl Crossbar {
         }
     }
 
-    /// The next flit of the packet at the front of `vc`, which flows, goes.
+    /// Forwards the next flit of the flowing packet at the front of `vc`.
     #[inline(always)]
     fn forward_one(
         &mut self,
@@ -558,7 +557,7 @@ impl Crossbar {
         self.counters.flits += 1;
     }
 
-    /// The packet at the front of `vc` has gone.
+    /// The last flit of the packet at the front of `vc` has left.
     #[inline]
     fn next_packet(&mut self, port: usize, vc: usize, ports: &mut impl FlitPorts) {
         let input = &mut self.inputs[port];

@@ -2,17 +2,17 @@
 
 use crate::format::VCS;
 
-/// No port, no channel.
+/// No port or channel.
 pub(super) const NONE: u8 = u8::MAX;
 
-/// Where a packet may go that waits at the front of a virtual channel: in one register, since all
-/// packets are asked at every router.
+/// The outputs that a packet at the front of a virtual channel may take: in one register, since
+/// every router asks every packet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wants(u32);
 
 impl Wants {
-    /// A packet of so many flits that may go to its deterministic output, on channel `vc` there, or
-    /// by the adaptive channel of another one.
+    /// A packet of `flits` flits that may take its deterministic output, on channel `vc` there, or
+    /// the adaptive channel of another one.
     #[inline]
     pub const fn new(flits: u8, (out, vc): (u8, u8), adaptive: Option<u8>) -> Self {
         let adaptive = match adaptive {
@@ -22,19 +22,18 @@ impl Wants {
         Self(u32::from_le_bytes([flits, out, vc, adaptive]))
     }
 
-    /// Flits of the packet.
     #[inline]
     pub const fn flits(self) -> u8 {
         self.0 as u8
     }
 
-    /// Its deterministic output.
+    /// The deterministic output.
     #[inline]
     pub const fn out(self) -> u8 {
         (self.0 >> 8) as u8
     }
 
-    /// The channel there.
+    /// The channel of the deterministic output.
     #[inline]
     pub const fn vc(self) -> u8 {
         (self.0 >> 16) as u8
@@ -61,39 +60,38 @@ impl core::fmt::Debug for Wants {
     }
 }
 
-/// What is at the front of a virtual channel.
+/// Front of a virtual channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Front {
-    /// No packet that is known of.
+    /// No packet, or not yet routed.
     #[default]
     Unknown,
-    /// A header, whose packet has no way yet.
+    /// A header whose packet has won no output yet.
     Waiting(Wants),
-    /// The rest of a packet that flows.
+    /// The rest of a packet under way.
     Flowing { out: u8, vc: u8, left: u8 },
-    /// The rest of a packet that is thrown away.
+    /// The rest of a discarded packet.
     Discarded { left: u8 },
-    /// The rest of a packet that goes into the memory.
+    /// The rest of a packet that enters the memory.
     Kept { left: u8 },
 }
 
-/// An input, with what every cycle needs in one cache line.
+/// An input; the fields needed every cycle share a cache line.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Input {
-    /// Channels with flits that the crossbar may have, one bit each.
+    /// Channels with flits ready for the crossbar, one bit each.
     pub channels: u8,
-    /// Channels whose packet has begun to flow and whose header has not left, one bit each.
+    /// Channels whose packet has won an output and whose header has not left, one bit each.
     begins: u8,
-    /// The channel that makes requests; [`NONE`] if none does. The one that is asked first when it
-    /// gives up.
+    /// The channel that makes requests, or [`NONE`]; and the one to try first after it gives up.
     chosen: u8,
     turn: u8,
-    /// Flits that the crossbar may have, and all that came and are still there.
+    /// Flits ready for the crossbar, and all that have arrived and not left.
     pub ready: [u16; VCS],
     pub held: [u16; VCS],
     pub fronts: [Front; VCS],
-    /// The header flits, as they leave, of the packets at the front that are known of.
+    /// Outgoing header flits of the routed packets at the front.
     pub headers: [u64; VCS],
 }
 
@@ -115,8 +113,8 @@ impl Default for Input {
 }
 
 impl Input {
-    /// The channel that makes requests: the same until it [gives up](Self::give_up), unless it has
-    /// run dry. `None` if there is nothing to ask for.
+    /// The channel that makes requests: the same until it [gives up](Self::give_up) or runs dry.
+    /// `None` if no channel has flits.
     #[inline]
     pub fn choose(&mut self) -> Option<usize> {
         if self.chosen != NONE {
@@ -134,7 +132,7 @@ impl Input {
         Some(self.chosen.into())
     }
 
-    /// The channel that made requests lets the next one do so.
+    /// The requesting channel yields to the next one.
     #[inline]
     pub fn give_up(&mut self) {
         if self.chosen != NONE {
@@ -143,13 +141,13 @@ impl Input {
         }
     }
 
-    /// The packet at the front of `vc` flows from now on.
+    /// The packet at the front of `vc` starts.
     #[inline]
     pub fn begin(&mut self, vc: usize) {
         self.begins |= 1 << vc;
     }
 
-    /// The header, if the packet at the front of `vc` begins with the next flit.
+    /// The header, if the next flit of `vc` is the first of its packet.
     #[inline]
     pub fn take_header(&mut self, vc: usize) -> Option<u64> {
         let begins = self.begins >> vc & 1 != 0;
@@ -157,7 +155,7 @@ impl Input {
         begins.then_some(self.headers[vc])
     }
 
-    /// The packet at the front of `vc` has gone: another channel may ask.
+    /// The last flit of the packet at the front of `vc` has left: another channel may request.
     #[inline]
     pub fn packet_ended(&mut self, vc: usize) {
         if usize::from(self.chosen) == vc {
@@ -172,7 +170,7 @@ impl Input {
         self.channels |= 1 << vc;
     }
 
-    /// Flits of `vc` leave that were ready.
+    /// Ready flits of `vc` leave.
     #[inline]
     pub fn leave(&mut self, vc: usize, flits: u16) {
         self.held[vc] -= flits;

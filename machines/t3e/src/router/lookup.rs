@@ -1,25 +1,23 @@
-//! The look-up table of a router, by which packets of its processor find their way (paper, section
-//! 2).
+//! The look-up table of a router, which routes packets of its processor (T3E sec. 2).
 
 use prefetch_index::prefetch_index;
 
 use crate::route::{Entry, Place};
 
-/// Entries of a table.
 pub const ENTRIES: usize = 544;
-/// Processors that a table can tell apart: above [`ENTRIES`] of them an entry serves four.
+/// Maximum number of processors: above [`ENTRIES`] of them an entry serves four.
 pub const MAX_PROCESSORS: usize = 4 * ENTRIES;
 
-/// A look-up table: for every processor where it is and by which way, or nothing.
+/// A look-up table: for every processor its position and the route to it, or nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LookUpTable {
     entries: Box<[Option<Entry>]>,
-    /// The two low bits of a processor's number are not translated: an entry serves four.
+    /// An entry serves four processors: the two low bits of a number are not translated.
     in_fours: bool,
 }
 
 impl LookUpTable {
-    /// An empty table for so many processors.
+    /// An empty table for this number of processors.
     pub fn new(processors: usize) -> Self {
         let in_fours = processors > ENTRIES;
         let entries = if in_fours {
@@ -38,26 +36,25 @@ impl LookUpTable {
         self.in_fours
     }
 
-    /// Its entries.
     pub fn entries(&self) -> &[Option<Entry>] {
         &self.entries
     }
 
-    /// Writes an entry. False if there is none of that number.
+    /// Writes an entry. Returns false if the index is out of range.
     pub fn set(&mut self, index: usize, entry: Option<Entry>) -> bool {
         let place = self.entries.get_mut(index);
         place.map(|place| *place = entry).is_some()
     }
 
-    /// Has the entry of a processor brought close to the core.
+    /// Prefetches the entry of a processor.
     #[inline]
     pub fn fetch(&self, processor: u16) {
         let entry = processor >> (2 * u16::from(self.in_fours));
         prefetch_index(&self.entries, entry.into());
     }
 
-    /// The entry of a processor. Above 544 processors the low bits of its number are those of the
-    /// ordinates in X and Y.
+    /// The entry of a processor. Above 544 processors the two low bits of the number are those of
+    /// the X and Y ordinates.
     #[inline]
     pub fn look_up(&self, processor: u16) -> Option<Entry> {
         if !self.in_fours {

@@ -1,10 +1,10 @@
-//! Maintenance packets in a router (paper, section 8): a network without flow control, which works
-//! when nothing else does.
+//! Maintenance packets in a router (T3E sec. 8): a network without flow control, which works when
+//! nothing else does.
 //!
-//! A flit goes on in the clock in which it comes: the first names the port, the others follow it.
-//! There are no buffers. Where two packets want one output, the one that flows there survives; "one
-//! packet eats the other and then continues". A packet whose hops are gone is at its target, which
-//! replies; a reply is for who asked here.
+//! A flit leaves in the clock in which it arrives: the first selects the port, the others follow
+//! it. There are no buffers. If two packets want one output, the one already flowing survives; "one
+//! packet eats the other and then continues". A packet without hops left is at its target, which
+//! replies; a reply is for the requester here.
 
 use std::collections::VecDeque;
 
@@ -13,56 +13,56 @@ use crate::format::maintenance::{Hop, MaintenanceHeader, MaintenanceTrail};
 use crate::format::{Control, Flit, MAINTENANCE_FLITS, MaintenanceCommand, MaintenancePacket, Way};
 
 phitwire::counters! {
-    /// What a router counts of maintenance packets.
+    /// Counts maintenance packets of a router.
     pub struct MaintenanceCounters {
-        /// Packets passed on.
+        /// Packets forwarded.
         forwarded,
-        /// Requests that began here.
+        /// Requests started here.
         requested,
-        /// Replies that came for who asked here.
+        /// Replies to requests from here.
         answered,
         /// Registers read for others.
         reads,
         /// Registers written for others.
         writes,
-        /// Requests for what there is not.
+        /// Requests rejected: unknown or read-only register, or bad value.
         refused,
         /// Packets eaten by one that was flowing.
         eaten,
         /// Packets for a port whose link took no flit.
         lost,
-        /// Packets that more was wrong with than can be corrected, here or on their way.
+        /// Packets damaged beyond correction, here or on the way.
         damaged,
-        /// Flits with a bit that was wrong and was corrected.
+        /// Flits with a corrected bit error.
         corrected,
-        /// Replies that nobody here waits for any more.
+        /// Replies dropped because they were not fetched.
         unexpected,
     }
 }
 
-/// Replies that are kept for whoever asked.
+/// Maximum number of replies kept.
 const MAX_ANSWERS: usize = 64;
-/// Tags are of seven bits.
+/// Tags have seven bits.
 const TAGS: u8 = 128;
-/// The sender of what begins here, among the ports of an output's holders.
+/// Holder number for packets that begin here.
 const HERE: u8 = PORTS as u8;
 
-/// What comes in at a port.
+/// Packet arriving at a port.
 #[derive(Clone, Copy, Debug, Default)]
 enum Incoming {
     /// No packet.
     #[default]
     Nothing,
     Through(Through),
-    /// One for this router, of which the header has come, or both flits before the value.
+    /// A packet for this router: the header has arrived, or both flits before the value.
     Header(MaintenanceHeader),
     Trail(MaintenanceHeader, MaintenanceTrail),
-    /// One of which nothing more is wanted.
+    /// Discard the rest of the packet.
     Eaten,
 }
 
-/// A packet that goes on by a port: its hop, how many of its flits have gone, and the check of the
-/// last one.
+/// A packet passing through to a port: its hop, how many of its flits have left, and the check of
+/// the last one.
 #[derive(Clone, Copy, Debug)]
 struct Through {
     out: u8,
@@ -71,30 +71,29 @@ struct Through {
     check: u16,
 }
 
-/// What begins here, or is ended here: its flits, and how many have gone.
+/// A packet begun or completed here: its flits, and how many have left.
 #[derive(Clone, Copy, Debug)]
 struct Outgoing {
     words: [u64; MAINTENANCE_FLITS],
     sent: u8,
 }
 
-/// What a flit comes to.
+/// What to do with a flit.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Taken {
     Nothing,
-    /// It leaves by this port.
+    /// Send it by this port.
     Forward(usize, Flit),
-    /// It was the last one of a request to this router.
+    /// It completes a request to this router.
     Request(MaintenancePacket),
 }
 
-/// The maintenance packets of a router.
 #[derive(Debug, Default)]
 pub(super) struct Maintenance {
     incoming: [Incoming; PORTS],
-    /// Who flows by each port: an input's number, or [`HERE`].
+    /// Who sends by each port: an input's number, or [`HERE`].
     holders: [Option<u8>; PORTS],
-    /// By output, and outputs with any, one bit each.
+    /// By output, and outputs in use, one bit each.
     outgoing: [Option<Outgoing>; PORTS],
     sending: u8,
     next_tag: u8,
@@ -103,13 +102,13 @@ pub(super) struct Maintenance {
 }
 
 impl Maintenance {
-    /// Outputs by which something of its own leaves in the next clock, one bit each.
+    /// Outputs by which a packet begun or completed here sends in the next clock, one bit each.
     #[inline]
     pub fn sending(&self) -> u8 {
         self.sending
     }
 
-    /// Takes a flit that has come at `port` in a clock in which other flits leave by the outputs
+    /// Takes a flit that arrived at `port` in a clock in which other flits leave by the outputs
     /// `used`, one bit each.
     pub fn take(&mut self, port: usize, flit: Flit, used: u8) -> Taken {
         if flit.control.is_head() {
@@ -139,7 +138,7 @@ impl Maintenance {
         }
     }
 
-    /// What came before at `port` is not finished and never will be.
+    /// Abandons the incomplete packet at `port`.
     fn give_up(&mut self, port: usize) {
         match core::mem::take(&mut self.incoming[port]) {
             Incoming::Nothing | Incoming::Eaten => {}
@@ -151,8 +150,8 @@ impl Maintenance {
         }
     }
 
-    /// The rest of a packet is made up, as one that nobody carries out: the routers ahead have its
-    /// header, and keep a port for it until its last flit.
+    /// Completes a packet with made-up flits that nobody executes: the routers ahead have its
+    /// header and reserve a port for it until its last flit.
     fn end(&mut self, through: Through) {
         let value = MaintenancePacket::spoiled_value(through.check);
         let ended = Outgoing {
@@ -162,20 +161,20 @@ impl Maintenance {
         self.send_by(through.out.into(), ended);
     }
 
-    /// What begins or ends here flows by `out` from the next clock on.
+    /// Sends `outgoing` by `out` from the next clock on.
     fn send_by(&mut self, out: usize, outgoing: Outgoing) {
         self.holders[out] = Some(HERE);
         self.outgoing[out] = Some(outgoing);
         self.sending |= 1 << out;
     }
 
-    /// Nothing that begins or ends here leaves by `out` any more.
+    /// Stops sending a packet begun or completed here by `out`.
     fn stop(&mut self, out: usize) {
         self.outgoing[out] = None;
         self.sending &= !(1 << out);
     }
 
-    /// A link went down: no more comes of what was under way by it, and nothing leaves.
+    /// A link went down: packets under way over it are lost in both directions.
     pub fn cut(&mut self, port: usize) {
         self.give_up(port);
         let holder = self.holders[port].take();
@@ -183,7 +182,7 @@ impl Maintenance {
         self.let_go(port, holder);
     }
 
-    /// Whoever had the output `out` has not, and nothing more of its packet leaves.
+    /// Takes the output `out` from `holder`; the rest of its packet is discarded.
     fn let_go(&mut self, out: usize, holder: Option<u8>) {
         match holder {
             Some(HERE) => self.stop(out),
@@ -204,7 +203,7 @@ impl Maintenance {
             return Taken::Nothing;
         };
         let out = hop.direction().index();
-        // The last flit of another packet has the wires in this clock, too.
+        // The last flit of another packet may have the wires in this clock.
         if self.holders[out].is_some() || used >> out & 1 != 0 {
             self.counters.eaten += 1;
             self.incoming[port] = Incoming::Eaten;
@@ -231,7 +230,7 @@ impl Maintenance {
                     trail.step(hop);
                     trail.emit()
                 }
-                // The routers ahead have its header, and keep a port for it until its last flit.
+                // The routers ahead have its header and reserve a port for it until its last flit.
                 None => MaintenanceTrail::spoiled(),
             };
         }
@@ -258,7 +257,7 @@ impl Maintenance {
         trail.map(|(trail, _)| trail)
     }
 
-    /// A packet has no hops left.
+    /// A packet without hops left has arrived.
     fn arrive(&mut self, packet: MaintenancePacket) -> Taken {
         if !packet.command.is_reply() {
             return Taken::Request(packet);
@@ -278,13 +277,13 @@ impl Maintenance {
 
     /// The link of the port took no flit: the packet is lost.
     pub fn lose(&mut self, out: usize) {
-        // If nobody has it, it was the last flit.
+        // Without a holder, it was the last flit.
         let holder = self.holders[out].take();
         self.counters.lost += 1;
         self.let_go(out, holder);
     }
 
-    /// A request has been carried out; its reply sets out.
+    /// Sends the reply to an executed request.
     pub fn reply(&mut self, request: &MaintenancePacket, command: MaintenanceCommand, value: u64) {
         match (command, request.command) {
             (MaintenanceCommand::Done, MaintenanceCommand::Write) => self.counters.writes += 1,
@@ -295,10 +294,10 @@ impl Maintenance {
         self.set_out(reply);
     }
 
-    /// A packet begins here.
+    /// Sends a packet that begins here.
     fn set_out(&mut self, packet: MaintenancePacket) {
         let mut words = packet.words();
-        // No packet of our own is damaged.
+        // Our own packets are never damaged.
         let Some((mut header, _)) = MaintenanceHeader::parse(words[0]) else {
             return;
         };
@@ -323,7 +322,7 @@ impl Maintenance {
         self.send_by(out, Outgoing { words, sent: 0 });
     }
 
-    /// The next flit of what begins or ends here and leaves by `out`.
+    /// The next flit of a packet begun or completed here that leaves by `out`.
     pub fn next_flit(&mut self, out: usize) -> Option<Flit> {
         let own = self.outgoing[out].as_mut()?;
         let at = usize::from(own.sent);
@@ -336,8 +335,8 @@ impl Maintenance {
         Some(next)
     }
 
-    /// A request for the router at the end of `way` sets out, or is this router's own. Answers its
-    /// tag.
+    /// Sends a request to the router at the end of `way`, or returns it if that is this router.
+    /// Returns its tag.
     pub fn request(
         &mut self,
         way: Way,
@@ -346,7 +345,7 @@ impl Maintenance {
     ) -> (u8, Option<MaintenancePacket>) {
         let tag = self.next_tag;
         self.next_tag = (tag + 1) % TAGS;
-        // What an earlier one with the tag was told, nobody has asked for.
+        // The reply to an earlier request with this tag was never fetched.
         self.answers.retain(|(old, ..)| *old != tag);
         self.counters.requested += 1;
         let packet = MaintenancePacket::request(way, tag, register, write);
@@ -357,7 +356,7 @@ impl Maintenance {
         (tag, None)
     }
 
-    /// The reply to a request, if it has come.
+    /// The reply to a request, once it has arrived.
     pub fn answer(&mut self, tag: u8) -> Option<(MaintenanceCommand, u64)> {
         let at = self.answers.iter().position(|(of, ..)| *of == tag)?;
         let (_, command, value) = self.answers.remove(at)?;
@@ -376,7 +375,7 @@ mod tests {
     use super::*;
     use crate::route::Direction;
 
-    /// Whoever comes after it by another port would be eaten by what never ends.
+    /// A packet that never ends would eat every packet from another port.
     #[test]
     fn a_packet_that_is_damaged_on_its_way_keeps_no_port_ahead() {
         let way = Way([2, 0, 0, 0, 0, 0]);
@@ -406,8 +405,8 @@ mod tests {
         assert_eq!(routers[1].counters.eaten, 0);
     }
 
-    /// The rest of a packet whose link ended its session never comes. The routers ahead keep a port
-    /// for it until they have all of it, and nobody carries out what they get instead.
+    /// The rest of a packet whose link ended its session never arrives. The routers ahead reserve a
+    /// port until they have all of it, and nobody executes the made-up flits.
     #[test]
     fn what_a_session_cuts_off_is_ended_for_the_routers_ahead() {
         let way = Way([2, 0, 0, 0, 0, 0]);

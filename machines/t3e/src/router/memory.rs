@@ -1,68 +1,66 @@
-//! Packets that a router has taken out of the network because their way is dead.
+//! Packets that a router has taken out of the network because their path is dead.
 //!
-//! Packets carry absolute addresses (T3E sec. 2), and no router on the way changes them here, so a
-//! packet on its way to a dead link would stand there for ever, and all behind it. A router takes
-//! such a packet into the memory of its node instead, as if it had come to its processor, and sends
-//! it again by its own look-up table as soon as that has a way: see `docs/guide/src/deviations.md`.
+//! Packets carry absolute addresses (T3E sec. 2), and no router on the path changes them here, so a
+//! packet for a dead link would block there for ever, with all packets behind it. A router instead
+//! takes it into the memory of its node, as if it were for its processor, and resends it by its own
+//! look-up table once that has a path: see `docs/guide/src/deviations.md`.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::ports::PORTS;
 use crate::format::{MAX_PACKET_FLITS, vc};
 
-/// Flits that are kept at most; then packets wait in the network as if there were no memory. They
-/// are as many as 128 processors have outstanding that read and write eight words.
+/// Maximum number of flits kept; beyond it packets wait in the network as if there were no memory.
+/// 128 processors that read and write eight words have this many outstanding.
 pub const MEMORY_FLITS: u32 = 1 << 16;
 
-/// Packets of a channel wait apart from those of the other: responses must not wait for requests.
+/// Requests and responses wait separately: responses must not wait for requests.
 const CLASSES: usize = 2;
-/// Packets wait by the output at which their way begins, and in one queue more if they have none.
+/// Packets wait by their first output, and in one more queue if they have no path.
 const QUEUES: usize = PORTS + 1;
-/// The queue of packets that the look-up table has no way for.
+/// The queue of packets for which the look-up table has no path.
 pub(super) const NO_WAY: usize = PORTS;
 
-/// A packet as it came.
+/// A packet as it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kept {
-    /// The number of the processor that it goes to.
+    /// The number of the destination processor.
     pub number: u16,
     is_response: bool,
     flits: [u64; MAX_PACKET_FLITS],
     count: u8,
     /// Flits that have come in, or gone out.
     at: u8,
-    /// The queue that it waits in, or waited in last.
+    /// The queue it waits in, or waited in last.
     queue: u8,
-    /// Packets that had come before it.
+    /// Packets that arrived before it.
     turn: u64,
 }
 
 impl Kept {
-    /// Its header flit.
     pub const fn header(&self) -> u64 {
         self.flits[0]
     }
 
-    /// Its flits.
     pub const fn count(&self) -> u8 {
         self.count
     }
 }
 
-/// Packets that wait for a way.
+/// Packets waiting for a path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
-    /// In each queue in the order in which they came. Packets to one processor are in one queue.
+    /// Each queue is in order of arrival. Packets to one processor share a queue.
     waiting: [[VecDeque<Kept>; QUEUES]; CLASSES],
-    /// What the crossbar sends, or will send next.
+    /// Packets that the crossbar sends, or will send next.
     going: [Option<Kept>; CLASSES],
-    /// What comes in, by the input's channel.
+    /// Packets coming in, by channel of the input.
     coming: Vec<(u8, Kept)>,
-    /// Requests that are here or on their way in, by the number of their processor.
+    /// Requests here or coming in, by processor number.
     requests: BTreeMap<u16, u32>,
-    /// Flits of all of them.
+    /// Flits of all packets here or coming in.
     flits: u32,
-    /// Packets that have come.
+    /// Packets that have arrived.
     came: u64,
 }
 
@@ -71,27 +69,27 @@ const fn class(vc: usize) -> usize {
 }
 
 impl Memory {
-    /// Channels on which its packets leave, as those of a processor do.
+    /// Channels on which packets leave, as those of a processor do.
     pub const CHANNELS: [usize; CLASSES] = [vc::REQUEST, vc::RESPONSE];
 
-    /// Flits that are there or have a place.
+    /// Flits here or with space reserved.
     pub const fn flits(&self) -> u32 {
         self.flits
     }
 
-    /// Whether a packet goes in or out.
+    /// Whether a packet is moving in or out.
     pub fn is_busy(&self) -> bool {
         let sends = |going: &Option<Kept>| going.is_some_and(|packet| packet.at > 0);
         !self.coming.is_empty() || self.going.iter().any(sends)
     }
 
-    /// Whether a request to processor `number` is here, or on its way in.
+    /// Whether a request to processor `number` is here, or coming in.
     pub fn has_request(&self, number: u16) -> bool {
         self.requests.contains_key(&number)
     }
 
-    /// Makes room for a packet of the input's channel `who`. False where there is none below `most`
-    /// flits for the longest packet, so that short ones do not take it all.
+    /// Reserves room for a packet of the input's channel `who`. Returns false unless the longest
+    /// packet would fit below `most` flits, so that short packets do not take all the space.
     pub fn begin(
         &mut self,
         who: u8,
@@ -119,8 +117,8 @@ impl Memory {
         true
     }
 
-    /// The next flit of the packet of the input's channel `who` comes in. `queue_of` says which
-    /// queue a packet to a processor waits in: its output, or [`NO_WAY`].
+    /// Takes in the next flit of the packet of the input's channel `who`. `queue_of` returns the
+    /// queue for packets to a processor: the output, or [`NO_WAY`].
     pub fn take_in(&mut self, who: u8, word: u64, queue_of: impl FnOnce(u16) -> usize) {
         let found = self.coming.iter().position(|(own, _)| *own == who);
         let index = found.expect("there is room for a packet that comes in");
@@ -143,7 +141,7 @@ impl Memory {
         self.waiting[usize::from(packet.is_response)][queue].push_back(packet);
     }
 
-    /// Ways begin at other outputs than before.
+    /// Sorts packets into queues again, since their first outputs have changed.
     pub fn sort(&mut self, queue_of: impl Fn(u16) -> usize) {
         for class in 0..CLASSES {
             let queues = self.waiting[class].iter_mut();
@@ -155,7 +153,7 @@ impl Memory {
         }
     }
 
-    /// Throws away what has no way; the packets and their flits.
+    /// Discards packets without a path. Returns the number of packets and of flits.
     pub fn throw_away(&mut self, vc: usize) -> (u64, u32) {
         let (mut packets, mut flits) = (0, 0);
         while let Some(packet) = self.waiting[class(vc)][NO_WAY].pop_front() {
@@ -167,7 +165,7 @@ impl Memory {
         (packets, flits)
     }
 
-    /// A packet is not here any more.
+    /// Removes a packet from the request counts.
     fn forget(&mut self, packet: &Kept) {
         if packet.is_response {
             return;
@@ -180,9 +178,9 @@ impl Memory {
         }
     }
 
-    /// Puts the packet that came first, of those whose way begins at no `dead` output, one bit each,
-    /// where the crossbar takes it from. Packets to one processor stay in their order, since all of
-    /// them go or none does.
+    /// Selects for the crossbar the packet that arrived first among those whose first output is not
+    /// in `dead`, one bit each. Packets to one processor keep their order, since all of them can go
+    /// or none.
     pub fn choose(&mut self, vc: usize, dead: u8) -> Option<Kept> {
         let class = class(vc);
         if self.going[class].is_some() {
@@ -198,7 +196,7 @@ impl Memory {
         self.going[class]
     }
 
-    /// The packet that was to go next waits again.
+    /// The selected packet waits again.
     pub fn put_back(&mut self, vc: usize) {
         if let Some(packet) = self.going[class(vc)].take() {
             debug_assert_eq!(packet.at, 0, "it has not begun to go");
@@ -206,12 +204,12 @@ impl Memory {
         }
     }
 
-    /// The packet that goes.
+    /// The packet selected or being sent.
     pub fn going(&self, vc: usize) -> Option<&Kept> {
         self.going[class(vc)].as_ref()
     }
 
-    /// Its next flit goes.
+    /// Sends its next flit.
     pub fn take_out(&mut self, vc: usize) -> u64 {
         let going = &mut self.going[class(vc)];
         let packet = going.as_mut().expect("a flit is taken that is there");
@@ -237,7 +235,7 @@ mod tests {
         for (who, number) in [(3, 7), (4, 8), (5, 7)] {
             assert!(memory.begin(who, (number, false), 2, MEMORY_FLITS));
         }
-        // Packets of several inputs come in at the same time. Processor 7 is behind output 0.
+        // Packets arrive at several inputs at once. Processor 7 is behind output 0.
         let queue_of = |number| usize::from(number) - 7;
         for word in [1, 2] {
             for who in [3, 4, 5] {
@@ -256,7 +254,7 @@ mod tests {
             "the first"
         );
         memory.put_back(vc::REQUEST);
-        // Nobody knows of 8 any more, and 7 is elsewhere.
+        // Processor 8 is now unknown, and 7 is behind another output.
         memory.sort(|number| if number == 7 { 5 } else { NO_WAY });
         assert_eq!(memory.throw_away(vc::REQUEST), (1, 2));
         assert!(!memory.has_request(8));
@@ -273,7 +271,7 @@ mod tests {
         assert!(!memory.begin(2, (1, true), 2, 11), "there is an end to it");
     }
 
-    /// As they would be if there were one queue that is searched.
+    /// As with a single queue that is searched.
     #[test]
     fn packets_of_all_outputs_go_in_the_order_in_which_they_came() {
         let mut rng = phitwire::rng::Rng::new(3, 3);

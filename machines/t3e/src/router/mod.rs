@@ -1,5 +1,4 @@
-//! The router: six network ports and a processor's around a crossbar with one arbiter (paper,
-//! section 7).
+//! The router: six network ports and a processor's around a crossbar with one arbiter (T3E sec. 7).
 
 mod arrivals;
 pub(crate) mod barriers;
@@ -16,10 +15,10 @@ mod ports;
 mod registers;
 mod reroute;
 
-/// Cycles from the crossbar, or the short circuit past it, to the pins of the next port (paper, table
-/// 2: three straight through, six for a turn).
+/// Cycles from the crossbar, or the bypass, to the pins of the next port (T3E table 2: three
+/// straight through, six for a turn).
 pub const LINK_CYCLES: u64 = 3;
-/// Cycles from the crossbar to the processor: ten from the pins (paper, table 2).
+/// Cycles from the crossbar to the processor: ten from the pins (T3E table 2).
 pub const PROCESSOR_CYCLES: u64 = 7;
 
 pub use core::{RouterCore, RouterRegisters, T3eRouter};

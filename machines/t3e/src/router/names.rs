@@ -1,12 +1,12 @@
-//! Which processor a packet in the network goes to.
+//! The processor that a packet in the network is for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::route::{Place, Tag};
 
-/// The logical numbers of the processors by where packets to them go, or where their final hops
-/// begin: look-up tables read backwards.
+/// The logical number of each processor by the position its packets go to, or where their final
+/// hops begin: the inverse of the look-up tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names(BTreeMap<u16, u16>);
 
@@ -15,8 +15,8 @@ const fn key(to: Place, final_hop: bool) -> u16 {
 }
 
 impl Names {
-    /// Those of processors at these places; besides, for each the place that final hops to it begin
-    /// at, if there is one.
+    /// Names of processors at these positions; with each, the position where its final hops begin,
+    /// if any.
     pub fn new(places: impl IntoIterator<Item = (Place, Option<Place>)>) -> Self {
         let mut names = BTreeMap::new();
         for ((place, above), number) in places.into_iter().zip(0..) {
@@ -28,12 +28,12 @@ impl Names {
         Self(names)
     }
 
-    /// The same from what [`pairs`](Self::pairs) gives.
+    /// Rebuilds names from [`pairs`](Self::pairs).
     pub fn from_pairs(pairs: impl IntoIterator<Item = (u16, u16)>) -> Self {
         Self(pairs.into_iter().collect())
     }
 
-    /// Numbers that stand for the ends of ways, and the processors there.
+    /// Pairs of encoded path end and processor number.
     pub fn pairs(&self) -> impl Iterator<Item = (u16, u16)> {
         self.0.iter().map(|(key, number)| (*key, *number))
     }
@@ -43,7 +43,7 @@ impl Names {
     }
 }
 
-/// What a router knows of the numbers that there are, and that there were.
+/// Current and former processor numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownNames {
     current: Arc<Names>,
@@ -62,7 +62,7 @@ impl KnownNames {
         &self.current
     }
 
-    /// Processors have other places from now on.
+    /// Processors have moved.
     pub fn replace(&mut self, names: Arc<Names>) {
         let before = core::mem::replace(&mut self.current, names);
         for (key, number) in before.pairs() {
@@ -70,8 +70,8 @@ impl KnownNames {
         }
     }
 
-    /// The number of the processor that a packet is for. A request whose processor has moved since
-    /// goes where it is now; a response does not, since whoever has the number now has not asked.
+    /// The number of the processor that a packet is for. A request follows a processor that has
+    /// moved; a response does not, since the number's new owner did not ask.
     pub fn of(&self, tag: &Tag, is_response: bool) -> Option<u16> {
         let current = self.current.of(tag);
         match is_response {

@@ -1,4 +1,4 @@
-//! Which way a packet would go from a router.
+//! Predicts which outputs a packet would take from a router.
 
 use super::core::{RouterCore, T3eRouter};
 use super::ports::PROCESSOR;
@@ -8,12 +8,12 @@ use phitwire::chip::CoreOutlooks;
 use phitwire::link::EndStatus as _;
 use phitwire::trace::{Onward, Outlook, Question};
 
-/// Where the channel stands in a packet's state, above its tag.
+/// Position of the channel in a packet's state, above its tag.
 const CHANNEL_AT: u32 = 32;
 const NAMES: [&str; 6] = ["+X", "+Y", "+Z", "-X", "-Y", "-Z"];
 
 impl CoreOutlooks for RouterCore {
-    /// Requests that keep their order do not adapt, nor do answers to them.
+    /// Ordered requests and their responses do not adapt.
     fn outlook(chip: &T3eRouter, question: &Question) -> Outlook {
         let crossbar = chip.core().crossbar();
         let registers = &crossbar.registers;

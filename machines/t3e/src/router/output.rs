@@ -1,15 +1,15 @@
-//! An output of the crossbar: who has its virtual channels, and which of these has the wires.
+//! An output of the crossbar: owners of its virtual channels, and the channel that has the wires.
 
 use super::input::NONE;
 use crate::format::{VCS, vc};
 
-/// Number of an input's virtual channel among all of a router.
+/// Number of an input's virtual channel among all of the router.
 #[inline]
 pub(super) const fn number(port: usize, vc: usize) -> u8 {
     (port * VCS + vc) as u8
 }
 
-/// The lowest of `asking` from `turn` on, round and round.
+/// The lowest bit of `asking` from `turn` on, round robin.
 #[inline]
 fn next(asking: u64, turn: u8) -> u8 {
     let after = asking & (u64::MAX << turn);
@@ -17,23 +17,23 @@ fn next(asking: u64, turn: u8) -> u8 {
     from.trailing_zeros() as u8
 }
 
-/// An output. Inputs' channels go by their [`number`].
+/// An output. Channels of inputs are identified by their [`number`].
 #[derive(Clone, Debug)]
 pub(super) struct Output {
-    /// The input's channel that has each virtual channel until its packet has gone.
+    /// The channel of an input that owns each virtual channel until its packet has left.
     owners: [u8; VCS],
-    /// Who asked for each deterministic channel and has not gone another way: "that output VC
-    /// remembers that the request was made" (paper, section 7).
+    /// Requests for each deterministic channel that have not taken another output: "that output VC
+    /// remembers that the request was made" (T3E sec. 7).
     asking: [u64; vc::DETERMINISTIC.end],
-    /// Whose turn it is at each.
+    /// Round-robin turn of each channel.
     turns: [u8; VCS],
-    /// The channel that has the wires, as long as it has flits to send.
+    /// The channel that has the wires while it has flits to send.
     holder: u8,
-    /// The channel whose turn it is to have them.
+    /// The channel next in turn for the wires.
     turn: u8,
     /// Channels in the middle of a packet, one bit each.
     started: u8,
-    /// Packets that wait in inputs and might want this output.
+    /// Packets waiting in inputs that may request this output.
     pub wanted: u8,
 }
 
@@ -52,13 +52,13 @@ impl Default for Output {
 }
 
 impl Output {
-    /// Who has a channel; [`NONE`] if nobody.
+    /// Owner of a channel; [`NONE`] if it is free.
     #[inline]
     pub fn owner(&self, vc: usize) -> u8 {
         self.owners[vc]
     }
 
-    /// Asks for a deterministic channel, once for all.
+    /// Requests a deterministic channel; the request is remembered.
     #[inline]
     pub fn ask(&mut self, vc: usize, who: u8) {
         self.asking[vc] |= 1 << who;
@@ -67,7 +67,7 @@ impl Output {
         }
     }
 
-    /// Gives a free deterministic channel to the next who asked.
+    /// Gives a free deterministic channel to the next requester.
     #[inline]
     fn award(&mut self, vc: usize) {
         if self.asking[vc] != 0 {
@@ -77,7 +77,7 @@ impl Output {
         }
     }
 
-    /// Gives the adaptive channel, if it is free, to the next of those who ask now.
+    /// Gives the adaptive channel, if free, to the next of the current requesters.
     #[inline]
     pub fn award_adaptive(&mut self, asking: u64) {
         if self.owners[vc::ADAPTIVE] == NONE && asking != 0 {
@@ -87,33 +87,32 @@ impl Output {
         }
     }
 
-    /// Whether nothing stands against the packet that comes straight through to `vc`, which is the
-    /// only one then that wants this output.
+    /// Whether nothing blocks the packet that goes straight through to `vc`; it is then the only
+    /// one that wants this output.
     #[inline]
     pub fn lets_through(&self, vc: usize) -> bool {
         self.wanted == 1 && self.holder == NONE && self.owners[vc] == NONE
     }
 
-    /// Whether a packet under way on `vc` may have the wires without being arbitrated for.
+    /// Whether a packet under way on `vc` may use the wires without arbitration.
     #[inline]
     pub fn is_held_for(&self, vc: usize) -> bool {
         self.holder == NONE || usize::from(self.holder) == vc
     }
 
-    /// Whether a packet on `vc` has the wires as long as it can send.
+    /// Whether a packet on `vc` keeps the wires while it can send.
     #[inline]
     pub fn has_wires(&self, vc: usize) -> bool {
         usize::from(self.holder) == vc
     }
 
-    /// The channel, of those that can send now, of which there are some, that has the wires in this
-    /// cycle.
+    /// The channel that has the wires in this cycle, from `can`, those that can send; not empty.
     #[inline]
     pub fn arbitrate(&mut self, can: u8) -> usize {
         if self.holder != NONE && can >> self.holder & 1 != 0 {
             return self.holder.into();
         }
-        // The adaptive channel comes last, unless it is in the middle of a packet.
+        // The adaptive channel has the lowest priority, unless it is in the middle of a packet.
         let adaptive = 1 << vc::ADAPTIVE;
         let first = can & (!adaptive | self.started);
         let among = if first != 0 { first } else { can };
@@ -121,7 +120,7 @@ impl Output {
         self.holder.into()
     }
 
-    /// Whoever has the wires has nothing to send.
+    /// The owner of the wires has nothing to send.
     #[inline]
     pub fn bubble(&mut self) {
         self.holder = NONE;
@@ -138,7 +137,7 @@ impl Output {
         }
     }
 
-    /// `who` goes another way than by `vc`.
+    /// Withdraws the request of `who` for `vc`, or its ownership.
     #[inline]
     pub fn forget(&mut self, vc: usize, who: u8) {
         if vc < self.asking.len() {
@@ -152,7 +151,7 @@ impl Output {
         }
     }
 
-    /// The packet on `vc` has gone.
+    /// The last flit of the packet on `vc` has left.
     #[inline]
     pub fn end(&mut self, vc: usize) {
         self.started &= !(1 << vc);
@@ -166,13 +165,13 @@ impl Output {
         }
     }
 
-    /// The packet on `vc` goes on.
+    /// The packet on `vc` keeps the wires.
     #[inline]
     pub fn hold(&mut self, vc: usize) {
         self.holder = vc as u8;
     }
 
-    /// Channels with packets under way, and whose they are.
+    /// Channels in the middle of a packet, and their owners.
     pub fn started(&self) -> impl Iterator<Item = (usize, u8)> {
         (0..VCS)
             .filter(|vc| self.started >> vc & 1 != 0)

@@ -1,25 +1,23 @@
-//! What the crossbar needs of the links, encoded or ideal.
+//! The interface of links, encoded or ideal, to the crossbar.
 
 use crate::format::{Flit, MAX_PACKET_FLITS};
 use crate::link::FlitEnd;
 use phitwire::chip::Links;
 
-/// Ports of a router: one for each direction by its index, and the processor's. The port for I/O is
-/// not modelled: see `docs/guide/src/deviations.md`.
+/// Ports of a router: one per direction, by its index, and the processor's. The I/O port is not
+/// modelled: see `docs/guide/src/deviations.md`.
 pub const PORTS: usize = 7;
-/// The port of the processor.
 pub const PROCESSOR: usize = 6;
 
 /// The links of a router, port by port.
 pub trait FlitPorts {
-    /// What follows happens in this cycle.
+    /// The following calls belong to this cycle.
     fn begin_cycle(&mut self, cycle: u64) {
         let _ = cycle;
     }
-    /// Flits of `vc` that may be pushed; none while the link is down.
+    /// Flits of `vc` that may be pushed; zero while the link is down.
     fn credits(&self, port: usize, vc: usize) -> u32;
-    /// Whether new packets may begin to leave by a port. One that has begun goes on while there are
-    /// credits.
+    /// Whether new packets may start at a port. Those under way proceed while there are credits.
     fn takes(&self, port: usize) -> bool {
         let _ = port;
         true
@@ -27,16 +25,16 @@ pub trait FlitPorts {
     /// Sends a flit.
     ///
     /// # Panics
-    /// Without a credit for it.
+    /// Without a credit for the flit.
     fn push(&mut self, port: usize, vc: usize, flit: Flit);
-    /// The oldest flit in the input of `vc`, which is not empty.
+    /// The oldest flit in the input of `vc`, which must not be empty.
     fn front(&self, port: usize, vc: usize) -> u64;
-    /// Takes it.
+    /// Removes and returns it.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the input is empty.
     fn pop(&mut self, port: usize, vc: usize) -> u64;
-    /// Takes the oldest flits of an input and sends them, the first one as `header` if it is one.
+    /// Takes the oldest flits of an input and sends them; `header` replaces the first.
     ///
     /// # Panics
     /// If there are fewer, or without credits for all of them.

@@ -1,5 +1,5 @@
-//! Registers of a router, by name for its own control socket and by address for maintenance packets
-//! (paper, section 8, which names some of them and no address).
+//! Registers of a router, by name for its control socket and by address for maintenance packets
+//! (T3E sec. 8, which names some of them and gives no address).
 //!
 //! | address | name | register |
 //! |---|---|---|
@@ -7,10 +7,10 @@
 //! | 0x0001 | `logical` | the logical "who am I": the processor's number |
 //! | 0x0002 | `datelines` | directions whose rings have their dateline here, one bit each |
 //! | 0x0003 | `plus_z` | the Z ordinate of the neighbour in +Z |
-//! | 0x0004 | `escapes` | directions in which what goes straight on leaves on VC0, one bit each |
+//! | 0x0004 | `escapes` | directions in which straight traffic leaves on VC0, one bit each |
 //! | 0x0008 to 0x000d | `vc_table.N` | the table of virtual channels of direction N |
 //! | 0x0040 to 0x005f | `barrier.N` | the tree register of barrier unit N |
-//! | 0x0100 on | a counter's | counters, in the order in which they are told; read only |
+//! | 0x0100 on | a counter's | counters, in reporting order; read only |
 //! | 0x1000 to 0x121f | `table.N` | entries of the look-up table; all ones is none |
 
 use super::core::{RouterCore, T3eRouter};
@@ -26,10 +26,9 @@ const BARRIERS: u16 = 0x0040;
 const COUNTERS: u16 = 0x0100;
 const TABLE: u16 = 0x1000;
 const TABLE_END: u16 = TABLE + ENTRIES as u16;
-/// Registers with a name of their own, by their addresses.
+/// Registers that are not in an array, by address.
 const NAMES: [&str; 5] = ["physical", "logical", "datelines", "plus_z", "escapes"];
 
-/// A register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Register {
     Physical,
@@ -60,7 +59,7 @@ impl Register {
     }
 }
 
-/// The address of the register of that name, which a counter's may be too.
+/// The address of a register, or of a counter, by name.
 pub(super) fn address(core: &RouterCore, name: &str) -> Option<u16> {
     if let Some(at) = NAMES.iter().position(|own| *own == name) {
         return Some(at as u16);
@@ -87,7 +86,7 @@ pub(super) fn address(core: &RouterCore, name: &str) -> Option<u16> {
 }
 
 impl RouterCore {
-    /// The register at an address, if there is one.
+    /// The value of the register at an address, if it exists.
     pub(super) fn read_register(&self, address: u16) -> Option<u64> {
         let route = &self.crossbar().registers;
         Some(match Register::of(address)? {
@@ -115,7 +114,6 @@ impl RouterCore {
         })
     }
 
-    /// Writes the register at an address.
     pub(super) fn write_register(&mut self, address: u16, value: u64) -> Result<(), RegisterError> {
         let register = Register::of(address).ok_or(RegisterError::Unknown)?;
         let bad = |takes| RegisterError::BadValue { takes };
@@ -187,11 +185,11 @@ impl From<RegisterError> for MaintenanceCommand {
     }
 }
 
-/// What else there is to know of a register that there is not.
+/// Hint for unknown registers.
 const HINT: &str = "; there are physical, logical, datelines, plus_z, escapes, vc_table.0 to .5, barrier.0 to .31, table.N \
                     and all counters";
 
-/// A register by its name or address.
+/// The address of a register given by name or address.
 pub(super) fn address_of(
     core: &RouterCore,
     register: RegisterName<'_>,
@@ -235,7 +233,6 @@ impl CoreRegisters for RouterCore {
     }
 }
 
-/// All registers of a router.
 fn register_list(core: &RouterCore) -> Vec<RegisterInfo> {
     let own = [
         (

@@ -1,4 +1,4 @@
-//! Tables that are replaced while the router runs (paper, section 9: renaming, isolation).
+//! Tables that are replaced while the router runs (T3E sec. 9: renaming, isolation).
 
 use std::sync::Arc;
 
@@ -17,53 +17,50 @@ use phitwire::device::{DeviceError, Routing};
 use phitwire::kit::Digest;
 use phitwire::link::EndStatus;
 
-/// All that a router is told of the ways of packets, as it is written.
+/// Serialized routing state of a router.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RouterTables {
-    /// The physical "who am I", which is not replaced: tables of another router are refused.
+    /// The physical "who am I", never replaced: tables of another router are rejected.
     place: u16,
     /// The logical "who am I".
     processor: u16,
-    /// Entries of the look-up table, as [`Entry::bits`] has them.
+    /// Entries of the look-up table, encoded by [`Entry::bits`].
     entries: Vec<Option<u32>>,
-    /// Tables of virtual channels, by direction.
+    /// Virtual channel tables, by direction.
     channels: [u8; Direction::ALL.len()],
-    /// Directions that have their dateline here, one bit each.
+    /// Directions with their dateline here, one bit each.
     datelines: u8,
-    /// Ports that nothing comes or goes by, one bit each.
+    /// Isolated ports, one bit each.
     cut_off: u8,
-    /// What the ends of ways are called.
+    /// Names of path ends.
     names: Vec<(u16, u16)>,
 }
 
 /// Why tables were not installed.
 #[derive(Debug, Error)]
 enum TablesError {
-    /// They are not written as such.
     #[error("not understood: {0}")]
     Form(#[from] serde_json::Error),
-    /// They are another router's.
+    /// They belong to another router.
     #[error("they are those of the router at {theirs}, and this one is at {own}")]
     Place {
         own: crate::route::Place,
         theirs: crate::route::Place,
     },
-    /// They have another length.
     #[error(
         "the look-up table has {new} entries, this router's has {own}: are they of another topology?"
     )]
     Length { own: usize, new: usize },
-    /// An entry that says nothing.
     #[error("entry {0} of the look-up table has bits that mean nothing")]
     Entry(usize),
-    /// Datelines in no direction, or ports that there are not.
+    /// Datelines in unknown directions, or unknown ports.
     #[error("{0} has bits that mean nothing")]
     Bits(&'static str),
 }
 
 impl RouterTables {
-    /// Those of a router that is configured so.
+    /// The tables of a router with this configuration.
     pub fn of(registers: &RouterRegisters) -> Self {
         let RouterRegisters {
             route,
@@ -84,7 +81,7 @@ impl RouterTables {
         }
     }
 
-    /// A digest of them, in hexadecimal: equal tables have equal ones.
+    /// A hexadecimal digest: equal tables have equal digests.
     pub fn digest(&self) -> String {
         let mut digest = Digest::new();
         let mut add = |number| digest.add(number);
@@ -108,7 +105,7 @@ impl RouterTables {
         digest.to_string()
     }
 
-    /// What a router that is configured as `own` becomes by them.
+    /// The configuration that results from applying them to `own`.
     fn applied(self, own: &RouterRegisters) -> Result<RouterRegisters, TablesError> {
         let place = own.route.place;
         if self.place != place.bits() {
@@ -146,7 +143,7 @@ impl RouterTables {
     }
 }
 
-/// How a router is configured now.
+/// The current configuration of a router.
 pub fn router_registers(chip: &T3eRouter) -> RouterRegisters {
     let crossbar = chip.core().crossbar();
     RouterRegisters {
@@ -158,7 +155,7 @@ pub fn router_registers(chip: &T3eRouter) -> RouterRegisters {
     }
 }
 
-/// Whether nothing is on its way through it, nor between it and the routers next to it.
+/// Whether no packet is inside the router, or between it and its neighbours.
 fn is_drained(chip: &T3eRouter) -> bool {
     let rests = |end: &FlitEnd| !end.is_active() || end.unacknowledged_packets() == 0;
     let mut links = chip.links().iter();

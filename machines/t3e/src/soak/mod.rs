@@ -1,6 +1,6 @@
-//! Random tori of T3E routers: shapes with rings of two and with partial planes, links that the
-//! tables know to be broken, nodes cut off, both assignments of channels, packets that adapt or keep
-//! their order, barriers at several units; and harm, which is that of all links and wrong bits above their carriers.
+//! Random tori of T3E routers: shapes with rings of two and with partial planes, broken links that
+//! the tables avoid, isolated nodes, both channel assignments, adaptive or ordered packets,
+//! barriers at several units; and harm: that of all links, plus wrong bits above their carriers.
 
 use crate::barrier::UNITS;
 use crate::format::Burst;
@@ -16,37 +16,33 @@ use phitwire::sim::soak::random::{Beside, netem, pick, up_to};
 use phitwire::sim::soak::{Case, Family, Harm, Hooks, Late, OwnHarm, RUNS, Soaked};
 use phitwire::time::Duration;
 
-/// What is soaked.
 pub(super) const FAMILIES: [Family; 1] = [Family::over_links::<Tori>("t3e", "t3e")];
 
-/// Stream of the random numbers that a case is made from; those of its run are others.
+/// Random stream for a case; its run uses others.
 const STREAM: u64 = 0x73e_50a4;
-/// Stream of the random numbers that late copies are made from.
+/// Random stream for late copies.
 const LATE_STREAM: u64 = 0x73e_1a7e;
-/// Stream of the random numbers that nodes are cut off by, and barriers made from.
+/// Random stream for isolated nodes and for barriers.
 const BESIDE_STREAM: u64 = 0x73e_ba44;
-/// Barriers that are not done by then, which harm may lose, are given up.
+/// Timeout of barriers, which harm may lose.
 const PATIENCE: Duration = Duration::from_ms(2_000);
-/// Nodes of a case at most.
+/// Maximum number of nodes in a case.
 const MOST_NODES: u32 = 16;
-/// Of so many bits on a lane that carries wrong ones, one is wrong. Of a packet, which has at most
-/// fifty bits on a lane, two are wrong now and then, which is noticed; three, which may not be, in
-/// one of some ten thousand million.
+/// One bit in this many is wrong on a noisy lane. A packet has at most fifty bits on a lane:
+/// sometimes two are wrong, which is detected; three, possibly undetected, in about one of ten
+/// thousand million packets.
 const NOISE_OF: u64 = 50_000;
 
-/// Tori.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tori;
 
-/// What only links that carry flits can suffer.
+/// Harm specific to links that carry flits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlitHarm {
-    /// A lane of a direction has wrong bits, above the carrier, where only packets' own checks see
+    /// Wrong bits on a lane in one direction, above the carrier, where only packets' checks detect
     /// them.
     WrongBits {
-        /// The link.
         link: u32,
-        /// The lane.
         lane: u8,
         /// The direction.
         a_to_b: bool,
@@ -71,7 +67,8 @@ impl OwnHarm for FlitHarm {
         Some(LinkFault::LaneNoise { lane, per_bit })
     }
 
-    /// A packet with two wrong bits in its header goes nowhere, one with two in its data is refused.
+    /// A packet with two wrong bits in its header is discarded, one with two in its data is
+    /// rejected.
     fn destroys(&self) -> bool {
         true
     }
@@ -87,7 +84,7 @@ fn shape(rng: &mut Rng) -> Shape {
             }
             false => Vec::new(),
         };
-        // Not all sizes are a machine.
+        // Not all sizes are valid.
         if let Ok(shape) = Shape::new(size, partial)
             && (2..=MOST_NODES).contains(&shape.nodes())
         {
@@ -96,7 +93,7 @@ fn shape(rng: &mut Rng) -> Shape {
     }
 }
 
-/// Breaks links, as far as all pairs keep a way without a circle.
+/// Breaks links while all pairs keep a path and no circular wait arises.
 fn break_links(rng: &mut Rng, spec: &mut TorusSpec) {
     for _ in 0..rng.below(4) {
         let node = rng.below(spec.shape.nodes().into()) as u32;
@@ -112,7 +109,7 @@ fn break_links(rng: &mut Rng, spec: &mut TorusSpec) {
     }
 }
 
-/// Cuts a node off in one case of four, if all others keep a way.
+/// Isolates a node in one case of four, if all others keep a path.
 fn isolate(rng: &mut Rng, spec: &mut TorusSpec) {
     let node = rng.below(spec.shape.nodes().into()) as u32;
     let kept = spec.defects.clone();
@@ -124,7 +121,7 @@ fn isolate(rng: &mut Rng, spec: &mut TorusSpec) {
     }
 }
 
-/// The numbers of the processors that are not cut off.
+/// The numbers of the processors that are not isolated.
 fn processors(spec: &TorusSpec) -> Vec<u16> {
     let torus = spec.clone().torus();
     let nodes = torus.destinations().iter().zip(0..);
@@ -132,7 +129,7 @@ fn processors(spec: &TorusSpec) -> Vec<u16> {
     there.map(|(_, number)| number).collect()
 }
 
-/// Barriers at up to three units, among some of the processors each, in every other case.
+/// Barriers at up to three units, each among some of the processors, in about every other case.
 fn barriers(rng: &mut Rng, processors: &[u16]) -> Vec<BarrierSpec> {
     let mut units: Vec<u8> = Vec::new();
     for _ in 0..rng.below(7).saturating_sub(3) {
@@ -219,7 +216,7 @@ fn harm(rng: &mut Rng, unit_us: u64) -> Harm<FlitHarm> {
     }
 }
 
-/// Whether a link may lose all of its lanes: corruption charges them alike, and runs are long.
+/// Whether a link may lose all lanes: corruption affects all of them, and runs are long.
 fn corrupts(impairment: &str, harms: &[(Duration, Harm<FlitHarm>)]) -> bool {
     let mut own = harms.iter().filter_map(|(_, harm)| match harm {
         Harm::Impair { words, .. } => Some(words.as_str()),
@@ -248,7 +245,7 @@ fn traffic(rng: &mut Rng, processors: &[u16], seed: u64) -> TrafficSpec {
         Operation::Amo,
     ];
     let op = pick(rng, &ops);
-    // Stamps of fewer than four bytes cannot tell a loss from other damage.
+    // Stamps of less than four bytes cannot distinguish a loss from other damage.
     let size = match op {
         Operation::Put => 4 + rng.below(61) as u32,
         Operation::Get => 8 * (1 + rng.below(8) as u32),
@@ -278,9 +275,9 @@ impl Soaked for Tori {
     type Topology = Torus;
     type Own = FlitHarm;
 
-    /// Requests time out after 20 s, within which a run is announced three times.
+    /// Requests time out after 20 s, in which a run is announced three times.
     const LIVENESS: Duration = Duration::from_ms(900_000);
-    /// A destination answers what it cannot correct as damaged.
+    /// The destination responds to uncorrectable packets as damaged.
     const REFUSALS: bool = true;
 
     fn generate(spec: &TorusSpec) -> Result<Torus, String> {
@@ -313,13 +310,14 @@ impl Soaked for Tori {
             true => netem(&mut rng, unit_us),
             false => String::new(),
         };
-        // Frames that cannot be used end a session after a millisecond in the one profile, and a
-        // second in the other.
+        // Unusable frames end a session after a millisecond in one profile, and after a second in
+        // the other.
         let (unit, longest) = match is_paced {
             true => (Duration::from_us(500), Duration::from_ms(3)),
             false => (Duration::from_ms(10), Duration::from_ms(3_000)),
         };
-        // Of a case that gives lanes up beside late copies, corruption is taken instead.
+        // Corruption charges all lanes, so give up none; cases that must give up lanes drop it
+        // instead.
         if !beside.lanes && corrupts(&impairment, &harms) {
             spec.settings.lane_retry_threshold = 0;
         }

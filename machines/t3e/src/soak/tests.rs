@@ -1,4 +1,4 @@
-//! Random tori, and the canaries of what is looked at in them.
+//! Random tori, and canaries of their checks.
 
 use super::*;
 use crate::link::sabotage::{self, Sabotage};
@@ -15,7 +15,7 @@ fn the_words_of_many_seeds_are_netems() {
     words_are_netems::<Tori>();
 }
 
-/// The canary: a link that stays down is found, and the schedule shrinks to what it takes.
+/// Canary: a link that stays down is found, and the schedule shrinks to the necessary steps.
 #[test]
 fn a_failure_is_found_and_shrunk() {
     found_and_shrunk::<Tori>();
@@ -62,7 +62,7 @@ fn every_kind_of_harm_and_torus_comes_up() {
     assert!(cases.iter().filter(isolates).count() > 20);
     assert!(any(|case| case.barriers.len() > 1));
     assert!(any(|case| case.barriers.iter().any(|spec| spec.eureka)));
-    // Of those all barriers have to be done.
+    // All barriers of these must complete.
     let alone = |case: &&Case<Tori>| !case.barriers.is_empty() && case.leaves_alone(RUNS[0]);
     assert!(cases.iter().filter(alone).count() > 5);
     let harmed = |case: &&Case<Tori>| !case.barriers.is_empty() && !case.leaves_alone(RUNS[0]);
@@ -95,14 +95,14 @@ fn what_is_on_its_way_in_a_torus_is_not_at_rest() {
     assert!(any(|v| matches!(v, Violation::Unacknowledged { .. })));
 }
 
-/// Any message may be lost or refused.
+/// Any message may be lost or rejected.
 const ANY: Allowance = Allowance {
     refusals: true,
     ..Allowance::DESTROYED
 };
 
-/// What is amiss of a case's traffic, of which the link of the first processor goes down and up
-/// again, while link ends make a mistake.
+/// Violations in a case's traffic while the link of the first processor goes down and up again, and
+/// link ends make a mistake.
 fn amiss(case: &Case<Tori>, mistake: Option<Sabotage>) -> Vec<Violation> {
     let run = || {
         let mut world = case.bring_up().expect("links come up");
@@ -131,7 +131,7 @@ fn amiss(case: &Case<Tori>, mistake: Option<Sabotage>) -> Vec<Violation> {
     }
 }
 
-/// The canaries of credits, told twice or not at all, and of what sessions cut off.
+/// Canaries of credits returned twice or never, and of data cut off by sessions.
 #[test]
 fn mistakes_of_link_ends_are_found() {
     let is_long = |case: &Case<Tori>| {
@@ -153,7 +153,7 @@ fn mistakes_of_link_ends_are_found() {
     }
 }
 
-/// The canary of wrong bits: a destination that takes two of them for none is found.
+/// Canary of wrong bits: a destination that accepts two of them is found.
 #[test]
 fn wrong_bits_that_nobody_looks_at_are_found() {
     let noisy = |seed| {
@@ -191,7 +191,7 @@ fn wrong_bits_that_nobody_looks_at_are_found() {
     assert!(corrupted > 0);
 }
 
-/// The canary of barriers: those that one of the tree does not join, and those done too early.
+/// Canary of barriers: a barrier that one processor never joins, and one released too early.
 #[test]
 fn barriers_that_are_lost_or_early_are_found() {
     let several = |spec: &&BarrierSpec| spec.processors.len() > 2;

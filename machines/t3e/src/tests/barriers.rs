@@ -5,7 +5,7 @@ use phitwire::nic::{BarrierReport, BarrierSpec, RunPhase};
 use phitwire::sim::check::Allowance;
 use phitwire::time::Duration;
 
-/// Runs all of `specs` to their ends.
+/// Runs all of `specs` to completion.
 fn run(world: &mut World<Torus>, specs: &[BarrierSpec], limit: Duration) -> Vec<BarrierReport> {
     for spec in specs {
         world.prepare_barriers(spec).expect("a tree");
@@ -39,7 +39,7 @@ fn spec(unit: u8, processors: Vec<u16>, count: u64) -> BarrierSpec {
     }
 }
 
-/// Nothing came at a router that no router should send.
+/// No router received a message that no router should send.
 fn nothing_strange(world: &World<Torus>) {
     for node in world.routers() {
         let counters = world.node::<T3eRouter>(node).core().barriers().counters();
@@ -66,7 +66,7 @@ fn a_barrier_of_an_idle_machine_takes_three_clocks_a_hop() {
     assert_eq!(report.barriers, 20);
     assert!(report.checks > 0);
     nothing_strange(&world);
-    // From a centre of it four hops, and one to the processor, both ways, of three clocks each.
+    // From its centre four hops, and one to the processor, both ways, of three clocks each.
     let clocks = report.latency.max_ns.div_ceil(13);
     assert!((24..=36).contains(&clocks), "{clocks} clocks");
 }
@@ -111,7 +111,7 @@ fn a_run_ends_at_all_participants_after_the_same_barrier() {
     timed.duration_ns = 200_000;
     let reports = run(&mut world, &[timed.clone()], Duration::from_ms(50));
     assert!(reports[0].is_clean(), "{:?}", reports[0]);
-    // And at once again, at the same unit.
+    // Again immediately, at the same unit.
     timed.run = 2;
     timed.eureka = true;
     let reports = run(&mut world, &[timed], Duration::from_ms(50));

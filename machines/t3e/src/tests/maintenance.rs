@@ -8,7 +8,7 @@ use phitwire::net::{Network, NodeRef};
 use phitwire::sim::check::Allowance;
 use phitwire::time::Duration;
 
-/// Asks the router of node `to` through that of node `from`; `None` if no answer comes.
+/// Asks the router of node `to` through that of node `from`; `None` without a reply.
 fn ask(
     world: &mut World<Torus>,
     (from, to): (u32, u32),
@@ -68,7 +68,7 @@ fn every_router_is_read_and_written_from_a_corner() {
 #[test]
 fn of_two_packets_that_meet_one_is_eaten() {
     let mut world = world(torus("4x1x1"), true);
-    // Both leave router 1 towards router 2 at the same time: one begins there, one comes through.
+    // Both leave router 1 towards router 2 in the same clock: one begins there, one passes through.
     let question = |world: &mut World<Torus>, from: u32, way: [i8; 6]| {
         let node = router(world, from);
         let name = RegisterName::Name("physical");
@@ -100,8 +100,7 @@ fn of_two_packets_that_meet_one_is_eaten() {
     assert_eq!(eaten(&world), 1);
 }
 
-/// Packets that come by three inputs leave router (1, 0, 0) by one output, shifted by all clocks
-/// that make a difference.
+/// Packets from three inputs leave router (1, 0, 0) by one output, at all relevant clock offsets.
 #[test]
 fn a_port_moves_one_flit_in_a_clock() {
     let ways = [
@@ -149,21 +148,21 @@ fn channels(direction: Direction) -> String {
     format!("vc_table.{}", direction.index())
 }
 
-/// What routers of a ring of eight know now.
+/// The current registers of routers in a ring of eight.
 fn registers(world: &World<Torus>) -> Vec<RouteRegisters> {
     let of = |node| world.node::<T3eRouter>(router(world, node)).core();
     (0..8).map(|node| of(node).crossbar().registers).collect()
 }
 
-/// Whether channels wait in a circle.
+/// Checks for circular waits among channels.
 fn check(world: &World<Torus>) -> Result<(), dependency::Circle> {
     let torus = world.topology();
     let tables = &torus.routes().expect("tables").tables;
     dependency::check(torus.shape(), &registers(world), tables)
 }
 
-/// Gives a ring of eight tables by which all cross the datelines on VC1, and traffic until it jams;
-/// answers how much of that was acknowledged.
+/// Gives a ring of eight tables by which all packets cross the datelines on VC1, and traffic until
+/// it jams. Returns how much of it was acknowledged.
 fn jam(world: &mut World<Torus>) -> u64 {
     for node in 0..8 {
         for direction in X {
@@ -174,8 +173,8 @@ fn jam(world: &mut World<Torus>) -> u64 {
     let circle = check(world).expect_err("all cross on VC1");
     assert_eq!(circle.0.len(), 8, "{circle}");
     assert!(circle.0.iter().all(|(.., vc)| *vc == 1), "{circle}");
-    // Of such packets a full buffer has three, so that none waits with its head in the next one:
-    // what has begun to flow cannot be routed again.
+    // A full buffer holds three such packets, so none waits with its head in the next buffer: a
+    // packet under way cannot be rerouted.
     let mut traffic = puts(world, 3, 400);
     traffic.size = 8;
     world.start_traffic(&traffic).expect("traffic");
@@ -203,8 +202,8 @@ fn a_jammed_network_is_repaired_by_maintenance_packets() {
     world.fabric.run_for(Duration::from_ms(1));
     assert_eq!(world.report(3).acknowledged, before, "for good");
 
-    // Who crosses the dateline leaves it on VC0; and who begins there, too. Then nothing on VC1
-    // waits for itself any more.
+    // Packets leave the dateline on VC0, whether they cross it or begin there. Then packets on VC1
+    // no longer wait in a circle.
     for to in 0..8 {
         let datelines = ask(&mut world, (5, to), "datelines", None);
         let Some(Ok(datelines)) = datelines else {
@@ -226,7 +225,7 @@ fn a_jammed_network_is_repaired_by_maintenance_packets() {
     assert!(found.is_empty(), "{found:?}");
     assert_eq!(world.report(3).acknowledged, 8 * 400);
 
-    // Then all is put back as it was.
+    // Restore the original state.
     for (to, right) in (0..8).zip(right) {
         for direction in X {
             let right = right.vc_tables[direction.index()].into();

@@ -12,7 +12,7 @@ use phitwire::nic::{TrafficPattern, TrafficSpec};
 use phitwire::sim::{LinkSpec, NodeId, World};
 use phitwire::time::Duration;
 
-/// A torus whose links are up; its routers have the machine's clock if it is `paced`.
+/// A torus whose links are up; `paced` routers have the machine's clock.
 fn world(torus: TorusSpec, paced: bool) -> World<Torus> {
     let mut torus = torus;
     if paced {
@@ -53,7 +53,7 @@ fn set(world: &mut World<Torus>, node: NodeId, register: &str, value: u64) {
     written.expect("a register");
 }
 
-/// Puts of eight words from everybody to everybody.
+/// Puts of eight words from every processor to every other.
 fn puts(world: &World<Torus>, run: u64, count: u64) -> TrafficSpec {
     TrafficSpec {
         run,

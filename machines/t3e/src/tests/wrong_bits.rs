@@ -1,4 +1,4 @@
-//! More wrong bits than checks notice.
+//! More wrong bits than checks detect.
 
 use super::{puts, torus, world};
 use crate::format::Burst;
@@ -8,7 +8,7 @@ use phitwire::link::impair::Probability;
 use phitwire::sim::World;
 use phitwire::time::Duration;
 
-/// Every lane in the first `directions` has so many wrong bits, or none.
+/// Sets the noise of every lane in the first `directions`.
 fn noise(world: &mut World<Torus>, directions: u8, per_bit: Probability) {
     for router in world.routers().collect::<Vec<_>>() {
         for (port, lane) in (0..directions).flat_map(|port| lanes().map(move |lane| (port, lane))) {
@@ -25,7 +25,7 @@ fn lanes() -> std::ops::Range<u8> {
     0..Burst::LANES as u8
 }
 
-/// The sum of what is counted so at routers and their ports.
+/// The sum of a counter over routers and their ports.
 fn counted(world: &World<Torus>, counter: &str) -> u64 {
     let mut sum = 0;
     for router in world.routers() {
@@ -38,12 +38,12 @@ fn counted(world: &World<Torus>, counter: &str) -> u64 {
     sum
 }
 
-/// Headers with three wrong bits pass for headers with one: they name places that there are not, or
-/// lengths that are not their packets'. Nothing of that stays in the network.
+/// Headers with three wrong bits pass for headers with one: they name positions that do not exist,
+/// or lengths that their packets do not have. No trace of that stays in the network.
 #[test]
 fn nothing_goes_around_for_ever_or_waits_for_a_rest_that_never_comes() {
-    // Where all directions are noisy, what goes around is soon noticed; where only the first is,
-    // others end soon what waits for its rest.
+    // If all directions are noisy, circulating packets are soon detected; if only the first is,
+    // others soon end packets that wait for their rest.
     let cases = [
         ("3x3x3", false, 6),
         ("3x3x3", false, 1),
@@ -66,7 +66,7 @@ fn nothing_goes_around_for_ever_or_waits_for_a_rest_that_never_comes() {
         world.fabric.run_for(Duration::from_us(10));
         assert_eq!(counted(&world, "flits"), before, "{case}: nothing moves");
         assert!(world.finish(1, Duration::from_ms(2_000)), "{case} ends");
-        // Half a second is the patience with a rest.
+        // The timeout for the rest of a packet is half a second.
         world.fabric.run_for(Duration::from_ms(600));
         assert_eq!(world.violations(), [], "{case}");
         let misdirected = counted(&world, "misdirected_packets");

@@ -1,14 +1,14 @@
-//! The tables of virtual channels of all routers.
+//! The virtual channel tables of all routers.
 
 use std::collections::BTreeMap;
 
 use crate::route::{Direction, Entry, RouteRegisters, Shape, Tables};
 use crate::vc::{self, Tries, VcTables};
 
-/// How packets that may choose between VC0 and VC1 do so (paper, section 4).
+/// How packets that may choose between VC0 and VC1 do so (T3E sec. 4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Channels {
-    /// By tables that balance the two.
+    /// By tables that balance the load.
     #[default]
     Optimised,
     /// On VC0 up to the dateline, "the time-of-crossing assignment".
@@ -16,16 +16,16 @@ pub enum Channels {
 }
 
 impl Channels {
-    /// All of them, by the words of descriptions.
+    /// All variants, with their words in descriptions.
     pub const ALL: [(&'static str, Self); 2] = [
         ("optimised", Self::Optimised),
         ("time-of-crossing", Self::TimeOfCrossing),
     ];
 
-    /// The words.
+    /// The words in descriptions.
     pub const NAMES: &'static [&'static str] = &[Self::ALL[0].0, Self::ALL[1].0];
 
-    /// Those of a word.
+    /// The variant for a word.
     pub fn from_name(name: &str) -> Option<Self> {
         let found = Self::ALL.iter().find(|(word, _)| *word == name);
         found.map(|(_, channels)| *channels)
@@ -40,11 +40,11 @@ impl Channels {
     }
 }
 
-/// A ring as its tables depend on it: ordinates, those of the datelines, and whether final hops
-/// are taken in it.
+/// Properties of a ring that determine its tables: ordinates, ordinates of the datelines, and
+/// whether final hops use it.
 type Kind = (Vec<u8>, [u8; 2], bool);
 
-/// Tables of virtual channels, made once for all rings that are alike.
+/// Virtual channel tables, computed once for all rings that are alike.
 #[derive(Debug, Default)]
 pub struct ChannelTables {
     found: BTreeMap<Kind, Option<VcTables>>,
@@ -52,7 +52,7 @@ pub struct ChannelTables {
 }
 
 impl ChannelTables {
-    /// Tables that are searched for in this way.
+    /// Tables that are searched with `tries`.
     pub fn by(tries: Tries) -> Self {
         Self {
             tries,
@@ -60,13 +60,12 @@ impl ChannelTables {
         }
     }
 
-    /// Fills in the tables of all routers, for packets that are routed by `tables`. Datelines have to
-    /// be there.
+    /// Fills in the tables of all routers, for packets routed by `tables`. Datelines must be set.
     ///
-    /// The optimised tables are those of minimal ways. There are others: around what is broken, in
-    /// machines with partial planes, and where four processors share an entry, of which one may be
-    /// beyond the half of the ring that the others are within. Where such a way would cross the
-    /// dateline on VC1, its entries are put back to VC0, with all that share them.
+    /// The optimised tables assume minimal paths. Other paths exist: around defects, in machines
+    /// with partial planes, and where four processors share an entry, one of which may be beyond
+    /// the half of the ring that holds the others. Where such a path would cross the dateline on
+    /// VC1, its entries are reset to VC0, with all that share them.
     ///
     /// # Panics
     /// If there are not as many registers as nodes.
@@ -91,7 +90,7 @@ impl ChannelTables {
         constrain(shape, registers, tables);
     }
 
-    /// The tables of a closed ring; `None` if it has not a dateline in each direction.
+    /// The tables of a closed ring; `None` unless it has a dateline in each direction.
     fn of(
         &mut self,
         shape: &Shape,
@@ -107,7 +106,7 @@ impl ChannelTables {
         };
         let datelines = [dateline(false)?, dateline(true)?];
         let ordinates: Vec<u8> = nodes.iter().map(ordinate).collect();
-        // Final hops lead down to partial nodes. To others they are rare, and constrained.
+        // Final hops lead down to partial nodes. To other nodes they are rare, and constrained.
         let final_hops = dimension == 2 && nodes.len() > usize::from(shape.size()[2]);
         let tables = self.found.entry((ordinates, datelines, final_hops));
         let tables = tables.or_insert_with_key(|(ordinates, datelines, final_hops)| {
@@ -118,7 +117,7 @@ impl ChannelTables {
     }
 }
 
-/// Puts the entries of all rings back to VC0 by which packets that are routed by `tables` would cross a
+/// Resets to VC0 the entries of all rings by which packets routed by `tables` would cross a
 /// dateline on VC1, with all that share them.
 pub(super) fn constrain(shape: &Shape, registers: &mut [RouteRegisters], tables: &Tables) {
     let travelled = Travelled::of(shape, tables);
@@ -136,16 +135,16 @@ pub(super) fn constrain(shape: &Shape, registers: &mut [RouteRegisters], tables:
     }
 }
 
-/// Ordinates at most: those of Y have five bits.
+/// Maximum number of ordinates: those of Y have five bits.
 const ORDINATES: usize = 32;
 
-/// Which ways packets travel in each direction, wherever.
+/// Paths of packets within rings, by direction.
 struct Travelled {
-    /// By direction and ordinate of the first node: a bit for the ordinate of the last one.
+    /// By direction and ordinate of the first node: bits for the ordinates of the last node.
     ways: [[u32; ORDINATES]; 6],
-    /// The same of packets that go on in -Z by a final hop.
+    /// The same for packets that continue in -Z by a final hop.
     further: [u32; ORDINATES],
-    /// Z ordinates at which final hops begin after another direction, a bit each.
+    /// Z ordinates at which final hops follow another direction, one bit each.
     final_hops: u32,
 }
 
@@ -176,8 +175,8 @@ impl Travelled {
         travelled
     }
 
-    /// An adaptive packet may enter a direction again at every ordinate of its way, also in a column
-    /// that lacks the one where it began.
+    /// An adaptive packet may enter a direction again at every ordinate of its path, even in a
+    /// column that lacks the ordinate where it began.
     fn enter_on_the_way(&mut self, shape: &Shape) {
         for direction in Direction::ALL {
             let dimension = direction.dimension();
@@ -186,8 +185,8 @@ impl Travelled {
             let step = if direction.is_minus() { count - 1 } else { 1 };
             let ways = &mut self.ways[direction.index()];
             let begun = *ways;
-            // A column without a partial plane leads past the ordinates that the plane has: an adaptive
-            // packet that travels there comes to its own column at any place.
+            // A column without a partial plane skips the ordinates of that plane: an adaptive
+            // packet there may enter its own column at any ordinate.
             if dimension == 2 && !shape.partial().is_empty() {
                 let planes = u32::MAX << shape.size()[2];
                 let to_planes = begun.iter().fold(0, |all, lasts| all | lasts & planes);
@@ -205,7 +204,7 @@ impl Travelled {
         }
     }
 
-    /// Puts the entries of a ring back to VC0 by which packets would cross the dateline on VC1.
+    /// Resets to VC0 the entries of a ring by which packets would cross the dateline on VC1.
     fn constrain(
         &self,
         shape: &Shape,

@@ -1,19 +1,18 @@
-//! Finding what is wrong with a torus before a process starts.
+//! Checks a torus before a process starts.
 
 use super::model::{MAX_NODES, Torus};
 use crate::route::{Dependencies, Entry, RouteRegisters, TablesError};
 use phitwire::net::{Effort, Mistake, MistakeKind as K, Mistakes, Network, NodeRef, Place};
 
-/// Nodes up to which a bounded check looks for circles. Of more, only what is unreachable is found,
-/// unless somebody has written tables of channels down.
+/// Maximum number of nodes for which a bounded check looks for circular waits. Beyond it, only
+/// unreachable nodes are found, unless channel tables are given.
 pub const MAX_FOLLOWED: u32 = 1_024;
 
-/// What is wrong with a torus, with this effort, and whether all packets were followed.
+/// Mistakes in a torus, found with this effort, and whether all packets were followed.
 ///
-/// Structure first: name, numbers, what look-up tables can describe. Then the tables are made, and
-/// every pair of nodes that they know no way for is a mistake, but where one of them is said to be
-/// broken. Then the channels that packets hold while they wait for others are searched for a
-/// circle.
+/// Structure first: name, numbers, what look-up tables can describe. Then the tables are generated;
+/// every pair of nodes without a path is a mistake, unless a defect isolates one of the two. Then
+/// the channels that packets hold while they wait for others are searched for a circle.
 pub(super) fn within(torus: &Torus, effort: Effort) -> (Mistakes, bool) {
     let mut mistakes = torus.graph.judge_name();
     mistakes.extend(structure(torus));
@@ -44,8 +43,8 @@ pub(super) fn within(torus: &Torus, effort: Effort) -> (Mistakes, bool) {
     (mistakes, followed)
 }
 
-/// Channels that packets which are sent by such entries of look-up tables can wait for in a circle,
-/// where each router has one of these registers or another.
+/// A circle of channels that packets routed by these entries can wait in, if each router has any
+/// one of these register sets.
 pub(super) fn circle(
     torus: &Torus,
     registers: &[&[RouteRegisters]],
@@ -61,7 +60,7 @@ pub(super) fn circle(
     let (first, direction, _) = circle.0[0];
     let dimension = direction.dimension();
     let node = torus.shape.node(first);
-    // The place of a ring's tables, if the description has them.
+    // The position of the ring's tables, if the description has them.
     let (place, help) = match node {
         Some(node) if torus.vc_tables.names(&torus.shape, node, dimension) => (
             Place::Router(node, dimension as u32),

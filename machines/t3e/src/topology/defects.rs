@@ -1,11 +1,11 @@
-//! What of a torus is said to be broken, as descriptions name it.
+//! Declared defects of a torus, as descriptions name them.
 
 use core::fmt;
 use std::collections::BTreeSet;
 
 use crate::route::{Broken, Direction, Place, Shape};
 
-/// A broken link or a node that is cut off.
+/// A broken link or an isolated node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Defect {
     /// The link of a node in a plus direction.
@@ -14,22 +14,19 @@ pub enum Defect {
     Node(u32),
 }
 
-/// Why a text names no defect.
+/// Why a text does not denote a defect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DefectError {
-    /// It is not written as one.
     #[error("this names neither a link nor a node")]
     Syntax,
-    /// There is no such node.
     #[error("the torus has no such node")]
     NoNode,
-    /// The node has no link there.
+    /// The node has no link in that direction.
     #[error("node {0} has no link in {1}")]
     NoLink(Place, Direction),
 }
 
 impl DefectError {
-    /// How to put it right.
     pub const HELP: &'static str = "write (0,1,2)+X for the link of that node in that direction, r5-Y for the one \
          of router 5, or (0,1,2) or r5 for the whole node";
 }
@@ -44,11 +41,11 @@ impl Defect {
         })
     }
 
-    /// The defect that a text names: a node, by place or by the name of its router, and behind it
-    /// the direction of a link.
+    /// Reads a defect: a node, by position or by router name, optionally followed by the direction
+    /// of a link.
     ///
     /// # Errors
-    /// If it names none of a machine of that shape.
+    /// If the text denotes no defect of a machine of that shape.
     pub fn read(text: &str, shape: &Shape) -> Result<Self, DefectError> {
         let suffix = |direction: &Direction| text.ends_with(direction.name());
         let direction = Direction::ALL.into_iter().find(suffix);
@@ -63,7 +60,7 @@ impl Defect {
         }
     }
 
-    /// The text that [`read`](Self::read) reads.
+    /// Text in the format of [`read`](Self::read).
     pub fn write(self, shape: &Shape) -> String {
         match self {
             Self::Link(node, direction) => format!("{}{direction}", shape.place(node)),
@@ -72,7 +69,7 @@ impl Defect {
     }
 }
 
-/// The node that `r5` or `(0,1,2)` names.
+/// The node denoted by `r5` or `(0,1,2)`.
 fn node_of(text: &str, shape: &Shape) -> Result<u32, DefectError> {
     let number = |digits: &str| -> Option<u32> {
         let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -94,17 +91,16 @@ fn node_of(text: &str, shape: &Shape) -> Result<u32, DefectError> {
     shape.node(Place(place)).ok_or(DefectError::NoNode)
 }
 
-/// All that is broken.
+/// A set of defects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Defects(BTreeSet<Defect>);
 
 impl Defects {
-    /// Adds one; false if it is there already.
+    /// Adds a defect; returns false if it is already there.
     pub fn add(&mut self, defect: Defect) -> bool {
         self.0.insert(defect)
     }
 
-    /// Whether nothing is broken.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -114,15 +110,14 @@ impl Defects {
         self.0.iter().copied()
     }
 
-    /// Whether this is one of them.
     pub fn has(&self, defect: Defect) -> bool {
         self.0.contains(&defect)
     }
 
-    /// The same for those who compute routes.
+    /// The defects as the route computation sees them.
     ///
     /// # Panics
-    /// If a node is none of `shape`.
+    /// If a node is not in `shape`.
     pub fn broken(&self, shape: &Shape) -> Broken {
         let mut broken = Broken::none(shape);
         for defect in self.iter() {

@@ -1,4 +1,4 @@
-//! Tables of virtual channels that are written down: in a description, or in a file of their own.
+//! Explicit tables of virtual channels: in a description, or in a file.
 //!
 //! Both have the same sections, `[[vc_tables]]`, one for rings that are alike:
 //!
@@ -12,8 +12,8 @@
 //! ```
 //!
 //! `datelines` are the ordinates of + and of -. Each text is the table of the router at the
-//! ordinate in the same place: digit n, from 0, is the channel on which packets to the ordinates n,
-//! n + 8, n + 16 and n + 24 enter the ring.
+//! ordinate with the same index: digit n, from 0, is the channel on which packets to the ordinates
+//! n, n + 8, n + 16 and n + 24 enter the ring.
 
 use core::fmt::{self, Write as _};
 use core::ops::Range;
@@ -26,24 +26,23 @@ use phitwire::net::{
 
 /// The key of the sections.
 pub(super) const KEY: &str = "vc_tables";
-/// What a file of tables is called in messages.
+/// Name of a file of tables in messages.
 const WHAT: &str = "the file of tables";
-/// The dimensions.
 pub(super) const DIMENSIONS: [(&str, usize); 3] = [("X", 0), ("Y", 1), ("Z", 2)];
-/// Nodes of a ring at most.
+/// Maximum number of nodes in a ring.
 const MOST_NODES: usize = 32;
 
-/// Rings that are alike: nothing else of a ring matters to its tables.
+/// Rings that are alike: nothing else about a ring affects its tables.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RingKind {
     /// 0 for X, 1 for Y, 2 for Z.
     pub dimension: usize,
-    /// The ordinates of its nodes, in rising order.
+    /// The ordinates of its nodes, in ascending order.
     pub ordinates: Vec<u8>,
 }
 
 impl RingKind {
-    /// That of the ring through a node; `None` where the line is not closed.
+    /// The kind of the ring through a node; `None` if the line is not closed.
     pub fn of(shape: &Shape, node: u32, dimension: usize) -> Option<Self> {
         let ring = shape.ring(node, dimension);
         let ordinate = |&node: &u32| shape.place(node).0[dimension];
@@ -53,7 +52,7 @@ impl RingKind {
         })
     }
 
-    /// All kinds of a shape, each with the nodes of its rings, by ordinate.
+    /// All kinds in a shape, each with the nodes of its rings, by ordinate.
     pub fn all(shape: &Shape) -> BTreeMap<Self, Vec<Vec<u32>>> {
         let mut kinds: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for dimension in 0..3 {
@@ -90,7 +89,7 @@ impl fmt::Display for RingKind {
     }
 }
 
-/// Ordinates as people write them: `0 to 7, 10`.
+/// Ordinates as ranges: `0 to 7, 10`.
 pub(super) fn ranges(ordinates: &[u8]) -> String {
     let mut text = String::new();
     for range in ordinates.chunk_by(|a, b| a.checked_add(1) == Some(*b)) {
@@ -104,35 +103,33 @@ pub(super) fn ranges(ordinates: &[u8]) -> String {
     text
 }
 
-/// The tables of a ring: for each of its nodes those of + and of -, bit n for the ordinates that
-/// are n modulo 8.
+/// The tables of a ring: per node those of + and of -, bit n for the ordinates that are n modulo 8.
 type Entries = Vec<[u8; 2]>;
 
-/// Tables of some rings of a torus, as they were written down, right or wrong.
+/// Tables for some rings of a torus, as written, correct or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GivenTables(BTreeMap<RingKind, ([u8; 2], Entries)>);
 
 impl GivenTables {
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The kinds of rings that there are tables of.
+    /// The kinds of rings with tables.
     pub fn kinds(&self) -> impl Iterator<Item = &RingKind> {
         self.0.keys()
     }
 
-    /// Whether there are tables of the ring through a node.
+    /// Whether there are tables for the ring through a node.
     pub fn names(&self, shape: &Shape, node: u32, dimension: usize) -> bool {
         let kind = RingKind::of(shape, node, dimension);
         kind.is_some_and(|kind| self.0.contains_key(&kind))
     }
 
-    /// The tables that routers have in rings of these kinds.
+    /// Extracts the tables of rings of the wanted kinds from registers of routers.
     ///
     /// # Panics
-    /// If there are not as many registers as nodes.
+    /// If there are fewer registers than nodes.
     pub fn of_registers(
         shape: &Shape,
         registers: &[RouteRegisters],
@@ -156,7 +153,7 @@ impl GivenTables {
         Self(kinds.filter(|(kind, _)| wanted(kind)).map(of).collect())
     }
 
-    /// Every router and direction that there is a table of, and the table.
+    /// Every router and direction with a table, and the table.
     pub fn entries(&self, shape: &Shape) -> Vec<(u32, Direction, u8)> {
         let mut all = Vec::new();
         for (kind, rings) in RingKind::all(shape) {
@@ -174,10 +171,10 @@ impl GivenTables {
         all
     }
 
-    /// Fills in the tables of the routers of these rings.
+    /// Writes the tables into the registers of the routers of these rings.
     ///
     /// # Panics
-    /// If there are not as many registers as nodes.
+    /// If there are fewer registers than nodes.
     pub fn fill(&self, shape: &Shape, registers: &mut [RouteRegisters]) {
         if self.is_empty() {
             return;
@@ -187,7 +184,7 @@ impl GivenTables {
         }
     }
 
-    /// Rings whose tables are the same, as they are written: with all dimensions that they are in.
+    /// Sections to write: rings with equal tables share one, with all their dimensions.
     pub(super) fn sections(&self) -> Vec<(Vec<usize>, &RingKind, [u8; 2], &Entries)> {
         let mut sections: Vec<(Vec<usize>, &RingKind, [u8; 2], &Entries)> = Vec::new();
         for (kind, (datelines, entries)) in &self.0 {
@@ -202,7 +199,7 @@ impl GivenTables {
         sections
     }
 
-    /// Writes them as sections.
+    /// Writes the tables as sections.
     ///
     /// # Errors
     /// Those of `out`.
@@ -231,10 +228,10 @@ impl GivenTables {
         Ok(())
     }
 
-    /// Reads a file of tables of a torus of that shape.
+    /// Reads a file of tables for a torus of that shape.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Problems of the file.
     pub fn read_file(file: &str, bytes: &[u8], shape: &Shape) -> Result<Self, Problems> {
         read_other(file, bytes, WHAT, |fields, root| {
             let example = "{ dimensions = ..., ordinates = ..., ... }, or sections [[vc_tables]]";
@@ -253,8 +250,8 @@ pub(super) fn digits(table: u8) -> String {
         .collect()
 }
 
-/// Tables in a description: sections, or the name of a file of them. Of a torus whose shape could
-/// not be read, none.
+/// Reads tables in a description: sections, or the name of a file. Empty if the shape could not be
+/// read.
 pub(super) fn read(
     fields: &mut Fields,
     value: Value<'_, '_>,
@@ -295,7 +292,7 @@ pub(super) fn read(
                 });
             }
             for _ in 0..problems.more() {
-                // Only counted: as many as are told are there already.
+                // Counts only: the limit of reported mistakes is reached.
                 fields
                     .mistakes
                     .add(|| K::BadValue.at(place.clone(), "and more"));
@@ -313,7 +310,7 @@ pub(super) fn read(
     }
 }
 
-/// Sections, of which each kind of rings has one; `note` is told where they stand.
+/// Reads sections, with at most one per kind of rings; calls `note` with their spans.
 fn sections(
     fields: &mut Fields,
     value: Value<'_, '_>,
@@ -462,7 +459,7 @@ fn datelines(fields: &mut Fields, value: Value<'_, '_>) -> Option<[u8; 2]> {
     datelines
 }
 
-/// The tables of one way round a ring of so many nodes.
+/// The tables of one direction of a ring with `nodes` nodes.
 fn tables(fields: &mut Fields, value: Value<'_, '_>, nodes: usize) -> Option<Vec<u8>> {
     let items = fields.items(value);
     if value.get_ref().as_array().is_some() && items.len() != nodes {
@@ -479,7 +476,7 @@ fn tables(fields: &mut Fields, value: Value<'_, '_>, nodes: usize) -> Option<Vec
 
 fn table(fields: &mut Fields, value: Value<'_, '_>) -> Option<u8> {
     let text = fields.text(value)?;
-    // Of a long text, no more is looked at than shows that it is too long.
+    // Reads just enough of a long text to see that it is too long.
     let bit = |(entry, letter): (usize, u8)| match letter {
         b'0' if entry < 8 => Some(0),
         b'1' if entry < 8 => Some(1_u8 << entry),

@@ -1,10 +1,9 @@
-//! The torus of a T3E as a network: routers, processors, links, what of them is spare or broken,
-//! and the tables that follow from it.
+//! The torus of a T3E as a network: routers, processors, links, spares and defects, and the tables
+//! derived from them.
 //!
-//! Router r is the one of node r of the [`Shape`](super::route::Shape), network interface r the one
-//! of its processor. A link between routers is on the ports of the directions in which it leaves
-//! them, so that a ring of two nodes has two links; processors are on port
-//! [`PROCESSOR`](super::router::PROCESSOR).
+//! Router r belongs to node r of the [`Shape`](super::route::Shape), NIC r to its processor. A link
+//! between routers uses the port of its direction at each end, so a ring of two nodes has two
+//! links; processors are on port [`PROCESSOR`](super::router::PROCESSOR).
 //!
 //! ```
 //! use phitwire_t3e::topology::TorusSpec;

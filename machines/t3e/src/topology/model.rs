@@ -1,4 +1,4 @@
-//! What a torus consists of.
+//! The model of a torus, and its specification.
 
 use super::channels::Channels;
 use super::defects::{Defect, Defects};
@@ -16,33 +16,31 @@ use phitwire::net::{
 /// Nodes at most: as many as processors that look-up tables can tell apart.
 pub const MAX_NODES: u32 = MAX_PROCESSORS as u32;
 
-/// Phits of an input of the carrier at least, of which it makes buffers for bursts of 18 phits: for
-/// 128 of them, twice what a link ever has under way in emulated time.
+/// Minimum phits of an input of the carrier, which it divides into buffers for bursts of 18 phits:
+/// 128 of them, twice what a link ever has in flight in emulated time.
 const CARRIER_PHITS: u32 = 64 * 18 * 2;
 
-/// What a torus is made from.
+/// Specification of a torus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TorusSpec {
-    /// Its name.
     pub name: String,
     /// Torus and partial planes.
     pub shape: Shape,
     /// Nodes at the end of the numbering that have no logical number at first.
     pub spares: u32,
-    /// What is broken.
     pub defects: Defects,
-    /// Whether tables let packets travel adaptively.
+    /// Whether tables let packets adapt.
     pub adaptive: bool,
     /// Tables of virtual channels.
     pub channels: Channels,
-    /// Those of rings that the description has tables for.
+    /// Tables given in the description, by kind of ring.
     pub vc_tables: GivenTables,
-    /// What holds for all nodes and links.
+    /// Settings of all nodes and links.
     pub settings: Settings<TorusSettings>,
 }
 
 impl TorusSpec {
-    /// A torus of that shape as it usually is, named by it.
+    /// A torus of that shape with default settings and name.
     pub fn new(shape: Shape) -> Self {
         Self {
             name: Self::name_of(&shape),
@@ -56,15 +54,15 @@ impl TorusSpec {
         }
     }
 
-    /// The name by which a torus of that shape is generated: `t3e-8x8x8-8x4x2`. Names have no `+`.
+    /// The name generated for a torus of that shape: `t3e-8x8x8-8x4x2`. Names have no `+`.
     pub fn name_of(shape: &Shape) -> String {
         format!("t3e-{shape}").replace('+', "-")
     }
 
-    /// The torus.
+    /// Builds the torus.
     ///
     /// # Panics
-    /// If a defect is at no node of its shape.
+    /// If a defect is at a node outside the shape.
     pub fn torus(self) -> Torus {
         let Self {
             name,
@@ -103,7 +101,6 @@ impl TorusSpec {
     }
 }
 
-/// A torus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Torus {
     pub(super) graph: Graph,
@@ -119,16 +116,16 @@ pub struct Torus {
     pub(super) computed: Computed,
 }
 
-/// A torus has no settings of its own.
+/// No settings of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TorusSettings;
 
 impl OwnSettings for TorusSettings {
-    /// The machine's links have no silence that they could notice; ours go down after this one, so that
-    /// what waits for them can leave the network.
+    /// The machine's links cannot detect silence; ours go down after this one, so that packets
+    /// waiting for them can leave the network.
     const GIVE_UP_MS: u64 = 2_000;
-    /// Between processes a round trip is longer than the machine's, and what covers it is more than
-    /// its E-registers; at the machine's own depths these are the limit.
+    /// Between processes a round trip is longer than the machine's, and covering it takes more than
+    /// its E-registers; at the machine's depths these are the limit.
     const OUTSTANDING: u32 = 4 * E_REGISTERS;
     const MAX_OUTSTANDING: u32 = 4 * E_REGISTERS;
     const MEMORY_UNIT_BYTES: u64 = 64;
@@ -140,13 +137,12 @@ impl Torus {
         &self.shape
     }
 
-    /// Nodes and links.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }
 
-    /// Requests that a processor may have outstanding: at the machine's own depths no more than it
-    /// has E-registers for.
+    /// Requests that a processor may have outstanding: at the machine's depths limited by its
+    /// E-registers.
     pub fn outstanding(&self, profile: Profile) -> u32 {
         match profile {
             Profile::Paper => self.settings.outstanding.min(E_REGISTERS),
@@ -154,7 +150,7 @@ impl Torus {
         }
     }
 
-    /// What holds for all nodes and links.
+    /// Settings of all nodes and links.
     pub fn settings(&self) -> &Settings<TorusSettings> {
         &self.settings
     }
@@ -164,27 +160,26 @@ impl Torus {
         self.spares
     }
 
-    /// What is broken.
     pub fn defects(&self) -> &Defects {
         &self.defects
     }
 
-    /// The same for those who compute routes.
+    /// The defects as the route computation sees them.
     pub fn broken(&self) -> Broken {
         self.defects.broken(&self.shape)
     }
 
-    /// Whether tables let packets travel adaptively.
+    /// Whether tables let packets adapt.
     pub fn is_adaptive(&self) -> bool {
         self.adaptive
     }
 
-    /// Tables of virtual channels, of rings that the description has no tables for.
+    /// Virtual channel tables for rings without tables in the description.
     pub fn channels(&self) -> Channels {
         self.channels
     }
 
-    /// The tables that the description has.
+    /// The tables of the description.
     pub fn vc_tables(&self) -> &GivenTables {
         &self.vc_tables
     }
@@ -194,11 +189,11 @@ impl Torus {
         &self.destinations
     }
 
-    /// The number of the logical processor at a node; a spare one, and one that a spare has replaced,
-    /// has none.
+    /// The number of the logical processor at a node; a spare node, or one replaced by a spare, has
+    /// none.
     pub fn processor(&self, node: u32) -> Option<u16> {
         let own = |&number: &usize| self.destinations[number] == node;
-        // Nearly all are at the node of their own number.
+        // Nearly all are at the node of the same number.
         let first = Some(node as usize).filter(|&number| number < self.destinations.len());
         let found = first.filter(own).or_else(|| {
             let mut numbers = 0..self.destinations.len();
@@ -207,9 +202,8 @@ impl Torus {
         found.map(|number| number as u16)
     }
 
-    /// What the router of a node takes for the number of its processor: a spare has its node's until
-    /// it gets another, which no look-up table knows a way to. One that was replaced has the number
-    /// of the processor that it was.
+    /// The processor number in the router of a node. A spare has its node's number until it gets
+    /// another; no look-up table has a path to it. A replaced processor keeps its number.
     pub(super) fn own_number(&self, node: u32) -> u16 {
         self.processor(node).unwrap_or(node as u16)
     }
@@ -221,7 +215,7 @@ impl Torus {
         links.position(|link| link.a == end || link.b == end)
     }
 
-    /// Whether a link between routers, or to a processor, is said to be broken, or one of its nodes.
+    /// Whether a link between routers, or to a processor, or one of its nodes is declared broken.
     pub fn is_broken(&self, link: &Link<()>) -> bool {
         let is_broken = |end: End| match end.node {
             NodeRef::Processor(node) => self.defects.has(Defect::Node(node)),
@@ -235,8 +229,8 @@ impl Torus {
         is_broken(link.a) || is_broken(link.b)
     }
 
-    /// The same torus with packets that may adapt or not, and with these tables of channels, where
-    /// something is chosen: then those of the description do not count.
+    /// The same torus with packets that may adapt or not, and with these channel tables. If
+    /// channels are chosen, the tables of the description are ignored.
     #[must_use]
     pub fn choosing(&self, adaptive: Option<bool>, channels: Option<Channels>) -> Self {
         let vc_tables = match channels {
@@ -296,7 +290,7 @@ impl Torus {
         runtime: &Runtime,
     ) -> Result<Vec<(u8, FlitLinkConfig)>, PlanError> {
         let profile = runtime.profile.unwrap_or(self.settings.profile);
-        // Packets end where processors are.
+        // Packets end at processors.
         let corrects = matches!(node, NodeRef::Processor(_));
         let depths = |port| match profile {
             Profile::Live => Depths::LIVE,
@@ -306,7 +300,7 @@ impl Torus {
         let of = (self, &self.settings);
         let carriers = self.graph.ports(of, node, (STANDARD, RATE), runtime)?;
         let configured = |(port, mut carrier): (u8, phitwire::link::LinkConfig)| {
-            // The carrier is no part of the machine: it must not be what flits wait for.
+            // The carrier is not part of the machine: flits must never wait for it.
             let phits = &mut carrier.profile.input_phits_per_vc;
             *phits = (*phits).max(CARRIER_PHITS);
             let link = FlitLinkConfig {

@@ -1,4 +1,4 @@
-//! The torus as a network among those of all machines.
+//! The torus as a generic network.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use phitwire::net::{
 };
 use phitwire::time::{Duration, Time};
 
-/// Responses that may wait for the link of a processor.
+/// Maximum number of responses waiting for the link of a processor.
 const ANSWERS: usize = 64;
 
 impl Network for Torus {
@@ -109,7 +109,7 @@ impl Network for Torus {
 }
 
 impl Torus {
-    /// The network interface of a processor.
+    /// The NIC of a processor.
     fn processor_device(
         &self,
         nic: u32,
@@ -123,7 +123,7 @@ impl Torus {
             link: self.ports(NodeRef::Processor(nic), runtime)?.remove(0).1,
             memory_bytes: settings.memory_bytes,
             outstanding: self.outstanding(runtime.profile.unwrap_or(settings.profile)),
-            // Responses have channels of their own.
+            // Responses have separate channels.
             answers: ANSWERS,
             timeout: Duration::from_ms(settings.request_timeout_ms),
             incarnation: runtime.incarnation,

@@ -10,7 +10,7 @@ use phitwire::catalogue::{
 };
 use phitwire::net::Generated;
 
-/// Makes tori from options.
+/// Generates tori from options.
 pub const GENERATOR: Generator = Generator {
     name: "t3e",
     about: "A three-dimensional torus of a Cray T3E: a router and a processor at each node",
@@ -19,7 +19,7 @@ pub const GENERATOR: Generator = Generator {
     sizes,
 };
 
-/// Partial planes of different sizes, and things that are broken, at most in a command.
+/// Maximum number of partial planes of different sizes, and of defects, in a command.
 const MOST: usize = 64;
 
 const OPTIONS: &[OptionSpec] = &[
@@ -52,7 +52,7 @@ const OPTIONS: &[OptionSpec] = &[
         "Links such as (0,1,2)+X or r5-Y, and nodes such as (0,1,2) or r5, that are broken \
          [default: none]",
     )
-    // A place has commas of its own.
+    // A position contains commas.
     .up_to(3 * MOST),
     OptionSpec::new(
         "adaptive",
@@ -69,7 +69,7 @@ const OPTIONS: &[OptionSpec] = &[
     ),
 ];
 
-/// Every torus of so many nodes, and every one with partial planes of one size.
+/// Every torus with that number of nodes, including those with partial planes of one size.
 fn sizes(outline: &Outline) -> Vec<Given> {
     let nodes = outline.routers;
     if nodes != outline.nics || nodes > MAX_NODES as usize {
@@ -85,7 +85,7 @@ fn sizes(outline: &Outline) -> Vec<Given> {
     };
     let text = |[x, y, z]: [usize; 3]| format!("{x}x{y}x{z}");
     let is_joined = |size, partial| pairs(size, partial) == outline.joined;
-    // A few, so that also one is tried which lacks links.
+    // Few enough to include tori that lack links.
     let whole = boxes(MOST_NODES, nodes).map(|size| Given::of([("size", text(size))]));
     let mut all: Vec<Given> = whole.collect();
     for rest in 1..nodes {
@@ -103,14 +103,14 @@ fn sizes(outline: &Outline) -> Vec<Given> {
     all
 }
 
-/// Pairs of nodes that are joined in a torus of that size with such partial planes.
+/// Number of connected pairs of nodes in a torus of that size with such partial planes.
 fn pairs([x, y, z]: [usize; 3], [part_x, part_y, part_z]: [usize; 3]) -> usize {
     let ring = |nodes: usize| match nodes {
         0 | 1 => 0,
         2 => 1,
         _ => nodes,
     };
-    // Shorter than the torus, it is not closed.
+    // A row shorter than the torus is open.
     let row = |nodes: usize, whole: usize| match nodes == whole {
         true => ring(nodes),
         false => nodes.saturating_sub(1),
@@ -122,7 +122,7 @@ fn pairs([x, y, z]: [usize; 3], [part_x, part_y, part_z]: [usize; 3]) -> usize {
         + (x * y - columns) * ring(z)
 }
 
-/// Nodes in X, Y and Z at most.
+/// Maximum number of nodes in X, Y and Z.
 const MOST_NODES: [usize; 3] = [16, 32, 16];
 
 fn generate(given: &Given) -> Generated {
@@ -164,7 +164,7 @@ fn spec(given: &Given) -> Result<TorusSpec, String> {
     Ok(spec)
 }
 
-/// What is broken, from a list with commas also within parentheses.
+/// Reads defects from a list with commas also within parentheses.
 fn defects(list: &str, shape: &Shape) -> Result<Defects, String> {
     let mut defects = Defects::default();
     let mut is_inside = false;

@@ -1,4 +1,4 @@
-//! From TOML, and from names, to a torus.
+//! Reads a torus from TOML, or from a name.
 
 use core::ops::Range;
 use std::collections::BTreeMap;
@@ -67,7 +67,7 @@ impl Describe for Torus {
     fn generate(name: &str) -> Option<Result<Self, String>> {
         let shape = name.strip_prefix("t3e-")?.replace('-', "+");
         Some(match shape.parse::<Shape>() {
-            // Of several names of a shape, `8x8x08` one, it has the usual one.
+            // Several names denote one shape, such as `8x8x08`; the torus gets the canonical one.
             Ok(shape) => within(shape).map(|shape| TorusSpec::new(shape).torus()),
             Err(error) => Err(error.to_string()),
         })
@@ -78,7 +78,7 @@ fn smallest() -> Shape {
     Shape::new([1; 3], Vec::new()).expect("a single node")
 }
 
-/// A shape of a machine that there can be.
+/// Checks that look-up tables support the shape.
 ///
 /// # Errors
 /// If it has more nodes than look-up tables can tell apart.
@@ -134,7 +134,7 @@ fn block(fields: &mut Fields, value: Value<'_, '_>) -> Option<[u8; 3]> {
     sizes
 }
 
-/// What is broken; of a torus whose shape could not be read, nothing.
+/// Reads defects; none if the shape could not be read.
 fn defects(
     fields: &mut Fields,
     value: Value<'_, '_>,

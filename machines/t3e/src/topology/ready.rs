@@ -1,6 +1,5 @@
-//! Descriptions that come with the command.
+//! Descriptions built into the command.
 
-/// Names and texts.
 pub const READY: &[(&str, &str)] = &[
     (
         "t3e-2x2x2",

@@ -1,5 +1,5 @@
-//! Tables around what has failed while a torus runs: other ways, nodes that are isolated, and spare
-//! ones that take the numbers of others (paper, section 9).
+//! Tables around failures while a torus runs: other paths, isolated nodes, and spare nodes that
+//! take over numbers (T3E sec. 9).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,11 @@ use crate::route::{Broken, Direction, Shape, TABLE_ENTRIES, dependency};
 use crate::router::RouterTables;
 use phitwire::net::{Faults, NodeRef, Reroutable, RoutedTables};
 
-/// Ports of a router to other ones, one bit each.
+/// Ports to other routers, one bit each.
 const NETWORK_PORTS: u8 = (1 << Direction::ALL.len()) - 1;
 
 impl Torus {
-    /// What does not work besides what the description says.
+    /// Defects of the description plus these faults.
     fn broken_by(&self, faults: &Faults) -> Broken {
         let mut broken = self.broken();
         for &link in &faults.links {
@@ -37,11 +37,11 @@ impl Torus {
         broken
     }
 
-    /// The nodes of the logical processors, where some stand in for others.
+    /// The nodes of the logical processors after replacements.
     fn destinations_by(&self, replaced: &BTreeMap<u32, u32>) -> Vec<u32> {
         let standing_in = |&node: &u32| {
             let mut last = node;
-            // Who stands in for somebody may have failed too; in a circle nobody does.
+            // A substitute may have failed too; the bound ends cycles.
             for _ in 0..replaced.len() {
                 last = replaced.get(&last).copied().unwrap_or(last);
             }
@@ -50,8 +50,8 @@ impl Torus {
         self.destinations.iter().map(standing_in).collect()
     }
 
-    /// The number of the processor at a node. One that another stands in for has that one's, to
-    /// which no way leads: what it still sends is not answered to the other.
+    /// The number of the processor at a node. A replaced node gets the number of its substitute,
+    /// which no path leads to, so responses to what it still sends do not reach the substitute.
     fn number_by(&self, node: u32, destinations: &[u32]) -> u16 {
         let mut numbers = 0..destinations.len();
         if let Some(number) = numbers.find(|&number| destinations[number] == node) {
@@ -134,9 +134,9 @@ struct Rerouted {
     tables: Vec<RouterTables>,
     /// By node.
     numbers: Vec<u16>,
-    /// By node: the processors that the look-up tables know no way to, as nodes.
+    /// Pairs of node and processor, as nodes, without a path in the look-up tables.
     unreached: BTreeSet<(u32, u32)>,
-    /// By node: which part of the network it is in, as far as links work.
+    /// By node: its part of the network, by working links.
     parts: Vec<u32>,
     refused: Option<String>,
 }
@@ -185,7 +185,7 @@ impl Rerouted {
     }
 }
 
-/// The ports of a router by which nothing comes or goes while these nodes are isolated.
+/// The isolated ports of a router while these nodes are isolated.
 fn cut_off(shape: &Shape, isolated: &BTreeSet<u32>, node: u32) -> u8 {
     if isolated.contains(&node) {
         return NETWORK_PORTS;
@@ -198,7 +198,7 @@ fn cut_off(shape: &Shape, isolated: &BTreeSet<u32>, node: u32) -> u8 {
     directions.fold(0, |ports, direction| ports | 1 << direction.index())
 }
 
-/// For each node the lowest one of those that working links lead to.
+/// For each node the lowest node reachable over working links.
 fn parts(shape: &Shape, broken: &Broken) -> Vec<u32> {
     let mut parts = vec![u32::MAX; shape.nodes() as usize];
     let mut stack = Vec::new();
@@ -226,7 +226,7 @@ impl RoutedTables for Rerouted {
         self.tables.get(router as usize).map(RouterTables::digest)
     }
 
-    /// To a node without a number no table leads; what matters of it is whether one could.
+    /// No table leads to a node without a number; what matters is whether one could.
     fn joins(&self, from: u32, to: u32) -> bool {
         let part = self.part(from);
         part.is_some() && part == self.part(to) && !self.unreached.contains(&(from, to))

@@ -1,4 +1,4 @@
-//! What follows from a description: registers and look-up tables of all routers.
+//! Registers and look-up tables of all routers, derived from a description.
 
 use core::fmt;
 use std::sync::{Arc, OnceLock};
@@ -11,21 +11,20 @@ use crate::route::{
 };
 use crate::router::{LookUpTable, Names, RouterRegisters};
 
-/// What all routers of a torus are told.
+/// Routing state of all routers of a torus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routes {
-    /// What does not work.
     pub broken: Broken,
     /// By node.
     pub registers: Vec<RouteRegisters>,
-    /// Ways from every node to every processor.
+    /// Routes from every node to every processor.
     pub tables: Tables,
-    /// What the ends of these ways are called.
+    /// Names of path ends.
     pub names: Arc<Names>,
 }
 
-/// Routes that are computed when somebody asks for the first time. They follow from the rest of
-/// the torus, so that it makes no difference whether they are there.
+/// Routes, computed on first use. They are derived from the rest of the torus, so equality ignores
+/// them.
 #[derive(Clone, Default)]
 pub(super) struct Computed(OnceLock<Result<Routes, TablesError>>);
 
@@ -43,10 +42,9 @@ impl fmt::Debug for Computed {
     }
 }
 
-/// The nodes of the logical processors, the last `spares` nodes aside: each its own but for nodes
-/// that are cut off, which spares take the place of, the lowest first, as far as there are any
-/// ("renaming", paper, section 9). Where four processors share an entry, four nodes are replaced by
-/// four.
+/// The nodes of the logical processors, without the last `spares` nodes: each is its own node, but
+/// isolated nodes are replaced by spares, lowest first, while there are any ("renaming", T3E sec.
+/// 9). Where four processors share an entry, four nodes are replaced by four.
 pub(super) fn destinations(shape: &Shape, broken: &Broken, spares: u32) -> Vec<u32> {
     let processors = shape.nodes().saturating_sub(spares);
     let in_group = match processors as usize > TABLE_ENTRIES {
@@ -77,17 +75,17 @@ impl Torus {
     /// Registers and look-up tables of all routers, computed once.
     ///
     /// # Errors
-    /// If tables cannot describe where the processors are.
+    /// If tables cannot describe the positions of the processors.
     pub fn routes(&self) -> Result<&Routes, TablesError> {
         let computed = self.computed.0.get_or_init(|| self.compute());
         computed.as_ref().map_err(Clone::clone)
     }
 
-    /// The same with other things broken, for a machine that is told so while it runs. Spares do not
-    /// move into places by this: `destinations` are the nodes of the logical processors.
+    /// Routes with other defects, for faults found while the machine runs. Spares are not assigned
+    /// here: `destinations` are the nodes of the logical processors.
     ///
     /// # Errors
-    /// If tables cannot describe where the processors are.
+    /// If tables cannot describe the positions of the processors.
     pub fn routes_around(
         &self,
         broken: Broken,
@@ -97,14 +95,14 @@ impl Torus {
         let mut registers: Vec<RouteRegisters> = (0..shape.nodes())
             .map(|node| shape.registers(node))
             .collect();
-        // Tables first, with channels that allow all ways, then channels that suit the ways.
+        // First tables, with channels that allow all paths; then channels that suit the paths.
         let tables = generate(shape, &broken, &registers, destinations)?;
         if self.channels == Channels::Optimised {
             ChannelTables::default().fill(shape, &mut registers, &tables);
         }
         self.vc_tables.fill(shape, &mut registers);
-        // What the description says is taken as it is, and judged with it; other ways than its own may
-        // need other tables.
+        // Tables of the description are used unchanged and checked with it; paths other than its
+        // own may need other tables.
         let is_described = broken == self.broken() && destinations == self.destinations;
         if !self.vc_tables.is_empty() && !is_described {
             channels::constrain(shape, &mut registers, &tables);
@@ -139,7 +137,7 @@ impl Torus {
         Ok(self.registers_by(self.routes()?, router, self.own_number(router)))
     }
 
-    /// The registers of a router by other routes, with that number of its processor.
+    /// The registers of a router for other routes, with that processor number.
     pub(super) fn registers_by(
         &self,
         routes: &Routes,
@@ -164,7 +162,7 @@ impl Torus {
         routers.map(|router| self.registers_of(router)).collect()
     }
 
-    /// Entries of [`Tables`] as a router holds them.
+    /// Converts entries of [`Tables`] into a look-up table.
     fn look_up_table(&self, entries: &[u32]) -> LookUpTable {
         let mut table = LookUpTable::new(self.destinations.len());
         for (index, &bits) in entries.iter().enumerate() {

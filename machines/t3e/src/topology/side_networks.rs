@@ -1,4 +1,4 @@
-//! Trees of barriers, and ways of maintenance packets, over the links of a torus.
+//! Trees of barriers, and paths of maintenance packets, over the links of a torus.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,7 +11,7 @@ use crate::router::PROCESSOR;
 use phitwire::net::{BarrierPlan, Network as _, NodeRef, RegisterValue, SideNetworks};
 
 impl Torus {
-    /// The node behind each link that works, by node and direction, and whether the processor's
+    /// By node: the neighbour in each direction if the link works, and whether the processor's link
     /// works.
     fn working(&self, works: &dyn Fn(usize) -> bool) -> Vec<([Option<u32>; 6], bool)> {
         let mut links = BTreeMap::new();
@@ -49,7 +49,7 @@ impl SideNetworks for Torus {
         works: &dyn Fn(usize) -> bool,
     ) -> Result<BarrierPlan, String> {
         let working = self.working(works);
-        // A spare has the place of the processor that it stands in for in no description.
+        // The description does not know run-time replacements: use the NIC's node, not its number.
         let node_of = |&(nic, number): &(NodeRef, u16)| {
             let name = || self.node_name(nic);
             let NodeRef::Processor(node) = nic else {
@@ -106,17 +106,17 @@ impl SideNetworks for Torus {
     }
 }
 
-/// Where a packet may be on its way: a node, the leg that it is on, and which way round that is.
+/// A search state: node, leg, and whether the leg goes in minus direction.
 type State = (u32, usize, bool);
 
-/// The way of the fewest hops with six legs, each in one direction.
+/// The path with the fewest hops in six legs, each in one direction.
 fn shortest(
     nodes: u32,
     (from, to): (u32, u32),
     neighbour: impl Fn(u32, Direction) -> Option<u32>,
 ) -> Option<Way> {
     let number = |(node, leg, minus): State| (node as usize * LEGS + leg) * 2 + usize::from(minus);
-    // The state before, and whether a hop led here.
+    // The previous state, and whether a hop led here.
     let mut before: Vec<Option<(State, bool)>> = vec![None; nodes as usize * LEGS * 2];
     let starts = [(from, 0, false), (from, 0, true)];
     let mut queue = VecDeque::new();
@@ -131,7 +131,7 @@ fn shortest(
             end = Some(state);
             break;
         }
-        // The next leg costs nothing, so it is looked at before all that is a hop farther.
+        // The next leg costs nothing, so visit it before states one hop farther.
         if leg + 1 < LEGS {
             for minus in [true, false] {
                 let next = (node, leg + 1, minus);

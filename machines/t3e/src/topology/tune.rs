@@ -1,5 +1,4 @@
-//! The tables of virtual channels of a torus, for commands that search for them, show them and load
-//! them.
+//! Virtual channel tables of a torus, for the commands that search for, show and load them.
 
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
@@ -19,7 +18,7 @@ use phitwire::net::{
 };
 use phitwire::text_table::TextTable;
 
-/// What the file of tables says of itself.
+/// Heading of the file of tables.
 const ABOUT: &str = "\
 # Tables of virtual channels: of each node the channel, 0 or 1, on which packets enter a ring; digit n, from 0, is
 # for the ordinates n, n + 8, n + 16 and n + 24. `vc_tables = \"FILE\"` in a description takes them, and
@@ -31,15 +30,15 @@ impl Torus {
         self.routes().map_err(|error| error.to_string())
     }
 
-    /// Channels that wait for each other in a circle where routers have one of these or another.
+    /// A circular wait among channels if each router has any one of these register sets.
     fn circle_by(&self, registers: &[&[RouteRegisters]]) -> Result<Option<String>, String> {
         let routes = self.routed()?.tables.routes();
         let entries = routes.map(|(from, _, entry)| (from, entry));
         Ok(check::circle(self, registers, entries).map(|mistake| mistake.message))
     }
 
-    /// Registers without tables for a search of the rings in some dimensions: a ring without datelines
-    /// is not searched.
+    /// Registers without tables, for a search of the rings in some dimensions: rings without
+    /// datelines are not searched.
     fn only(&self, is_wanted: &dyn Fn(usize) -> bool) -> Vec<RouteRegisters> {
         let wanted = Direction::ALL.iter();
         let wanted = wanted.filter(|direction| is_wanted(direction.dimension()));
@@ -53,7 +52,7 @@ impl Torus {
         all
     }
 
-    /// The registers of the description with these values.
+    /// The registers of the description with these values applied.
     fn holding(&self, values: &[RegisterValue]) -> Result<Vec<RouteRegisters>, String> {
         let mut registers = self.routed()?.registers.clone();
         for RegisterValue {
@@ -78,7 +77,7 @@ impl Torus {
     }
 }
 
-/// What registers of tables are called, before the number of their direction.
+/// Prefix of the names of table registers, before the number of the direction.
 const REGISTER: &str = "vc_table.";
 
 fn register((node, direction, table): (u32, Direction, u8)) -> RegisterValue {
@@ -89,7 +88,7 @@ fn register((node, direction, table): (u32, Direction, u8)) -> RegisterValue {
     }
 }
 
-/// The dimensions of these names, which have to have rings.
+/// The dimensions with these names; each must have rings.
 fn dimensions(
     words: &[String],
     kinds: &BTreeMap<RingKind, Vec<Vec<u32>>>,
@@ -191,7 +190,7 @@ impl TunableChannels for Torus {
         if let Some(circle) = self.circle_by(&[&after])? {
             return Err(circle);
         }
-        // Tables by which packets wait in a circle already cannot be changed safely, only away.
+        // Tables that already allow a circular wait cannot be changed safely, only replaced.
         if self.circle_by(&[&before])?.is_some() {
             return Ok(());
         }
@@ -211,7 +210,7 @@ struct Found<'a> {
     datelines: [u8; 2],
     /// By ordinate, of + and of -.
     entries: &'a [[u8; 2]],
-    /// All zeros.
+    /// The tables before the search: time of crossing.
     plain: VcTables,
     tables: VcTables,
 }
@@ -219,14 +218,14 @@ struct Found<'a> {
 /// Average and maximum of the imbalance of links.
 struct Balances {
     minus: bool,
-    /// Nodes of the ring, or of the parts that it is cut into.
+    /// Nodes of the ring, or of the parts it is cut into.
     nodes: usize,
     before: [f64; 2],
     after: [f64; 2],
 }
 
 impl<'a> Found<'a> {
-    /// The tables of rings of a kind, of which none is counted yet.
+    /// The tables of a kind of rings, none counted yet.
     fn of(kind: &RingKind, datelines: [u8; 2], entries: &'a [[u8; 2]]) -> Result<Self, String> {
         let ring = Ring::new(&kind.ordinates, datelines);
         let ring = ring.map_err(|error| format!("no tables of rings in {kind}: {error}"))?;

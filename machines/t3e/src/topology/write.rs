@@ -1,4 +1,4 @@
-//! From a torus to TOML.
+//! Writes a torus as TOML.
 
 use core::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::channels::Channels;
 use super::model::Torus;
 use phitwire::net::Describe;
 
-/// The description of a torus: what goes without saying is left out.
+/// The description of a torus; defaults are omitted.
 pub fn write(torus: &Torus) -> String {
     let mut text = String::new();
     // Writing into a String never fails.

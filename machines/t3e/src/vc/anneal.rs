@@ -1,46 +1,46 @@
-//! The search for channels that balance the links: simulated annealing, the technique of the
-//! paper's section 4, which gives no details.
+//! The search for channels that balance the links: simulated annealing, the technique of T3E sec.
+//! 4, which gives no details.
 
 use super::balance::Level;
 use super::ring::UnidirectionalRing;
 use super::tables::{Entries, RingTables};
 use phitwire::rng::Rng;
 
-/// A search for tables whose links are balanced. Its objective is the sum over levels and links of
-/// the imbalance squared. This and the temperatures are ours: with them the search is no worse than
-/// the figures of the paper's table 1, for most seeds (`docs/guide/src/reproduce.md`).
+/// A search for tables that balance the links. The objective is the sum over levels and links of
+/// the imbalance squared. The objective and the temperatures are ours: with them the search matches
+/// or beats T3E table 1 for most seeds (`docs/guide/src/reproduce.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Annealing {
-    /// How many entries the tables have.
+    /// Number of entries in the tables.
     pub entries: Entries,
-    /// The weight of the whole ring in the objective; each level of sub-rings weighs 1. With about
-    /// thirty, a ring of 32 nodes with eight entries comes nearest to the paper's figures; no
-    /// objective was found that gives all of them (`docs/guide/src/reproduce.md`).
+    /// The weight of the whole ring in the objective; each level of sub-rings weighs 1. A weight of
+    /// about thirty comes closest to T3E table 1 for a ring of 32 nodes with eight entries; no
+    /// objective was found that matches all of its figures (`docs/guide/src/reproduce.md`).
     pub ring_weight: u8,
-    /// Packets take final hops in the ring, so that of tables of eight entries those for the
-    /// routers' own ordinates stay at VC0. In rings of eight nodes or less that costs nothing, in
-    /// larger ones balance, since other destinations share these entries.
+    /// Packets take final hops in the ring, so in eight-entry tables the entries for the routers'
+    /// own ordinates stay at VC0. In rings of up to eight nodes that is free; in larger ones it
+    /// costs balance, since other destinations share these entries.
     pub final_hops: bool,
-    /// How many changes of an entry a run tries.
+    /// Number of entry changes that a run tries.
     pub flips: u32,
-    /// How many runs there are, of which the best one counts. There is always one.
+    /// Number of runs, of which the best one is used; at least one is done.
     pub runs: u32,
 }
 
-/// The temperature that a run begins with, in units of the objective.
+/// The initial temperature of a run, in units of the objective.
 const WARM: f64 = 0.05;
-/// The temperature at which it is over.
+/// The final temperature.
 const COLD: f64 = 2e-6;
-/// What the temperature is multiplied by from one stage to the next.
+/// Factor of the temperature between stages.
 const COOLING: f64 = 0.9;
-/// Stages, of as many flips each: `WARM` times `COOLING` to this power is just below `COLD`.
+/// Stages, of equally many flips: `WARM` times `COOLING` to this power is just below `COLD`.
 const STAGES: u32 = 97;
-/// Less than any flip changes the objective by, and more than rounding does.
+/// Below the effect of any flip on the objective, and above rounding errors.
 const ROUNDING: f64 = 1e-9;
 
 impl Annealing {
     /// The search for the tables of the machine, for a ring of `nodes`. It takes some milliseconds
-    /// and comes within the figures of the paper's table 1.
+    /// and meets T3E table 1.
     pub fn machine(nodes: usize) -> Self {
         let (flips, runs) = match nodes {
             ..=8 => (206 * STAGES, 8),
@@ -56,8 +56,8 @@ impl Annealing {
         }
     }
 
-    /// Tables for `ring` in which all constrained routes use VC0, and all that share an entry with
-    /// one. The same seed gives the same tables on every machine.
+    /// Tables for `ring` in which all constrained routes, and all routes sharing an entry with one,
+    /// use VC0. The same seed gives the same tables on every machine.
     pub fn run(&self, ring: UnidirectionalRing, seed: u64) -> RingTables {
         let mut tables = RingTables::time_of_crossing(ring);
         let start = Search::new(self, &tables);
@@ -80,15 +80,15 @@ impl Annealing {
         tables
     }
 
-    /// Whether the entry of `destination` at `source` is used, may be VC1, and is not that of an
-    /// earlier destination too.
+    /// Whether the entry of `destination` at `source` is used, may be VC1, and does not also belong
+    /// to an earlier destination.
     fn is_free(&self, ring: &UnidirectionalRing, source: usize, destination: usize) -> bool {
         let shares = |&other: &usize| self.entries.shared(ring, destination, other);
         let mut users = (0..ring.nodes())
             .filter(|&other| ring.is_minimal(source, other))
             .filter(shares)
             .peekable();
-        // Packets take final hops by the entry of their router's own ordinate.
+        // Final hops use the entry of the router's own ordinate.
         let own = self.final_hops && shares(&source);
         users.peek() == Some(&destination)
             && !own
@@ -102,38 +102,36 @@ struct Entry {
     /// The router's position, and that of the first destination that uses the entry.
     of: (usize, usize),
     vc1: bool,
-    /// The links that its routes cross, once for each level.
+    /// The links that its routes cross, once per level.
     crossings: Vec<Crossing>,
-    /// What the objective gains when the entry changes, differences aside.
+    /// The objective's change when the entry changes, apart from the differences of links.
     own_weight: f64,
 }
 
 /// The routes of an entry on a link at one level.
 #[derive(Clone)]
 struct Crossing {
-    /// The link's place among those of all levels.
+    /// The link's index among those of all levels.
     link: usize,
     routes: f64,
-    /// What the difference of the link is multiplied by in what a change adds to the objective.
+    /// Factor of the link's difference in a change of the objective.
     weight: f64,
 }
 
 /// A link at one level.
 #[derive(Clone)]
 struct Link {
-    /// Routes on VC0 less those on VC1: a whole number.
+    /// Routes on VC0 minus those on VC1: a whole number.
     difference: f64,
-    /// The most routes of any link at the level.
+    /// The maximum number of routes on any link at the level.
     busiest: f64,
-    /// The weight of the level.
     weight: f64,
 }
 
-/// The state of a run.
 #[derive(Clone)]
 struct Search {
     entries: Vec<Entry>,
-    /// Those of the first level, by number, then those of the next.
+    /// Links of the first level, by number, then those of the next.
     links: Vec<Link>,
 }
 
@@ -165,7 +163,7 @@ impl Search {
         Self { entries, links }
     }
 
-    /// Tries `flips` changes over all temperatures, then takes whatever is left to gain.
+    /// Tries `flips` changes over all temperatures, then takes all remaining gains.
     fn anneal(&mut self, rng: &mut Rng, flips: u32) {
         if self.entries.is_empty() {
             return;
@@ -182,7 +180,7 @@ impl Search {
             temperature *= COOLING;
         }
         debug_assert!(temperature <= COLD, "as cold as it was to be");
-        // Every flip makes the objective smaller, so that this ends.
+        // Every flip decreases the objective, so this terminates.
         let gains = |search: &Self| {
             (0..search.entries.len()).find(|&entry| search.change(entry) < -ROUNDING)
         };
@@ -191,7 +189,7 @@ impl Search {
         }
     }
 
-    /// What a change of an entry adds to the objective.
+    /// The objective's increase if an entry changes.
     fn change(&self, entry: usize) -> f64 {
         let entry = &self.entries[entry];
         let pulls = entry.crossings.iter();
@@ -210,8 +208,8 @@ impl Search {
         }
     }
 
-    /// What runs are compared by: the objective and, where that is the same, the sum of the
-    /// imbalances, which the paper's averages are made of. Less is better.
+    /// Compares runs: the objective, then the sum of the imbalances, which the averages of T3E
+    /// table 1 are based on. Less is better.
     fn score(&self) -> [f64; 2] {
         self.links.iter().fold([0.0; 2], |[squares, sum], link| {
             let imbalance = link.difference.abs() / link.busiest;
@@ -233,7 +231,7 @@ impl Entry {
         }
     }
 
-    /// The links that its routes of `level` cross, and how many of them each.
+    /// The links that its routes at `level` cross, with the number of routes on each.
     fn routes(&self, tables: &RingTables, entries: Entries, level: Level) -> Vec<(usize, f64)> {
         let ring = tables.ring();
         let mut routes = vec![0_u32; ring.nodes()];
@@ -251,10 +249,10 @@ impl Entry {
             .collect()
     }
 
-    /// Adds a link that `routes` of its routes cross, whose difference squared counts `weight`.
+    /// Adds a link crossed by `routes` of its routes, whose squared difference has this `weight`.
     ///
-    /// A difference d becomes d ∓ 2 r when an entry of r routes changes, so that its square grows
-    /// by 4 r² ∓ 4 r d.
+    /// A difference d becomes d ∓ 2 r when an entry of r routes changes, so its square grows by 4
+    /// r² ∓ 4 r d.
     fn add(&mut self, link: usize, routes: f64, weight: f64) {
         let weight = 4.0 * weight * routes;
         self.own_weight += weight * routes;
@@ -266,16 +264,17 @@ impl Entry {
     }
 }
 
-/// How many of `flips` changes each stage tries: as many each, and the last one also what is left.
+/// How many of `flips` changes each stage tries: equally many, and the last stage also the
+/// remainder.
 fn flips_of_stages(flips: u32) -> impl Iterator<Item = u32> {
     let last = move |stage| stage + 1 == STAGES;
     (0..STAGES).map(move |stage| flips / STAGES + if last(stage) { flips % STAGES } else { 0 })
 }
 
-/// True with probability e to the power of -`exponent`, which is positive.
+/// Returns true with probability e to the power of -`exponent`; `exponent` must be positive.
 ///
-/// The power is made of multiplications, as (1 + x / 1024) to the power of 1024: their results are
-/// the same on every machine, and those of `exp` are not.
+/// Computes the power by multiplications, as (1 + x / 1024) to the power of 1024: they give the
+/// same result on every machine, unlike `exp`.
 fn accepts(exponent: f64, rng: &mut Rng) -> bool {
     let mut power = 1.0 + exponent / 1024.0;
     for _ in 0..10 {

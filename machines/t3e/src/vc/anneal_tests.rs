@@ -3,8 +3,8 @@
 use super::super::{Ring, VcTables, optimised};
 use super::*;
 
-/// The least that each link's imbalance can be at `level`: the routes whose channel is settled,
-/// less all others if they balance them, or one where their number is odd.
+/// Lower bound on each link's imbalance at `level`: the routes with a fixed channel minus all
+/// others; if those can balance them, 0, or 1 if the number of routes is odd.
 fn bounds(ring: &UnidirectionalRing, annealing: &Annealing, level: Level) -> Vec<f64> {
     let start = RingTables::time_of_crossing(ring.clone());
     let search = Search::new(annealing, &start);
@@ -42,10 +42,10 @@ fn no_tables_are_better_than_structure_allows() {
     for nodes in [8, 16, 32] {
         assert_eq!(of(nodes, Entries::Eight, 4)[0], 0.25);
     }
-    // The routes that leave the dateline on VC1 because they crossed it, and those that begin there.
+    // Routes that leave the dateline on VC1 because they crossed it, minus those that begin there.
     assert_eq!(of(16, Entries::Eight, 16)[0], (24.0 - 8.0) / 32.0);
     assert_eq!(of(32, Entries::Full, 32)[0], (112.0 - 16.0) / 128.0);
-    // The routes that end at the dateline share entries with constrained ones.
+    // Routes that end at the dateline share entries with constrained ones.
     assert_eq!(worst(of(32, Entries::Eight, 32)), (120.0 - 8.0) / 128.0);
     for sub_ring in [8, 4] {
         assert_eq!(worst(of(32, Entries::Eight, sub_ring)), 1.0);
@@ -204,7 +204,7 @@ fn columns_through_partial_planes_keep_their_own_entries_at_vc0() {
     for (ordinate, [plus, minus]) in tables.routers() {
         assert_eq!((plus | minus) >> (ordinate & 7) & 1, 0);
     }
-    // In rings of eight nodes or less that is so anyway.
+    // In rings of up to eight nodes that is always so.
     for nodes in 2..=8 {
         let ring = Ring::whole(nodes).expect("a size of rings");
         assert_eq!(optimised(ring.clone(), true), optimised(ring, false));
@@ -219,7 +219,7 @@ fn as_many_changes_are_tried_as_are_said() {
         assert_eq!(stages.iter().sum::<u32>(), flips);
         assert!(stages[..96].iter().all(|&of| of == flips / STAGES));
     }
-    // A single one, of an entry that is drawn, already leads elsewhere.
+    // A single change of a random entry already leads elsewhere.
     let (ring, annealing) = machine(16);
     let found = |flips, seed| {
         let annealing = Annealing {

@@ -1,23 +1,23 @@
-//! How evenly the two channels of links are used (T3E paper, section 4).
+//! Balance of the two channels of links (T3E sec. 4).
 
 use super::ring::UnidirectionalRing;
 use super::tables::RingTables;
 
-/// A level of the "hierarchical traffic model": the ring, or the sub-rings of one size that it is
-/// cut into from the dateline on, which stand for jobs in partitions. In each of them every node
-/// sends a packet to every other.
+/// A level of the "hierarchical traffic model": the ring, or sub-rings of one size that it is cut
+/// into from the dateline on, which represent jobs in partitions. In each of them every node sends
+/// a packet to every other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// How many nodes a sub-ring has.
+    /// Number of nodes in a sub-ring.
     pub nodes: usize,
 }
 
 impl Level {
-    /// The fewest nodes of a sub-ring.
+    /// Minimum number of nodes in a sub-ring.
     pub const LEAST: usize = 4;
 
-    /// The levels of a ring of `nodes`: the ring and, halving as long as that can be done, the
-    /// sub-rings of four nodes or more. The paper speaks of powers of two only.
+    /// The levels of a ring of `nodes`: the ring and, by repeated halving, the sub-rings of at
+    /// least four nodes. T3E sec. 4 covers only powers of two.
     pub fn of(nodes: usize) -> impl Iterator<Item = Self> {
         let half = |nodes: &usize| {
             let halves = nodes.is_multiple_of(2) && nodes / 2 >= Self::LEAST;
@@ -27,7 +27,7 @@ impl Level {
     }
 
     /// Its routes in `ring`, as positions. A sub-ring "is effectively a mesh rather than a torus":
-    /// its routes this way round are those to later positions.
+    /// in this direction its routes lead to later positions.
     pub fn routes(self, ring: &UnidirectionalRing) -> impl Iterator<Item = (usize, usize)> {
         let whole = self.nodes == ring.nodes();
         let within = move |&(source, destination): &(usize, usize)| {
@@ -36,8 +36,8 @@ impl Level {
         ring.routes().filter(move |route| whole || within(route))
     }
 
-    /// How many routes cross the link that most of them cross: k²/8 in a ring of k nodes, where k
-    /// is a multiple of four, and m²/4 in a sub-ring of m, where m is even. Never less than 1.
+    /// The number of routes on the busiest link: k²/8 in a ring of k nodes, if k is a multiple of
+    /// four, and m²/4 in a sub-ring of m, if m is even. Never less than 1.
     pub fn busiest(self, ring: &UnidirectionalRing) -> u32 {
         let loads = RingTables::time_of_crossing(ring.clone()).loads(self);
         let busiest = loads.iter().map(|[vc0, vc1]| vc0 + vc1).max();
@@ -45,17 +45,17 @@ impl Level {
     }
 }
 
-/// The imbalance of a ring's links: 0 where VC0 and VC1 are used alike, 1 at worst.
+/// The imbalance of a ring's links: 0 if VC0 and VC1 are used equally, 1 at worst.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Balance {
-    /// Of all links, those without traffic counted as 0.
+    /// Average over all links; those without traffic count as 0.
     pub average: f64,
-    /// Of the worst link.
+    /// Imbalance of the worst link.
     pub maximum: f64,
 }
 
 impl RingTables {
-    /// How many routes of `level` cross each link on VC0 and on VC1, by the number of the link.
+    /// Number of routes of `level` on each link on VC0 and on VC1, by link number.
     pub fn loads(&self, level: Level) -> Vec<[u32; 2]> {
         let mut loads = vec![[0; 2]; self.ring().nodes()];
         for (source, destination) in level.routes(self.ring()) {
@@ -68,7 +68,7 @@ impl RingTables {
 
     /// The imbalance of each link at `level`: "the absolute difference in the number of VC0 and VC1
     /// routes crossing the link divided by the maximum number of routes crossing any link in that
-    /// ring or subring" (paper, section 4).
+    /// ring or subring" (T3E sec. 4).
     pub fn imbalances(&self, level: Level) -> Vec<f64> {
         let busiest = f64::from(level.busiest(self.ring()));
         let of = |[vc0, vc1]: [u32; 2]| f64::from(vc0.abs_diff(vc1)) / busiest;

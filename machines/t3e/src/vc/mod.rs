@@ -1,11 +1,11 @@
-//! Virtual channels of deterministic packets: which of VC0 and VC1 a packet takes where it enters a
-//! ring, so that rings are free of cycles and the two channels carry alike (T3E paper, sections 3.2
-//! and 4).
+//! Virtual channels of deterministic packets: the choice of VC0 or VC1 where a packet enters a
+//! ring, such that rings are free of cycles and the two channels carry equal load ("The Cray T3E
+//! Network", sec. 3.2 and 4).
 //!
-//! A [`Ring`] has two ways round it, each a [`UnidirectionalRing`] with a dateline.
-//! [`RingTables`] hold the channels of its routes, [`VcTables`] those of both ways as routers load
-//! them. [`Annealing`] looks for tables of low [`Balance`] at every [`Level`], and [`optimised`] is
-//! that with the settings of the machine. [`table1`] is the paper's table of what they reach.
+//! A [`Ring`] has two directions, each a [`UnidirectionalRing`] with a dateline. [`RingTables`]
+//! hold the channels of its routes, [`VcTables`] those of both directions in the routers' format.
+//! [`Annealing`] searches for tables of low [`Balance`] at every [`Level`], and [`optimised`] does
+//! so with the settings of the machine. [`table1`] is T3E table 1, the balance achieved.
 
 pub mod anneal;
 pub mod balance;
@@ -18,24 +18,24 @@ pub use balance::{Balance, Level};
 pub use ring::{NODES, Ring, RingError, UnidirectionalRing};
 pub use tables::{Entries, RingTables, VcTables};
 
-/// How much a search tries, where it is not what the machine's tables are made with.
+/// Effort of a search, if it differs from that for the machine's tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tries {
-    /// What it draws from.
+    /// Seed of the random numbers.
     pub seed: u64,
-    /// [`Annealing::flips`], if they are said.
+    /// [`Annealing::flips`], if given.
     pub flips: Option<u32>,
 }
 
-/// The tables of the machine for `ring`, always the same ones. Where it is a ring of Z with a node
-/// of a partial plane, `final_hops` keeps the entry of each router's own ordinate at VC0.
+/// The tables of the machine for `ring`, always the same. For a ring in Z with a node of a partial
+/// plane, `final_hops` keeps the entry of each router's own ordinate at VC0.
 ///
-/// This takes some milliseconds for each way round it.
+/// This takes some milliseconds per direction.
 pub fn optimised(ring: Ring, final_hops: bool) -> VcTables {
     searched(ring, final_hops, Tries::default())
 }
 
-/// The same by other tries, for which it may take longer.
+/// The same with other effort, which may take longer.
 pub fn searched(ring: Ring, final_hops: bool, tries: Tries) -> VcTables {
     let machine = Annealing::machine(ring.ordinates().len());
     let annealing = Annealing {

@@ -1,26 +1,26 @@
-//! Rings, the two ways round them, and the routes that are minimal.
+//! Rings, their two directions, and their minimal routes.
 
 use thiserror::Error;
 
-/// Fewest and most nodes of a ring: Y has ordinates of five bits.
+/// Minimum and maximum number of nodes in a ring: Y has ordinates of five bits.
 pub const NODES: core::ops::RangeInclusive<usize> = 2..=32;
 
-/// Why there is no such ring.
+/// Why a ring is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RingError {
     /// Too few nodes or too many.
     #[error("a ring of {0} nodes: it has 2 to 32")]
     Nodes(usize),
-    /// An ordinate that is not above the one before it.
+    /// An ordinate that is not above the previous one.
     #[error("ordinate {0} does not follow the one before it: a ring's are sorted and distinct")]
     Order(u8),
-    /// A dateline where no node is.
+    /// A dateline at an ordinate without a node.
     #[error("a dateline at ordinate {0}, where the ring has no node")]
     Dateline(u8),
 }
 
-/// A ring: nodes in the order of their ordinates, the last beside the first, and for each way
-/// round it the node that is its dateline (T3E paper, section 3.2).
+/// A ring: nodes in the order of their ordinates, the last next to the first, and for each
+/// direction its dateline node (T3E sec. 3.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ring {
     ordinates: Vec<u8>,
@@ -30,7 +30,7 @@ pub struct Ring {
 
 impl Ring {
     /// The ring of ordinates 0 to `nodes` - 1. Its dateline is at 0 for + and at the other end for
-    /// -, so that the two ways are mirror images of each other.
+    /// -, so the two directions are mirror images.
     ///
     /// # Errors
     /// If it has fewer than 2 nodes or more than 32.
@@ -44,13 +44,12 @@ impl Ring {
         })
     }
 
-    /// The ring of `ordinates`, sorted, of which some numbers may be missing, with its datelines
-    /// for + and for - at the ordinates `datelines`. Such is a column through a partial plane
-    /// (paper, section 2.3).
+    /// The ring of `ordinates`, sorted, possibly with gaps, with its datelines for + and - at the
+    /// ordinates `datelines`. A column through a partial plane is such a ring (T3E sec. 2.3).
     ///
     /// # Errors
-    /// If there are fewer than 2 ordinates or more than 32, if they are not in rising order, or if
-    /// a dateline is none of them.
+    /// If there are fewer than 2 ordinates or more than 32, if they are not in ascending order, or
+    /// if a dateline is not one of them.
     pub fn new(ordinates: &[u8], datelines: [u8; 2]) -> Result<Self, RingError> {
         if !NODES.contains(&ordinates.len()) {
             return Err(RingError::Nodes(ordinates.len()));
@@ -68,7 +67,7 @@ impl Ring {
         })
     }
 
-    /// The ordinates of its nodes, in rising order.
+    /// The ordinates of its nodes, in ascending order.
     pub fn ordinates(&self) -> &[u8] {
         &self.ordinates
     }
@@ -78,10 +77,10 @@ impl Ring {
         self.datelines.map(|position| self.ordinates[position])
     }
 
-    /// Whether the minimal way from ordinate `source` to ordinate `destination` is -; `None` if the
-    /// ring lacks one of them, or if they are the same. Where both ways are as long, a source an
-    /// even number of nodes after the dateline of + goes +, and the others go -: the one rule found
-    /// that gives table 1 of the paper, which does not name it.
+    /// Whether the minimal path from ordinate `source` to ordinate `destination` is -; `None` if
+    /// the ring lacks one of them, or if they are equal. At ties, a source an even number of nodes
+    /// after the dateline of + goes +, the others go -: the only rule found that yields T3E table
+    /// 1; T3E states none.
     pub fn is_minus(&self, source: u8, destination: u8) -> Option<bool> {
         let position = |wanted| {
             let mut ordinates = self.ordinates.iter();
@@ -97,7 +96,7 @@ impl Ring {
         Some(2 * hops > nodes || 2 * hops == nodes && after % 2 == 1)
     }
 
-    /// One way round it: towards smaller ordinates if `minus`.
+    /// One direction of the ring: towards smaller ordinates if `minus`.
     pub fn one_way(&self, minus: bool) -> UnidirectionalRing {
         let nodes = self.ordinates.len();
         let [plus_dateline, minus_dateline] = self.datelines;
@@ -109,8 +108,8 @@ impl Ring {
             }
         };
         let ordinates = (0..nodes).map(|after| self.ordinates[position(after)]);
-        // The dateline of - is a node that goes + at ties if it is an even way from that of +. A
-        // ring of an odd number of nodes has no ties.
+        // The dateline of - is a node that goes + at ties if its distance from that of + is even. A
+        // ring with an odd number of nodes has no ties.
         let apart = (minus_dateline + nodes - plus_dateline) % nodes;
         let differs = minus && nodes.is_multiple_of(2) && apart.is_multiple_of(2);
         UnidirectionalRing {
@@ -121,7 +120,7 @@ impl Ring {
     }
 }
 
-/// One way round a ring. Its nodes are known by their positions, counted in the order of travel
+/// One direction of a ring. Nodes are identified by position, counted in the direction of travel
 /// from the dateline, which is position 0; link n leads from position n to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnidirectionalRing {
@@ -131,13 +130,12 @@ pub struct UnidirectionalRing {
 }
 
 impl UnidirectionalRing {
-    /// How many nodes it has, and links.
+    /// Number of nodes, and of links.
     #[inline]
     pub fn nodes(&self) -> usize {
         self.ordinates.len()
     }
 
-    /// Whether it leads towards smaller ordinates.
     pub fn leads_minus(&self) -> bool {
         self.minus
     }
@@ -152,36 +150,36 @@ impl UnidirectionalRing {
         self.ordinates.iter().position(|&other| other == ordinate)
     }
 
-    /// How many hops it is from one position to another.
+    /// Number of hops from one position to another.
     #[inline]
     pub fn hops(&self, source: usize, destination: usize) -> usize {
         (destination + self.nodes() - source) % self.nodes()
     }
 
-    /// Whether the minimal route between two positions leads this way round: half the ring or
-    /// less, and of exactly half only from every second node (see [`Ring::is_minus`]).
+    /// Whether the minimal route between two positions takes this direction: at most half the ring,
+    /// and for exactly half only from every second node (see [`Ring::is_minus`]).
     pub fn is_minimal(&self, source: usize, destination: usize) -> bool {
         let twice = 2 * self.hops(source, destination);
         let tie = twice == self.nodes();
         twice > 0 && (twice < self.nodes() || tie && source % 2 == self.tie_parity)
     }
 
-    /// The routes that are minimal this way round: source and destination, as positions.
+    /// The minimal routes in this direction: source and destination, as positions.
     pub fn routes(&self) -> impl Iterator<Item = (usize, usize)> {
         let pairs =
             (0..self.nodes()).flat_map(|source| (0..self.nodes()).map(move |to| (source, to)));
         pairs.filter(|&(source, destination)| self.is_minimal(source, destination))
     }
 
-    /// Whether a route passes through the dateline, in and out. One that starts or ends there does
-    /// not.
+    /// Whether a route passes through the dateline, in and out. A route that starts or ends there
+    /// does not.
     #[inline]
     pub fn passes_dateline(&self, source: usize, destination: usize) -> bool {
         source > destination && destination != 0
     }
 
-    /// Whether positions mean the same to routes and to tables of eight entries in both rings, so
-    /// that channels chosen for the one serve the other.
+    /// Whether positions are equivalent for routes and for eight-entry tables in both rings, so
+    /// that channels chosen for one suit the other.
     pub fn is_like(&self, other: &Self) -> bool {
         let shared =
             |ring: &Self, a: usize, b: usize| ring.ordinates[a] & 7 == ring.ordinates[b] & 7;
@@ -233,7 +231,7 @@ mod tests {
         assert_eq!(ring.is_minus(7, 1), Some(false));
         assert_eq!(ring.is_minus(1, 7), Some(true));
         assert_eq!((ring.is_minus(8, 1), ring.is_minus(1, 1)), (None, None));
-        // Datelines may be the same node: then - starts at a node that goes + at ties.
+        // Both datelines may be one node: then - starts at a node that goes + at ties.
         let ring = Ring::new(&[0, 1, 2, 3], [2, 2]).expect("a ring");
         let routes: Vec<_> = ring
             .one_way(true)

@@ -1,16 +1,16 @@
-//! Table 1 of the paper: "Virtual channel balance".
+//! T3E table 1: "Virtual channel balance".
 
 use super::anneal::Annealing;
 use super::balance::{Balance, Level};
 use super::ring::{Ring, UnidirectionalRing};
 use super::tables::{Entries, RingTables};
 
-/// An assignment's figures in a row.
+/// Balance of one assignment in a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cell {
-    /// As the paper has them, with three digits after the point.
+    /// The values of T3E table 1, with three decimals.
     pub paper: Balance,
-    /// As they are here.
+    /// Our values.
     pub ours: Balance,
 }
 
@@ -19,18 +19,18 @@ pub struct Cell {
 pub struct Row {
     /// Nodes of the ring.
     pub ring: usize,
-    /// Nodes of the sub-rings; those of the ring in the row of the whole ring.
+    /// Nodes of the sub-rings; of the ring itself in the row of the whole ring.
     pub sub_ring: usize,
-    /// All zeros.
+    /// Tables of zeros.
     pub time_of_crossing: Cell,
-    /// The machine's tables of eight entries.
+    /// The machine's eight-entry tables.
     pub t3e: Cell,
-    /// Tables with an entry for every node.
+    /// Tables with an entry per node.
     pub full: Cell,
 }
 
-/// The paper's figures of a ring and its sub-rings: average and maximum by time of crossing, with
-/// the tables of the T3E, and with full ones.
+/// The figures of T3E table 1 for a ring and its sub-rings: average and maximum by time of
+/// crossing, with the tables of the T3E, and with full tables.
 pub const PAPER: [(usize, usize, [[f64; 2]; 3]); 10] = [
     (4, 4, [[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]]),
     (8, 8, [[0.813, 1.0], [0.031, 0.250], [0.031, 0.250]]),
@@ -44,13 +44,13 @@ pub const PAPER: [(usize, usize, [[f64; 2]; 3]); 10] = [
     (32, 4, [[0.625, 1.0], [0.594, 1.0], [0.125, 0.250]]),
 ];
 
-/// A seed whose tables are no worse than the paper's. Near-equal optima exist: of the seeds 1 to
-/// 20, 5 and 16 give a ring of 16 or 32 with an equally good objective but one slightly larger
-/// figure, such as a maximum of 17/64 instead of 16/64.
+/// A seed whose tables are no worse than T3E table 1. Near-equal optima exist: among seeds 1 to 20,
+/// 5 and 16 give a ring of 16 or 32 with an equally good objective but one slightly larger figure,
+/// such as a maximum of 17/64 instead of 16/64.
 pub const SEED: u64 = 1;
 
-/// The rows of the table, in the paper's order, with tables searched for by `seed`, such as
-/// [`SEED`]. This takes about a second.
+/// The rows of T3E table 1, in its order, with tables found from `seed`, such as [`SEED`]. This
+/// takes about a second.
 pub fn rows(seed: u64) -> Vec<Row> {
     let mut rows = Vec::with_capacity(PAPER.len());
     for nodes in [4, 8, 16, 32] {
@@ -101,7 +101,7 @@ pub fn assignments(ring: &UnidirectionalRing, seed: u64) -> [RingTables; 3] {
 mod tests {
     use super::*;
 
-    /// Half of the last digit that the paper prints, and what floating point adds.
+    /// Half of the last digit printed in T3E table 1, plus floating-point error.
     const PRINTED: f64 = 0.0005 + 1e-9;
 
     #[test]
@@ -113,7 +113,7 @@ mod tests {
             assert!((ours.average - paper.average).abs() <= PRINTED, "{row:?}");
             assert!((ours.maximum - paper.maximum).abs() <= PRINTED, "{row:?}");
             for Cell { paper, ours } in [row.t3e, row.full] {
-                // Near-equal optima exist, so that averages may differ.
+                // Near-equal optima exist, so averages may differ.
                 assert!(ours.average <= paper.average + 0.01, "{row:?}");
                 assert!(ours.maximum <= paper.maximum + PRINTED, "{row:?}");
             }

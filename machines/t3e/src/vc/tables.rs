@@ -1,36 +1,35 @@
-//! Tables of virtual channels: what is in them, and whether that is safe.
+//! Virtual channel tables, and their safety.
 
 use super::ring::{Ring, UnidirectionalRing};
 
-/// How many entries a table has for one direction.
+/// Number of entries in a table for one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entries {
-    /// One for each node of the ring: "full tables" (T3E paper, table 1).
+    /// One per node of the ring: "full tables" (T3E table 1).
     Full,
-    /// Eight, by the lower three bits of the destination's ordinate, as in the machine. (The paper
-    /// says "the lower 8 bits" in section 4, but tables of radix 8 in section 3.2.)
+    /// Eight, by the lower three bits of the destination's ordinate, as in the machine. (T3E sec. 4
+    /// says "the lower 8 bits", but T3E sec. 3.2 has tables of radix 8.)
     Eight,
 }
 
-/// The virtual channel on which every route of a unidirectional ring begins.
+/// The initial virtual channel of every route in a unidirectional ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RingTables {
     ring: UnidirectionalRing,
-    /// By position of the source: the channel by position of the destination, a bit each.
+    /// By position of the source: one bit per position of the destination, its channel.
     channels: Vec<u32>,
 }
 
 impl RingTables {
     /// All zeros: packets change to VC1 where they cross the dateline, "the time-of-crossing
-    /// assignment" (paper, section 4).
+    /// assignment" (T3E sec. 4).
     pub fn time_of_crossing(ring: UnidirectionalRing) -> Self {
         let channels = vec![0; ring.nodes()];
         Self { ring, channels }
     }
 
-    /// The channels of routers whose tables of eight entries hold `entries`, by position; `None` if
-    /// they are not as many as the ring has nodes. Whether they are safe,
-    /// [`Self::crosses_on_vc1`] tells.
+    /// The channels of routers whose eight-entry tables hold `entries`, by position; `None` if
+    /// their number differs from the ring's nodes. [`Self::crosses_on_vc1`] checks their safety.
     pub fn from_entries(ring: UnidirectionalRing, entries: &[u8]) -> Option<Self> {
         if entries.len() != ring.nodes() {
             return None;
@@ -45,20 +44,19 @@ impl RingTables {
         Some(Self { ring, channels })
     }
 
-    /// The same channels, position by position, in a ring that
-    /// [is like](UnidirectionalRing::is_like) this one, such as its mirror image; `None` if `ring`
-    /// is not.
+    /// The same channels, position by position, in a ring that [is
+    /// like](UnidirectionalRing::is_like) this one, such as its mirror image; `None` if `ring` is
+    /// not.
     pub fn mirrored(&self, ring: UnidirectionalRing) -> Option<Self> {
         let channels = self.channels.clone();
         self.ring.is_like(&ring).then_some(Self { ring, channels })
     }
 
-    /// The ring.
     pub fn ring(&self) -> &UnidirectionalRing {
         &self.ring
     }
 
-    /// The channel, 0 or 1, on which the route from one position to another begins.
+    /// The initial channel, 0 or 1, of the route from one position to another.
     ///
     /// # Panics
     /// If the ring has no such positions.
@@ -68,9 +66,8 @@ impl RingTables {
         (self.channels[source] >> destination & 1) as u8
     }
 
-    /// The table of eight entries of the router at a position: bit n is the channel to an ordinate
-    /// that is n modulo 8. Full tables of more than eight nodes do not fit into eight entries; of
-    /// them this makes no sense.
+    /// The eight-entry table of the router at a position: bit n is the channel to ordinates that
+    /// are n modulo 8. Meaningless for full tables of more than eight nodes, which do not fit.
     ///
     /// # Panics
     /// If the ring has no such position.
@@ -81,8 +78,8 @@ impl RingTables {
         })
     }
 
-    /// Puts an entry of the router at `source` on VC1: that of `destination`, and with it of all
-    /// that share it in tables of so many `entries`.
+    /// Sets the entry for `destination` in the router at `source` to VC1, and all destinations that
+    /// share it in tables of this size.
     pub(super) fn set_vc1(&mut self, entries: Entries, source: usize, destination: usize) {
         for other in 0..self.ring.nodes() {
             let shared = entries.shared(&self.ring, destination, other);
@@ -90,9 +87,9 @@ impl RingTables {
         }
     }
 
-    /// Follows the route from one position to another, and gives `hop` the number of every link
-    /// with the channel that it is crossed on. Returns whether the route keeps the rule: "A packet
-    /// is not allowed to cross the dateline on VC1" (paper, section 3.2).
+    /// Follows the route from one position to another, and calls `hop` with the number of every
+    /// link and the channel used. Returns whether the route obeys the rule: "A packet is not
+    /// allowed to cross the dateline on VC1" (T3E sec. 3.2).
     ///
     /// # Panics
     /// If the ring has no such positions.
@@ -118,9 +115,9 @@ impl RingTables {
         allowed
     }
 
-    /// Whether a packet may go this way round from one position to another, however long that is:
-    /// it would not cross the dateline on VC1. In rings of more than eight nodes, a way that is not
-    /// minimal may share its entry with one that is.
+    /// Whether a packet may go in this direction from one position to another, at any distance,
+    /// without crossing the dateline on VC1. In rings of more than eight nodes, a non-minimal path
+    /// may share its entry with a minimal one.
     ///
     /// # Panics
     /// If the ring has no such positions.
@@ -129,7 +126,7 @@ impl RingTables {
     }
 
     /// A minimal route that would cross the dateline on VC1, as ordinates of source and
-    /// destination; `None` if the tables are safe for all of them.
+    /// destination; `None` if the tables are safe for all minimal routes.
     pub fn crosses_on_vc1(&self) -> Option<(u8, u8)> {
         let mut routes = self.ring.routes();
         let (source, destination) = routes.find(|&(from, to)| !self.may_go(from, to))?;
@@ -146,7 +143,7 @@ impl Entries {
     }
 }
 
-/// Tables of eight entries for both ways round a ring.
+/// Tables of eight entries for both directions of a ring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VcTables {
     ring: Ring,
@@ -154,8 +151,8 @@ pub struct VcTables {
 }
 
 impl VcTables {
-    /// The tables that `assign` makes for the two ways round `ring`. Where - is the mirror image of
-    /// +, so are its tables.
+    /// The tables that `assign` makes for both directions of `ring`. If - is the mirror image of +,
+    /// so are its tables.
     pub fn new(ring: Ring, mut assign: impl FnMut(UnidirectionalRing) -> RingTables) -> Self {
         let plus = assign(ring.one_way(false));
         let minus = ring.one_way(true);
@@ -167,9 +164,8 @@ impl VcTables {
         Self { ring, ways }
     }
 
-    /// The channels of routers whose tables for + and for - hold `entries`, by ordinate; `None` if
-    /// they are not as many as the ring has nodes. Whether they are safe,
-    /// [`Self::crosses_on_vc1`] tells.
+    /// The channels of routers whose tables for + and - hold `entries`, by ordinate; `None` if
+    /// their number differs from the ring's nodes. [`Self::crosses_on_vc1`] checks their safety.
     pub fn from_entries(ring: Ring, entries: &[[u8; 2]]) -> Option<Self> {
         let way = |minus: bool| {
             let way = ring.one_way(minus);
@@ -193,7 +189,6 @@ impl VcTables {
         Self::new(ring, RingTables::time_of_crossing)
     }
 
-    /// The ring.
     pub fn ring(&self) -> &Ring {
         &self.ring
     }
@@ -203,24 +198,24 @@ impl VcTables {
         &self.ways[usize::from(minus)]
     }
 
-    /// The tables of the router at `ordinate` for + and for -, as
-    /// [`RouteRegisters::vc_tables`](crate::route::RouteRegisters::vc_tables) has
-    /// them; `None` if the ring lacks it.
+    /// The tables of the router at `ordinate` for + and -, in the format of
+    /// [`RouteRegisters::vc_tables`](crate::route::RouteRegisters::vc_tables); `None` if the ring
+    /// lacks the ordinate.
     pub fn entries(&self, ordinate: u8) -> Option<[u8; 2]> {
         let [plus, minus] = &self.ways;
         let of = |way: &RingTables| Some(way.entries(way.ring().position(ordinate)?));
         Some([of(plus)?, of(minus)?])
     }
 
-    /// Every ordinate of the ring with the tables of its router for + and for -.
+    /// Every ordinate of the ring with the tables of its router for + and -.
     pub fn routers(&self) -> impl Iterator<Item = (u8, [u8; 2])> {
         let ordinates = self.ring.ordinates().iter();
         ordinates.filter_map(|&ordinate| Some((ordinate, self.entries(ordinate)?)))
     }
 
-    /// Whether a packet may go from one ordinate to another this way round, however long that is:
-    /// see [`RingTables::may_go`]. One that may travel adaptively may enter again at every node of
-    /// its way, and has to be asked about from there too. `None` if the ring lacks an ordinate.
+    /// Whether a packet may go from one ordinate to another in this direction, at any distance: see
+    /// [`RingTables::may_go`]. An adaptive packet may enter again at every node of its path, so
+    /// check from each of them. `None` if the ring lacks an ordinate.
     pub fn may_go(&self, source: u8, destination: u8, minus: bool) -> Option<bool> {
         let way = self.one_way(minus);
         let (source, destination) = (
@@ -231,7 +226,7 @@ impl VcTables {
     }
 
     /// A minimal route that would cross a dateline on VC1, as ordinates of source and destination;
-    /// `None` if the tables are safe for all of them.
+    /// `None` if the tables are safe for all minimal routes.
     pub fn crosses_on_vc1(&self) -> Option<(u8, u8)> {
         self.ways.iter().find_map(RingTables::crosses_on_vc1)
     }
@@ -269,7 +264,8 @@ mod tests {
 
     #[test]
     fn shared_entries_reach_ways_that_are_not_minimal() {
-        // In a ring of 16, ordinates 9 and 1 share an entry. From 3, the way + to 1 is long.
+        // In a ring of 16, ordinates 9 and 1 share an entry. From 3, the path + to 1 is the longer
+        // one.
         let mut entries = [0; 16];
         entries[3] = 1 << 1;
         let tables = VcTables::new(whole(16), |ring| {
@@ -311,7 +307,7 @@ mod tests {
                         assert_eq!(registers.entry_vc(direction, destination), vc);
                     }
                 }
-                // The mirror image.
+                // The mirror image has the same channels.
                 let opposite = nodes as u8 - 1 - ordinate;
                 let mirror = tables.entries(opposite).expect("of the ring")[1];
                 for destination in 0..nodes as u8 {

@@ -10,9 +10,9 @@ use io_uring::IoUring;
 use io_uring::types::BufRingEntry;
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
 
-/// Memory of our own from the kernel: zero, aligned to a page, at a fixed address. A page takes
-/// memory only once something was written to it, as nothing zeroes it beforehand; and only that
-/// page, however large the pages are that the system would rather give.
+/// Our own mapping: zeroed, page-aligned, at a fixed address. A page takes memory only once it is
+/// written, since the kernel zeroes it lazily; and only that one small page, even where the system
+/// would prefer large ones.
 struct Pages {
     base: NonNull<c_void>,
     length: NonZeroUsize,
@@ -22,11 +22,11 @@ impl Pages {
     fn new(bytes: usize) -> io::Result<Self> {
         let length = NonZeroUsize::new(bytes).ok_or(io::ErrorKind::InvalidInput)?;
         let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        // SAFETY: a mapping that is placed by the kernel, so over nothing that is in use.
+        // SAFETY: the kernel chooses the address, so the mapping covers nothing that is in use.
         let base = unsafe { mmap_anonymous(None, length, access, MapFlags::MAP_PRIVATE)? };
         let this = Self { base, length };
-        // SAFETY: a mapping of our own, whose contents this advice does not change. A kernel
-        // without large pages refuses it, and does not need it.
+        // SAFETY: our own mapping; the advice does not change its contents. A kernel without large
+        // pages refuses the advice, and does not need it.
         let _ = unsafe { madvise(base, bytes, MmapAdvise::MADV_NOHUGEPAGE) };
         Ok(this)
     }
@@ -38,8 +38,8 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: mapped in `new` with this length, and nothing refers to it any more, as its users
-        // are gone.
+        // SAFETY: mapped in `new` with this length, and nothing refers to it any longer, as its
+        // users are gone.
         let gone = unsafe { munmap(self.base, self.length.get()) };
         debug_assert!(gone.is_ok(), "a mapping of our own: {gone:?}");
     }
@@ -58,8 +58,8 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// `entries` (a power of two) buffers of `stride` bytes, all given to the kernel as group
-    /// `group` of `uring`.
+    /// `entries` (a power of two) buffers of `stride` bytes, all owned by the kernel at first as
+    /// group `group` of `uring`.
     ///
     /// # Errors
     /// When the kernel has no provided-buffer rings (before Linux 5.19).
@@ -76,7 +76,7 @@ impl Buffers {
         let ring = Pages::new(usize::from(entries) * size_of::<BufRingEntry>())?;
         let memory = Pages::new(usize::from(entries) * stride)?;
         // SAFETY: the ring's memory is page-aligned, zeroed, as long as `entries` entries and at a
-        // fixed address; it outlives its use by the caller's promise.
+        // fixed address; the caller promises that it outlives its use.
         unsafe {
             uring.submitter().register_buf_ring_with_flags(
                 ring.base() as u64,
@@ -99,15 +99,14 @@ impl Buffers {
         Ok(this)
     }
 
-    /// The first `bytes` bytes of buffer `id`, which a completion has named. `None` when the
-    /// completion does not fit the buffers.
+    /// The first `bytes` bytes of buffer `id`, which a completion named. `None` when the completion
+    /// does not fit the buffers.
     pub fn get(&self, id: u16, bytes: usize) -> Option<&[u8]> {
         if id >= self.entries || bytes > self.stride {
             return None;
         }
         // SAFETY: within the allocation; initialised, because it began zeroed; the kernel does not
-        // write to a buffer that it has named in a completion until that is given back, which
-        // needs `&mut self`.
+        // write to a buffer named in a completion until it is given back, which needs `&mut self`.
         Some(unsafe {
             let start = self.memory.base().add(usize::from(id) * self.stride);
             std::slice::from_raw_parts(start, bytes)
@@ -131,7 +130,7 @@ impl Buffers {
         self.tail = self.tail.wrapping_add(1);
     }
 
-    /// Lets the kernel see what was given back.
+    /// Makes the returned buffers visible to the kernel.
     pub fn publish(&mut self) {
         // SAFETY: the address is that of the tail field in the first entry, aligned and valid as
         // long as the ring; the kernel reads it concurrently, hence the atomic store.

@@ -1,8 +1,8 @@
 //! The io_uring engine: one ring for all ports.
 //!
 //! Every socket has one multishot `recvmsg` that fills buffers shared by all ports; a turn's sends
-//! and the wait for what comes next are one system call, and a busy node that has nothing to send
-//! looks for received frames without any.
+//! and the following wait are one system call, and a busy node with nothing to send polls for
+//! received frames without any.
 
 mod buffers;
 
@@ -29,41 +29,39 @@ const ENTRIES: u32 = 256;
 const COMPLETIONS: u32 = 2048;
 /// Bytes of receive buffers over all ports.
 const BUFFER_BYTES: usize = 2 << 20;
-/// Receive buffers per port at least: all ports may have something at once, and the next something
-/// while that is worked on. Twice as many carry no more messages among 64 ports, half as many lose
+/// Least receive buffers per port: all ports may have a message at once, and the next one while
+/// that is processed. Among 64 ports, twice as many carry no more messages, and half as many lose
 /// to retries.
 const BUFFERS_PER_PORT: usize = 2;
 /// The only group of provided buffers.
 const GROUP: u16 = 0;
 
-/// What a completion is for: the upper half of its user data; the lower is an index.
+/// Purpose of a completion, in the upper half of its user data; the lower half is an index.
 const RECEIVE: u64 = 1 << 32;
 const SEND: u64 = 2 << 32;
 const SIDE: u64 = 3 << 32;
 const KIND: u64 = !0 << 32;
 
-/// Why io_uring cannot be used; gives the sockets back for another engine.
+/// Why io_uring cannot be used; returns the sockets for another engine.
 #[derive(Debug)]
 pub struct Unavailable {
-    /// What failed.
     pub reason: String,
-    /// The sockets that were to be used.
     pub sockets: Vec<PortSocket>,
 }
 
-/// What the kernel reads of a message while it sends it.
+/// The parts of a message that the kernel reads while sending it.
 struct SendSlot {
     header: libc::msghdr,
     vector: libc::iovec,
     control: Control,
 }
 
-/// A received message of which not all was handed up yet.
+/// A received message that has not been handed up completely.
 struct Pending {
     socket: u8,
     buffer: u16,
     bytes: u32,
-    /// Frames of it that were handed up.
+    /// Number of its frames handed up so far.
     done: usize,
 }
 
@@ -74,33 +72,33 @@ struct Shared {
     slots: Box<[SendSlot]>,
 }
 
-/// See the module's text.
+/// See the module docs.
 ///
-/// The ring serves the thread that made it and no other.
+/// The ring serves only the thread that made it.
 pub struct UringBackend {
     ring: IoUring,
     ports: Ports,
     /// `None` only while being dropped.
     shared: Option<Shared>,
     pending: VecDeque<Pending>,
-    /// Sockets, by index, whose multishot receive has to be armed (again).
+    /// Bit mask of the sockets, by index, whose multishot receive must be armed (again).
     to_arm: u64,
-    /// The first port that found no buffer when it was armed last: it is armed first next time, or
-    /// ports behind busy ones would never get any.
+    /// The first port that found no buffer when last armed: it is armed first next time, or ports
+    /// after busy ones would never get a buffer.
     starved: Option<u32>,
     side: Option<RawFd>,
     side_armed: bool,
     side_ready: bool,
     /// Messages of the batch that are in the submission queue or in the kernel.
     submitted: usize,
-    /// Of these, the ones that failed, with their error.
+    /// Those that failed, with their error.
     failed: Vec<(usize, Errno)>,
     /// Whether a receive was refused as an unknown operation (before Linux 6.0).
     refused: bool,
 }
 
 impl UringBackend {
-    /// Puts the engine over open sockets; `side` is watched by [`Backend::wait`] as well.
+    /// Starts the engine on open sockets; [`Backend::wait`] watches `side` as well.
     ///
     /// # Errors
     /// When io_uring is missing, forbidden, or older than multishot `recvmsg` (Linux 6.0).
@@ -155,7 +153,7 @@ impl UringBackend {
         Ok(this)
     }
 
-    /// Ends every request, so that nothing in the kernel points to our memory any more.
+    /// Ends every request, so that nothing in the kernel points to our memory any longer.
     fn quiesce(&mut self) {
         let cancelled = self
             .ring
@@ -167,7 +165,7 @@ impl UringBackend {
         };
         let shared = self.shared.take();
         if !gone {
-            // Rather a few megabytes lost than written to by the kernel after they were freed.
+            // Rather leak a few megabytes than let the kernel write to freed memory.
             std::mem::forget(shared);
         }
     }
@@ -200,8 +198,8 @@ impl UringBackend {
         }
     }
 
-    /// Hands the submission queue to the kernel and, if nothing has come in, waits up to
-    /// `timeout` (`None`: without end) for a completion; then takes the completions in.
+    /// Submits the queue and, if nothing has come in, waits up to `timeout` (`None`: without limit)
+    /// for a completion; then takes the completions.
     fn enter(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         loop {
             let quiet = self.pending.is_empty() && !self.side_ready;
@@ -229,7 +227,7 @@ impl UringBackend {
                 Ok(_) => false,
                 Err(error) => match Errno::from_raw(error.raw_os_error().unwrap_or(0)) {
                     Errno::ETIME | Errno::EINTR => false,
-                    // The kernel wants its completions taken, or memory for requests, first.
+                    // The kernel needs its completions taken, or memory for requests, first.
                     Errno::EBUSY | Errno::EAGAIN => true,
                     _ => return Err(error),
                 },
@@ -243,7 +241,7 @@ impl UringBackend {
         Ok(())
     }
 
-    /// Moves what is in the completion queue to where it is dealt with.
+    /// Sorts the completions into sends, receives and the side poll.
     fn take_completions(&mut self) {
         let mut queue = self.ring.completion();
         queue.sync();
@@ -285,8 +283,8 @@ impl UringBackend {
         }
     }
 
-    /// Counts the batch's messages, deals with those that failed, and empties the batch. Sends
-    /// carry `MSG_DONTWAIT`: they ended, one way or the other, within the submitting call.
+    /// Counts the batch's messages, reports those that failed, and empties the batch. Sends carry
+    /// `MSG_DONTWAIT`: each has succeeded or failed when the submitting call returns.
     fn finish_sends(&mut self) {
         if self.submitted == 0 {
             return;
@@ -303,7 +301,7 @@ impl UringBackend {
         self.ports.batch.clear();
     }
 
-    /// Puts the batch's messages that are not yet there into the submission queue.
+    /// Queues the messages of the batch that are not yet submitted.
     fn queue_sends(&mut self) {
         let Some(shared) = &mut self.shared else {
             return;
@@ -338,9 +336,10 @@ impl UringBackend {
                 .build()
                 .flags(squeue::Flags::SKIP_SUCCESS)
                 .user_data(SEND | index as u64);
-            // SAFETY: slot and arena bytes stay in place until `finish_sends`, which runs after
-            // the call that submits the entry has returned; by `MSG_DONTWAIT` the send has ended
-            // by then. A batch has at most MAX_MESSAGES messages, the queue room for all.
+            // SAFETY: slot and arena bytes stay valid and unmoved until `finish_sends`, which runs
+            // after the call that submits the entry has returned; by `MSG_DONTWAIT` the send has
+            // ended by then. A batch has at most MAX_MESSAGES messages, and the queue has room for
+            // all.
             if unsafe { queue.push(&entry) }.is_err() {
                 self.failed.push((index, Errno::ENOBUFS));
             }
@@ -360,7 +359,7 @@ impl Shared {
             })
         };
         receive_header.msg_controllen = size_of::<Control>() as _;
-        // In front of the message the kernel puts its own header and the control data.
+        // The kernel puts its own header and the control data in front of the message.
         let stride = (ports.message_limit() + 128).next_multiple_of(64);
         let entries = (BUFFER_BYTES / stride).max(BUFFERS_PER_PORT * ports.sockets.len());
         let entries = entries.clamp(8, 512).next_power_of_two() as u16;
@@ -454,7 +453,7 @@ impl Backend for UringBackend {
     }
 }
 
-/// A ring whose completions are worked on in our own calls, on kernels that can (Linux 6.1).
+/// A ring whose completions are processed in our own calls, on kernels that support it (Linux 6.1).
 fn build_ring() -> io::Result<IoUring> {
     let mut builder = IoUring::builder();
     builder.setup_cqsize(COMPLETIONS).setup_submit_all();

@@ -1,4 +1,4 @@
-//! Which frames of a capture are written.
+//! Filters for the frames of a capture.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use phitwire_nodes::nearest::nearest;
 
 use super::links::LabLink;
 
-/// A word that names nothing.
+/// A word that is neither a kind of frame nor a node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "--filter knows no `{word}`: {}it takes `data`, `ack`, `training`, `retry` and names of nodes of the captured \
@@ -34,7 +34,7 @@ impl FilterError {
     }
 }
 
-/// What is written: frames of one of these kinds that one of these nodes sends.
+/// Accepts frames of one of these kinds that one of these nodes sends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     kinds: Vec<Kind>,
@@ -45,18 +45,18 @@ pub struct Filter {
 enum Kind {
     /// Carries packets, or parts of them.
     Data,
-    /// Link control alone.
+    /// Link control only.
     Ack,
     Training,
-    /// Carries what was sent before.
+    /// Carries a resend.
     Retry,
 }
 
 impl Filter {
-    /// The filter of these words, each perhaps several joined by commas.
+    /// Parses words, each of which may be several joined by commas.
     ///
     /// # Errors
-    /// The first word that is neither a kind of frames nor a node of `links`.
+    /// The first word that is neither a kind of frame nor a node of `links`.
     pub fn new(words: &[String], links: &[LabLink]) -> Result<Self, FilterError> {
         let mut filter = Self::default();
         let words = words.iter().flat_map(|words| words.split(','));
@@ -74,12 +74,12 @@ impl Filter {
         Ok(filter)
     }
 
-    /// Whether anything that `node` sends is written.
+    /// Whether the filter accepts any frame that `node` sends.
     pub fn hears(&self, node: &str) -> bool {
         self.nodes.is_empty() || self.nodes.iter().any(|own| own == node)
     }
 
-    /// Whether a frame is written. Damaged ones are: who looks for them should find them.
+    /// Whether to write a frame. Damaged frames are always written, so that they can be found.
     #[inline]
     pub fn takes(&self, seen: Seen) -> bool {
         let is = |kind: &Kind| match kind {
@@ -92,32 +92,29 @@ impl Filter {
     }
 }
 
-/// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// Carries packets, or parts of them.
     Data,
-    /// Link control alone.
+    /// Link control only.
     Ack,
-    /// Training.
     Training,
-    /// None that could be read.
+    /// Could not be parsed.
     Damaged,
 }
 
-/// What was seen of a frame.
+/// What is known of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// What it is.
     pub what: What,
-    /// How many of what it carries its sender had sent before.
+    /// How many of its packets or sets are resends.
     pub retries: u64,
 }
 
-/// Sessions of a direction that are remembered.
+/// Most sessions remembered per direction.
 const MOST_SESSIONS: usize = 16;
 
-/// What is known of one direction of a link.
+/// The sessions of one direction of a link.
 #[derive(Debug, Default)]
 pub struct Known {
     /// By the epochs of both ends.
@@ -125,7 +122,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// Looks at the next frame of the direction.
+    /// Classifies the next frame of the direction.
     pub fn look(&mut self, bytes: &[u8]) -> Seen {
         let seen = |what, retries| Seen { what, retries };
         let Ok(frame) = frame::parse(bytes) else {

@@ -1,4 +1,4 @@
-//! The links of a lab, and where each of their directions is heard.
+//! The links of a lab, and where to capture each direction.
 
 use std::fs;
 use std::io;
@@ -7,82 +7,72 @@ use std::path::{Path, PathBuf};
 use phitwire_nodes::nearest::nearest;
 use phitwire_nodes::run_dir::{LabDir, labs};
 
-/// Where `ip netns` keeps the namespaces that it made.
+/// Directory where `ip netns` keeps its namespaces.
 const NAMESPACES: &str = "/run/netns";
 
 /// Why the links of a lab cannot be captured.
 #[derive(Debug, thiserror::Error)]
 pub enum LinksError {
-    /// No lab of that name.
+    /// No lab has that name.
     #[error(
         "lab `{lab}` is not up: {why}; {}bring it up with `netns-scripts/up.sh TOPOLOGY --lab {lab}`",
         another_lab(lab)
     )]
     NotUp {
-        /// The lab.
         lab: String,
-        /// Why it cannot be looked at.
+        /// Why its files cannot be read.
         why: io::Error,
     },
-    /// What was found is not what `up.sh` writes.
+    /// A plan that `up.sh` did not write.
     #[error("{}, line {line}: {why}; bring the lab down and up again", file.display())]
     BadPlan {
-        /// The file.
         file: PathBuf,
-        /// The line.
         line: usize,
-        /// What is wrong.
         why: &'static str,
     },
-    /// Loopback ports are no interfaces of links.
+    /// Links over loopback ports have no interfaces.
     #[error(
         "lab `{0}` runs over loopback ports, where links have no interfaces of their own: capture `lo` with \
          `tshark -i lo -f 'udp'`, or bring the lab up in namespaces"
     )]
     Loopback(String),
-    /// No link goes by that name.
+    /// No link matches.
     #[error(
         "lab `{lab}` has no link `{which}`: {}name all, a link's id, NODE:PORT, NODE-NODE or NODE",
         did_you_mean(meant.as_deref())
     )]
     NoLink {
-        /// The lab.
         lab: String,
-        /// What was asked for.
+        /// The requested link.
         which: String,
-        /// What may have been meant.
+        /// The nearest name.
         meant: Option<String>,
     },
 }
 
-/// The question whether something else was meant, in front of what can be said.
+/// The "did you mean" question, to begin a message with.
 fn did_you_mean(meant: Option<&str>) -> String {
     meant.map_or_else(String::new, |meant| format!("did you mean `{meant}`? Or "))
 }
 
-/// The question whether another lab was meant.
+/// The same for a lab.
 fn another_lab(lab: &str) -> String {
     let labs = labs();
     did_you_mean(nearest(lab, &labs).filter(|other| *other != lab))
 }
 
-/// One end of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkEnd {
-    /// The node.
     pub node: String,
-    /// Its port.
     pub port: String,
     /// The interface, in the namespace of the node.
     pub interface: String,
 }
 
-/// A link of a lab.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabLink {
-    /// Its id.
     pub id: String,
-    /// Its ends, the one that the topology names first first.
+    /// Its ends, in the order of the topology.
     pub ends: [LinkEnd; 2],
 }
 
@@ -101,7 +91,7 @@ impl LabLink {
             || which == format!("{}-{}", b.node, a.node)
     }
 
-    /// What the link goes by, but for `all`.
+    /// All names of the link except `all`.
     fn names(&self) -> Vec<String> {
         let [a, b] = &self.ends;
         let mut names = vec![
@@ -115,19 +105,18 @@ impl LabLink {
         names
     }
 
-    /// The name of the direction from the end with that index: `LINK:A->B`.
+    /// The name of the direction from the end with this index: `LINK:A->B`.
     pub fn direction(&self, from: usize) -> String {
         let [a, b] = [&self.ends[from], &self.ends[1 - from]];
         format!("{}:{}->{}", self.id, a.node, b.node)
     }
 }
 
-/// The network namespace of a node of a lab.
 pub fn namespace(lab: &str, node: &str) -> PathBuf {
     Path::new(NAMESPACES).join(format!("phw-{lab}-{node}"))
 }
 
-/// The links of a lab in namespaces that any of `chosen` names; all of them if there is none.
+/// The links of a lab in namespaces that match any of `chosen`; all links if it is empty.
 ///
 /// # Errors
 /// See [`LinksError`].
@@ -163,7 +152,7 @@ pub fn links(dir: &LabDir, chosen: &[String]) -> Result<Vec<LabLink>, LinksError
     Ok(all.into_iter().filter(is_chosen).collect())
 }
 
-/// The links of a plan, as `phitwire topology plan` prints it, or which line is wrong.
+/// Parses a plan as `phitwire topology plan` prints it. An error is the invalid line, and why.
 fn parse(plan: &str) -> Result<Vec<LabLink>, (usize, &'static str)> {
     let mut links = Vec::new();
     for (line, text) in plan.lines().enumerate() {

@@ -1,18 +1,18 @@
-//! Captures: all that passes the links of a lab in one pcapng file, an interface for each direction
-//! of each link.
+//! Captures: all frames on the links of a lab in one pcapng file, with an interface for each
+//! direction of each link.
 //!
-//! A direction is heard at its sender, in the sender's namespace: [`Hears::Sent`]. There is what the
-//! sender handed over, also what is lost on the way by nftables at the receiver. What netem does at
-//! the sender's interface has happened by then: what it loses is not heard. [`Place::Receiver`]
-//! hears what comes in at the other end, before nftables there; [`Place::Both`] both, so that what
-//! is missing from the second was lost between the two.
+//! A direction is captured at its sender, in the sender's namespace: [`Hears::Sent`]. That sees
+//! what the sender handed over, including what nftables drops at the receiver, but not what netem
+//! dropped at the sender's interface. [`Place::Receiver`] captures what arrives at the other end,
+//! before nftables there; [`Place::Both`] captures both: what is missing from the second was lost
+//! in between.
 //!
-//! - [`links`](LabLink) reads which links there are;
-//! - [`session`](Capture) opens the taps, one namespace after the other, and puts what they hear in the
-//!   order of its time;
-//! - [`train`](for_each_datagram) takes trains of datagrams apart;
-//! - [`simulated`](SimulatedCapture) writes the frames of a simulated network down likewise;
-//! - [`pcapng`] and [`sink`](Sink) write it down.
+//! - [`links`](LabLink) reads the links of a lab;
+//! - [`session`](Capture) opens the taps, one namespace after another, and merges what they capture
+//!   by time;
+//! - [`train`](for_each_datagram) splits trains of datagrams;
+//! - [`simulated`](SimulatedCapture) captures the frames of a simulated network;
+//! - [`pcapng`] and [`sink`](Sink) write the file.
 
 mod filter;
 mod links;
@@ -44,7 +44,6 @@ pub enum Place {
 }
 
 impl Place {
-    /// What is heard there.
     const fn hears(self) -> &'static [Hears] {
         match self {
             Self::Sender => &[Hears::Sent],

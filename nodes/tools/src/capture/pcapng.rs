@@ -1,10 +1,10 @@
 //! Blocks of pcapng files (draft-ietf-opsawg-pcapng): one section, interfaces, frames, statistics.
 //!
-//! Of the format this is what captures of links need, and it is written, never read. Own code, for
-//! the crates that there are make a value of their own out of every frame, and write the time of
-//! statistics with its halves exchanged where the processor is little-endian.
+//! Writes only what captures of links need, and reads nothing. Hand-written because the existing
+//! crates build an owned value for every frame, and on little-endian processors swap the halves of
+//! the timestamps in statistics.
 
-/// What every section begins with, as the machine that writes it has its bytes.
+/// Begins every section, in the byte order of the writing machine.
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
@@ -23,15 +23,15 @@ const ISB_END: u16 = 3;
 const ISB_RECEIVED: u16 = 4;
 const ISB_OS_DROPPED: u16 = 7;
 
-/// Time stamps are nanoseconds.
+/// Timestamps are nanoseconds.
 const NANOSECONDS: u8 = 9;
-/// Frames are those of an Ethernet (LINKTYPE_ETHERNET).
+/// Frames are Ethernet frames (LINKTYPE_ETHERNET).
 const ETHERNET: u16 = 1;
 
 /// Bytes of a statistics block.
 pub const STATISTICS_BYTES: u64 = 76;
 
-/// Which way a frame went where it was captured.
+/// Direction of a frame where it was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// Into the node.
@@ -40,20 +40,20 @@ pub enum Way {
     Out = 2,
 }
 
-/// What was captured of one interface, in the end.
+/// Final statistics of one interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// When the capture began and when it ended, in nanoseconds since 1970.
+    /// When the capture began, in nanoseconds since 1970.
     pub from_ns: u64,
-    /// See above.
+    /// When it ended.
     pub to_ns: u64,
     /// Frames written.
     pub frames: u64,
-    /// Messages that the kernel had no room for.
+    /// Messages that the kernel dropped for lack of room.
     pub dropped: u64,
 }
 
-/// A block that is being written at the end of a buffer.
+/// A block being appended to a buffer.
 struct Block<'a> {
     out: &'a mut Vec<u8>,
     begin: usize,
@@ -71,7 +71,7 @@ impl<'a> Block<'a> {
         self.out.extend(word.to_ne_bytes());
     }
 
-    /// Time stamps are two words, the high one first, in either byte order.
+    /// Timestamps are two words, the high one first, in either byte order.
     fn time(&mut self, ns: u64) {
         self.word((ns >> 32) as u32);
         self.word(ns as u32);
@@ -84,7 +84,7 @@ impl<'a> Block<'a> {
     }
 
     fn option(&mut self, code: u16, value: &[u8]) {
-        // Whatever is named here is shorter than an option can be; what is not, is cut.
+        // Our names are shorter than the longest option; longer values are truncated.
         let value = &value[..value.len().min(u16::MAX.into())];
         self.out.extend(code.to_ne_bytes());
         self.out.extend((value.len() as u16).to_ne_bytes());
@@ -109,7 +109,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// Begins a section, whose length is not known beforehand.
+/// Begins a section of unspecified length.
 pub fn section(out: &mut Vec<u8>) {
     let mut block = Block::new(out, SECTION_HEADER);
     block.word(BYTE_ORDER_MAGIC);
@@ -122,12 +122,12 @@ pub fn section(out: &mut Vec<u8>) {
     block.finish();
 }
 
-/// Describes the next interface: the first described is number 0.
+/// Describes the next interface, counted from 0.
 pub fn interface(out: &mut Vec<u8>, name: &str, description: &str) {
     let mut block = Block::new(out, INTERFACE_DESCRIPTION);
     block.out.extend(ETHERNET.to_ne_bytes());
     block.out.extend([0; 2]);
-    // Frames are never cut.
+    // No snap length: frames are never truncated.
     block.word(0);
     block.option(IF_NAME, name.as_bytes());
     block.option(IF_DESCRIPTION, description.as_bytes());
@@ -136,7 +136,7 @@ pub fn interface(out: &mut Vec<u8>, name: &str, description: &str) {
     block.finish();
 }
 
-/// A frame of interface number `interface`, at `ns` since 1970. It consists of these parts.
+/// A frame of interface `interface`, at `ns` since 1970, as the concatenation of `parts`.
 pub fn frame(out: &mut Vec<u8>, interface: u32, ns: u64, way: Way, parts: &[&[u8]]) {
     let length = parts.iter().map(|part| part.len()).sum::<usize>() as u32;
     let mut block = Block::new(out, ENHANCED_PACKET);
@@ -154,7 +154,7 @@ pub fn frame(out: &mut Vec<u8>, interface: u32, ns: u64, way: Way, parts: &[&[u8
     block.finish();
 }
 
-/// What became of interface number `interface`.
+/// The final statistics of interface `interface`.
 pub fn statistics(out: &mut Vec<u8>, interface: u32, of: &Statistics) {
     let mut block = Block::new(out, INTERFACE_STATISTICS);
     block.word(interface);

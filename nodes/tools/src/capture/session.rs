@@ -1,4 +1,4 @@
-//! A capture that is going on.
+//! A running capture.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -22,20 +22,20 @@ use super::pcapng::{self, Statistics, Way};
 use super::sink::{Room, Sink, SinkError};
 use super::train::for_each_datagram;
 
-/// Epoll's name of what stops the capture.
+/// Epoll's token of the stop signal.
 const STOPPER: u64 = u64::MAX;
-/// Between two looks whether namespaces have been deleted.
+/// Interval of the checks for deleted namespaces.
 const LOOK_FOR_GONE_EVERY: Duration = Duration::from_secs(1);
-/// How long nothing need be looked at when nothing is heard.
+/// Longest wait while nothing is captured.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Between a message's time stamp and its place in the socket's queue.
+/// Most time between a message's timestamp and its arrival in the socket's queue.
 const STAMP_TO_QUEUE: Duration = Duration::from_millis(1);
-/// Messages of one tap after which others have their turn.
+/// Messages of one tap before others have their turn.
 const MOST_OF_ONE: usize = 4_096;
-/// Descriptors beside the taps'.
+/// Descriptors besides those of taps.
 const OTHER_FILES: u64 = 64;
 
-/// Why there is no capture.
+/// Why a capture cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// A node's namespace cannot be entered.
@@ -45,24 +45,19 @@ pub enum CaptureError {
         "; bring the lab down and up again"
     })]
     Namespace {
-        /// The namespace.
+        /// The namespace's file.
         path: PathBuf,
-        /// What the kernel said.
         source: io::Error,
     },
-    /// No interface of a link that was chosen is there.
+    /// No interface of the chosen links exists.
     #[error("none of the interfaces is there: all have been deleted")]
     NoInterfaces,
-    /// A tap cannot be opened.
     #[error(
         "{interface} of {node}: {source}; captures need root, or the `rootless.sh` that the lab was brought up in"
     )]
     Tap {
-        /// The node.
         node: String,
-        /// Its interface.
         interface: String,
-        /// What the kernel said.
         source: io::Error,
     },
     /// More directions than descriptors.
@@ -70,62 +65,59 @@ pub enum CaptureError {
         "{needed} directions of links need as many open files, and {limit} are allowed: name fewer links by --link, or `ulimit -n {needed}`"
     )]
     TooMany {
-        /// What is needed.
+        /// One file per direction, and a few more.
         needed: u64,
-        /// What there may be.
         limit: u64,
     },
-    /// Waiting does not work.
+    /// Epoll failed.
     #[error("waiting for frames: {0}")]
     Wait(io::Error),
 }
 
-/// When a capture ends by itself.
+/// When a capture ends on its own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Until {
     /// After this time.
     pub time: Option<Duration>,
-    /// After so many frames.
+    /// After this many frames.
     pub frames: Option<u64>,
 }
 
-/// Why a capture has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Somebody wanted it to.
+    /// A stop was requested.
     Asked,
-    /// Its time was over, or its number of frames reached.
+    /// The time is over, or the number of frames reached.
     Reached,
-    /// The file is as large as it may be.
+    /// The file has reached its largest size.
     Full,
-    /// Nobody reads it any more.
+    /// The reader of standard output is gone.
     Unread,
     /// The lab has been taken down.
     Gone,
 }
 
-/// A direction of a link, as it is heard.
+/// A captured direction of a link.
 #[derive(Debug)]
 pub struct Heard {
     /// Its name in the file: `LINK:A->B`.
     pub name: String,
-    /// What that is, in words.
     pub description: String,
     /// Frames written.
     pub frames: u64,
-    /// What its sender had sent before, of what was heard: packets, or whatever its links repeat.
+    /// Resent packets, or whatever its links repeat, among those captured.
     pub retries: u64,
-    /// Messages that the kernel had no room for.
+    /// Messages that the kernel dropped for lack of room.
     pub dropped: u64,
     known: Known,
     way: Way,
-    /// Nothing more comes from an interface that is gone.
+    /// `None` once the interface is gone.
     tap: Option<Tap>,
     place: Namespace,
 }
 
-/// A namespace as it was entered. An open tap keeps it, interfaces and all, when it is deleted; so
-/// whoever has some looks whether it still has its name.
+/// A namespace as it was entered. An open tap keeps a deleted one alive, interfaces included, so
+/// its owner checks whether it still has its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Namespace {
     path: PathBuf,
@@ -145,14 +137,14 @@ pub struct Capture {
     from_ns: u64,
 }
 
-/// A frame that waits for those that are older.
+/// A frame that waits for older ones.
 struct Waiting {
     at: u64,
     interface: u32,
     message: Box<[u8]>,
 }
 
-/// Where a tap shall be.
+/// A tap to open.
 struct Wanted {
     interface: String,
     hears: Hears,
@@ -161,8 +153,8 @@ struct Wanted {
 }
 
 impl Capture {
-    /// Opens the taps of `links` of `lab`. Interfaces that are not there are left out, and handed
-    /// back by name.
+    /// Opens the taps of `links` of `lab`. Interfaces that do not exist are skipped, and returned
+    /// by name.
     ///
     /// # Errors
     /// See [`CaptureError`].
@@ -179,7 +171,7 @@ impl Capture {
             .sum::<u64>()
             + OTHER_FILES;
         allow_files(needed)?;
-        // A thread of its own enters the namespaces, so that this one stays where it is.
+        // A separate thread enters the namespaces, so that this one stays in its own.
         let opened = thread::scope(|scope| {
             let opener = scope.spawn(|| open_taps(lab, wanted));
             opener
@@ -214,7 +206,7 @@ impl Capture {
         &self.heard
     }
 
-    /// What the file begins with.
+    /// The beginning of the file.
     pub fn head(&self) -> Vec<u8> {
         let mut head = Vec::new();
         pcapng::section(&mut head);
@@ -224,11 +216,12 @@ impl Capture {
         head
     }
 
-    /// Writes what is heard until somebody or something ends it; then what became of each direction.
+    /// Writes frames until `stop` or a limit ends the capture, then the statistics of each
+    /// direction.
     ///
     /// # Errors
-    /// [`SinkError`] in the inner result, when the capture ends because it cannot be written: what has
-    /// been written is whole, and has its statistics if there is room for them.
+    /// [`SinkError`] in the inner result, when the capture ends because it cannot be written: what
+    /// has been written is whole, and has its statistics if there is room for them.
     pub fn run(
         &mut self,
         sink: &mut Sink,
@@ -266,7 +259,7 @@ impl Capture {
                 patience
             })?;
             let older = self.listen(&ready, &mut reader, &mut waiting);
-            // At the end nothing is waited for any more.
+            // At the end, write everything.
             let older = if end.is_some() { u64::MAX } else { older };
             match self.write(&mut waiting, older, sink, filter, &mut left) {
                 Ok(None) => {}
@@ -278,18 +271,18 @@ impl Capture {
                 }
             }
         }
-        // Only then it is known which frames are in the file.
+        // Only now is it known which frames are in the file.
         let flushed = sink.flush();
         let statistics = self.statistics(sink);
         let finished = sink.finish(&statistics);
         Ok(flushed.and(finished).map(|()| end.unwrap_or(End::Asked)))
     }
 
-    /// The directions of which something may have been heard.
+    /// The directions that may have captured something.
     fn wait(&self, patience: Duration) -> Result<Vec<usize>, CaptureError> {
-        // All that can be ready: whoever was not named might be older than those who are.
+        // Room for all: a direction that is left out might have an older frame than the others.
         let mut events = vec![EpollEvent::empty(); self.heard.len() + 1];
-        // Not less than asked for: else the last millisecond would be spent asking.
+        // Round up: otherwise the last millisecond would be spent polling.
         let patience = patience.as_micros().div_ceil(1_000) as u16;
         match self.epoll.wait(&mut events, EpollTimeout::from(patience)) {
             Ok(count) => Ok(events[..count]
@@ -302,7 +295,7 @@ impl Capture {
         }
     }
 
-    /// Takes in what was heard; all older than the answer has been.
+    /// Reads the ready taps. Every frame older than the returned time has been read.
     fn listen(&mut self, ready: &[usize], reader: &mut TapReader, to: &mut Vec<Waiting>) -> u64 {
         let mut older = wall_ns().saturating_sub(STAMP_TO_QUEUE.as_nanos() as u64);
         for &index in ready {
@@ -324,7 +317,7 @@ impl Capture {
                     Ok(true) if to.len() - begin < MOST_OF_ONE => {}
                     Ok(has_more) => break has_more,
                     Err(error) => {
-                        // Down is told once, and may come up again; gone is for ever.
+                        // Down is reported once, and may come up again; gone is for ever.
                         if error.raw_os_error() != Some(libc::ENETDOWN) {
                             self.drop_tap(index);
                         }
@@ -339,7 +332,7 @@ impl Capture {
         older
     }
 
-    /// Leaves namespaces that have been deleted, with what was heard there last.
+    /// Leaves deleted namespaces after reading their last frames.
     fn leave_deleted(&mut self, reader: &mut TapReader, to: &mut Vec<Waiting>) {
         let places: BTreeSet<&Namespace> = self.heard.iter().map(|heard| &heard.place).collect();
         let gone = places.into_iter().filter(|place| place.is_gone());
@@ -357,7 +350,7 @@ impl Capture {
         heard.dropped = heard.tap.take().map_or(heard.dropped, |tap| tap.dropped());
     }
 
-    /// Writes what is older than `older`.
+    /// Writes the frames older than `older`.
     fn write(
         &mut self,
         waiting: &mut Vec<Waiting>,
@@ -366,7 +359,7 @@ impl Capture {
         filter: &Filter,
         left: &mut u64,
     ) -> Result<Option<End>, SinkError> {
-        // Stable, so that frames of one direction keep their order whatever their stamps.
+        // Stable, so that frames of one direction keep their order whatever their timestamps.
         waiting.sort_by_key(|frame| frame.at);
         let count = waiting.partition_point(|frame| frame.at < older);
         let mut block = Vec::new();
@@ -408,7 +401,7 @@ impl Capture {
         })
     }
 
-    /// Looks how many were written and dropped, and writes down what became of each direction.
+    /// Counts frames written and dropped; returns the statistics blocks of all directions.
     fn statistics(&mut self, sink: &Sink) -> Vec<u8> {
         let to_ns = wall_ns();
         let mut blocks = Vec::new();
@@ -427,7 +420,7 @@ impl Capture {
     }
 }
 
-/// The taps that are wanted in each node's namespace.
+/// The taps to open, by node.
 fn wanted(
     links: &[LabLink],
     place: Place,
@@ -469,7 +462,7 @@ fn wanted(
 
 type Opened = (Vec<Heard>, Vec<String>);
 
-/// Opens taps in one namespace after the other. The thread stays in the last.
+/// Opens taps in one namespace after another. The thread stays in the last.
 fn open_taps(
     lab: &str,
     wanted: BTreeMap<String, Vec<(usize, Wanted)>>,
@@ -522,14 +515,14 @@ fn open_taps(
     Ok((opened.into_iter().map(|(_, heard)| heard).collect(), gone))
 }
 
-/// Raises the limit of open files as far as is needed and allowed.
+/// Raises the limit of open files as far as needed and allowed.
 fn allow_files(needed: u64) -> Result<(), CaptureError> {
     let failed = |errno: Errno| CaptureError::Wait(errno.into());
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(failed)?;
     if soft >= needed {
         return Ok(());
     }
-    // Root may have more than the hard limit.
+    // Root may exceed the hard limit.
     match setrlimit(Resource::RLIMIT_NOFILE, needed, hard.max(needed)) {
         Ok(()) => Ok(()),
         Err(_) if hard >= needed => {
@@ -542,7 +535,7 @@ fn allow_files(needed: u64) -> Result<(), CaptureError> {
     }
 }
 
-/// Nanoseconds since 1970, as the kernel stamps what is heard.
+/// Nanoseconds since 1970, like the kernel's timestamps.
 fn wall_ns() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0, |now| now.as_nanos() as u64)

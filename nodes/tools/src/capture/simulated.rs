@@ -1,6 +1,5 @@
-//! Captures of simulated networks: the same files, whose time is that of the simulation, from 1970
-//! on. A frame is written as it leaves its sender; what is lost or damaged on the way is not known
-//! by then.
+//! Captures of simulated networks: the same files, in simulated time from 1970 on. A frame is
+//! written as it leaves its sender, before it is known whether it is lost or damaged on the way.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
@@ -14,17 +13,16 @@ use phitwire_nodes::io::ETHERNET_HEADER_BYTES;
 use super::pcapng::{self, Statistics, Way};
 use super::sink::{Limits, Room, Sink, SinkError, tail};
 
-/// Picoseconds of the simulation in a nanosecond of the file.
 const PS_PER_NS: u64 = 1_000;
 
-/// A capture of a simulation that is being written.
+/// A capture of a running simulation.
 pub struct SimulatedCapture {
     state: Mutex<State>,
 }
 
 struct State {
     sink: Sink,
-    /// There are so many, A to B of link 0 first.
+    /// Count of directions; A to B of link 0 comes first.
     directions: usize,
     last_ns: u64,
     block: Vec<u8>,
@@ -33,7 +31,7 @@ struct State {
 }
 
 impl SimulatedCapture {
-    /// A capture of all links of `network` into a file of at most `bytes`.
+    /// Captures all links of `network` into a file of at most `bytes`.
     ///
     /// # Errors
     /// See [`SinkError`].
@@ -72,7 +70,7 @@ impl SimulatedCapture {
             .unwrap_or_else(|broken| broken.into_inner())
     }
 
-    /// Ends the file: the frames that it has, and whether all had room.
+    /// Ends the file. Returns its count of frames, and whether all fitted.
     ///
     /// # Errors
     /// See [`SinkError`].
@@ -119,7 +117,7 @@ impl FrameTap for SimulatedCapture {
     }
 }
 
-/// What would stand in front of the frame on an Ethernet: addresses that say the link and the end.
+/// An Ethernet header for a simulated frame, whose addresses encode the link and the end.
 fn ethernet_header(link: u32, is_b: bool) -> [u8; ETHERNET_HEADER_BYTES] {
     let [_, a, b, c] = link.to_be_bytes();
     let (from, to) = if is_b { (0x0b, 0x0a) } else { (0x0a, 0x0b) };

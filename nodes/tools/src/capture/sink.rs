@@ -1,5 +1,5 @@
-//! Where a capture goes: a file, a ring of files, or standard output. Whatever happens, what has
-//! been written to a file is whole blocks.
+//! Destination of a capture: a file, a ring of files, or standard output. Whatever happens, a file
+//! contains only whole blocks.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -8,47 +8,45 @@ use std::path::{Path, PathBuf};
 
 use super::pcapng;
 
-/// How much may be written.
+/// Size limits of a capture.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of a file.
+    /// Bytes per file.
     pub bytes: u64,
-    /// Files of a ring, of which the oldest is removed for a new one; 1 is no ring.
+    /// Files of a ring, where a new file replaces the oldest; 1: no ring.
     pub files: usize,
 }
 
-/// Why a capture cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum SinkError {
-    /// A terminal would show a capture as rubbish.
+    /// A terminal would show a capture as garbage.
     #[error(
         "a capture is not for a terminal: write it to a file, or into a pipe, `-w - | wireshark -k -i -`"
     )]
     Terminal,
-    /// A ring of standard outputs.
+    /// Standard output cannot be a ring.
     #[error("standard output is no ring of files: leave out --files, or name a file")]
     NoRing,
-    /// Not even what a capture begins with fits.
+    /// Not even the head of a capture fits.
     #[error(
         "--max-bytes {limit} is too little: {least} bytes say which links are captured; give at least that and room for frames"
     )]
     TooSmall {
-        /// What was asked for.
+        /// The requested limit.
         limit: u64,
-        /// What is needed.
+        /// The least that is needed.
         least: u64,
     },
-    /// Anything else.
+    /// Any other error.
     #[error("{}: {source}{}", path.display(), remedy(source))]
     Io {
-        /// The file.
+        /// The file, or `-`.
         path: PathBuf,
-        /// What the kernel said.
         source: io::Error,
     },
 }
 
-/// What helps, as far as that is known.
+/// Suggests what to do about an error.
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
@@ -67,7 +65,7 @@ pub enum Room {
     Left,
     /// The limit is reached.
     Full,
-    /// Nobody reads standard output any more.
+    /// The reader of standard output is gone.
     Unread,
 }
 
@@ -76,25 +74,25 @@ enum Target {
     Output,
 }
 
-/// A capture that is being written.
+/// A capture being written.
 pub struct Sink {
-    /// What every file begins with.
+    /// The beginning of every file.
     head: Vec<u8>,
-    /// Bytes that the end of a file takes.
+    /// Bytes of the statistics that end a file.
     tail: u64,
     limits: Limits,
     target: Target,
-    /// The name that was given, and the files of the ring that there are.
+    /// The given name, and the existing files of the ring.
     path: PathBuf,
     ring: VecDeque<PathBuf>,
     files: u64,
     /// Blocks that are not written yet.
     waiting: Vec<u8>,
-    /// The interfaces of the frames among them.
+    /// The interfaces of their frames.
     waiting_of: Vec<u32>,
     /// Frames written, by interface.
     frames: Vec<u64>,
-    /// Bytes of the file, all of them in whole blocks.
+    /// Bytes of the file, all in whole blocks.
     written: u64,
     room: Room,
 }
@@ -103,8 +101,8 @@ pub struct Sink {
 const TOGETHER: usize = 1 << 18;
 
 impl Sink {
-    /// A capture into the file `path`, `-` for standard output, that begins with `head` and ends with
-    /// `tail` bytes of statistics.
+    /// Opens a capture into the file `path` (`-`: standard output) that begins with `head` and ends
+    /// with `tail` bytes of statistics.
     ///
     /// # Errors
     /// See [`SinkError`].
@@ -144,7 +142,7 @@ impl Sink {
         Ok(sink)
     }
 
-    /// The file that is written at present.
+    /// The file being written.
     pub fn file(&self) -> &Path {
         match &self.target {
             Target::File(_, path) => path,
@@ -152,7 +150,7 @@ impl Sink {
         }
     }
 
-    /// Adds the block of a frame of that interface.
+    /// Adds the block of a frame of this interface.
     ///
     /// # Errors
     /// See [`SinkError`].
@@ -178,11 +176,10 @@ impl Sink {
         Ok(self.room)
     }
 
-    /// Writes what waits, so that others can read it.
+    /// Writes pending blocks, so that others can read them.
     ///
     /// # Errors
-    /// See [`SinkError`]; what could not be written whole is cut off from a file, and counts as no
-    /// frame.
+    /// See [`SinkError`]; a partly written block is cut off the file, and its frame is not counted.
     pub fn flush(&mut self) -> Result<Room, SinkError> {
         let result = match &mut self.target {
             Target::File(file, _) => file.write_all(&self.waiting),
@@ -211,7 +208,7 @@ impl Sink {
                 Ok(Room::Unread)
             }
             (Err(source), target) => {
-                // What was written of the last blocks gives its room to the statistics.
+                // Cut off partial blocks, which leaves their room to the statistics.
                 if let Target::File(file, _) = target {
                     let _ = file.set_len(self.written);
                     let _ = io::Seek::seek(file, io::SeekFrom::Start(self.written));
@@ -234,12 +231,12 @@ impl Sink {
         self.flush().map(drop)
     }
 
-    /// Frames of an interface that have been written.
+    /// Frames written of an interface.
     pub fn frames(&self, interface: usize) -> u64 {
         self.frames.get(interface).copied().unwrap_or(0)
     }
 
-    /// Bytes written, of this file.
+    /// Bytes written to this file.
     pub fn written(&self) -> u64 {
         self.written
     }
@@ -260,7 +257,7 @@ impl Sink {
             if self.ring.len() > self.limits.files
                 && let Some(oldest) = self.ring.pop_front()
             {
-                // Somebody may have removed it already.
+                // It may have been removed already.
                 let _ = fs::remove_file(oldest);
             }
         }
@@ -281,7 +278,7 @@ fn numbered(path: &Path, number: u64) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Bytes of the statistics of so many interfaces.
+/// Bytes of the statistics of this many interfaces.
 pub fn tail(interfaces: usize) -> u64 {
     interfaces as u64 * pcapng::STATISTICS_BYTES
 }
@@ -335,7 +332,7 @@ mod tests {
         assert_eq!(names, ["x-00005.pcapng", "x-00006.pcapng"]);
         let last = fs::read(to.file()).expect("the last");
         assert_eq!(last, [&HEAD[..], &[5; 8], &[9; 4]].concat());
-        // A block that no file has room for does not make an endless ring.
+        // A block that fits no file does not make an endless ring.
         assert_eq!(to.add(0, &[0; 20]).expect("no error"), Room::Full);
     }
 

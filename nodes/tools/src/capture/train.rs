@@ -1,5 +1,5 @@
-//! Trains of datagrams: what segmentation offload keeps in one piece between namespaces is written
-//! as the datagrams that it is.
+//! Trains of datagrams: what segmentation offload keeps together between namespaces is written as
+//! separate datagrams.
 
 use phitwire_framing::carrier::frame::{
     ETHERTYPE, FABRIC_AT, LINK_AT, MAGIC_AT, MIN_BYTES, UDP_PORT,
@@ -13,8 +13,8 @@ const HEADERS_BYTES: usize = ETHERNET_HEADER_BYTES + UDP_HEADERS_BYTES;
 /// EtherType of IPv4.
 const IPV4: [u8; 2] = [0x08, 0x00];
 
-/// Calls `each` with the headers and the link frame of every datagram of a captured message, or with
-/// the message as it is where it is no train.
+/// Calls `each` with the headers and the link frame of every datagram of a captured message; a
+/// message that is no train is passed unchanged.
 pub fn for_each_datagram(message: &[u8], mut each: impl FnMut(&[u8], &[u8])) {
     if message.get(12..ETHERNET_HEADER_BYTES) == Some(&ETHERTYPE.to_be_bytes()) {
         let (headers, frame) = message.split_at(ETHERNET_HEADER_BYTES);
@@ -44,14 +44,14 @@ pub fn for_each_datagram(message: &[u8], mut each: impl FnMut(&[u8], &[u8])) {
         own[24..26].copy_from_slice(&sum.to_be_bytes());
         let udp_bytes = ip_bytes - IP_BYTES as u16;
         own[38..40].copy_from_slice(&udp_bytes.to_be_bytes());
-        // Without a checksum: that of the whole was for the device to compute.
+        // No checksum: that of the train was left to the device.
         own[40..42].fill(0);
         each(&own, frame);
     }
 }
 
-/// Bytes of each datagram of a train but the last, which is no longer: the kernel does not tell. All
-/// are link frames of one link, which begin alike.
+/// Bytes of each datagram of a train (the last may be shorter), which the kernel does not report:
+/// all are frames of one link, which begin alike.
 fn carriage(train: &[u8]) -> usize {
     let Some(begin) = train.get(..FABRIC_AT.end) else {
         return train.len();
@@ -61,7 +61,7 @@ fn carriage(train: &[u8]) -> usize {
             && frame[MAGIC_AT] == begin[MAGIC_AT]
             && frame[LINK_AT.start..FABRIC_AT.end] == begin[LINK_AT.start..]
     };
-    // Each has the half of the train at most, for there are two.
+    // At most half the train: there are at least two.
     let sizes = MIN_BYTES..train.len();
     sizes
         .clone()

@@ -9,22 +9,20 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::legend::{Entry, Key, entries};
 use super::{Axis, Chart, Colour, Curve, GREY, Panel, Point, Stroke};
 
-/// Width of the panels with the numbers beside them.
+/// Width of the panels, with the numbers beside them.
 const WIDTH: i32 = 700;
 /// Height of all panels, without what is above and below.
 const HEIGHT: i32 = 440;
-/// Around everything.
 const MARGIN: i32 = 16;
-/// Height of the title, without that of what is below it.
+/// Height of the title without the subtitle.
 const TITLE: i32 = 30;
-/// Height of a row of numbers above upright lines.
+/// Height of a row of numbers above vertical lines.
 const ROW: i32 = 16;
-/// For the numbers left of the panels, and below them.
+/// Space for the numbers left of the panels, and below them.
 const LEFT: i32 = 76;
 const BELOW: i32 = 48;
-/// Between panels.
 const BETWEEN: i32 = 14;
-/// Of a legend: height of a line, of what is between entries, width of a letter and of a key.
+/// Legend: height of a line, space between entries, width of a letter and of a key.
 const LINE: i32 = 17;
 const APART: i32 = 7;
 const LETTER: f64 = 6.7;
@@ -38,9 +36,8 @@ fn rgb((red, green, blue): Colour) -> RGBColor {
     RGBColor(red, green, blue)
 }
 
-/// Where everything is.
 struct Layout {
-    /// The numbers above upright lines, as their row.
+    /// The row of each number above the vertical lines.
     rows: Vec<i32>,
     /// The upper edge of the first panel.
     top: i32,
@@ -49,7 +46,7 @@ struct Layout {
     size: (i32, i32),
 }
 
-/// Pixels from the left edge of the panels to a place.
+/// Pixels from the left edge of the panels to a value.
 fn across(x: &Axis, value: f64) -> i32 {
     let (low, high) = (x.scale.place(x.range.0), x.scale.place(x.range.1));
     let part = (x.scale.place(value) - low) / (high - low);
@@ -58,7 +55,7 @@ fn across(x: &Axis, value: f64) -> i32 {
 
 impl Layout {
     fn new(chart: &Chart, entries: &[Entry]) -> Self {
-        // Numbers that would touch stand in rows above each other.
+        // Numbers that would touch are stacked in rows.
         let mut ends: Vec<i32> = Vec::new();
         let mut order: Vec<usize> = (0..chart.marks.len()).collect();
         order.sort_by(|&a, &b| chart.marks[a].x.total_cmp(&chart.marks[b].x));
@@ -132,7 +129,7 @@ pub(super) fn draw(chart: &Chart, text: &mut String) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A scale by the places of its numbers, with ticks where they are to be.
+/// A scale in screen coordinates, with given ticks.
 struct Ticked {
     range: RangedCoordf64,
     ticks: Vec<f64>,
@@ -204,7 +201,7 @@ fn draw_panel(area: &Area<'_>, chart: &Chart, panel: &Panel, below: i32) -> Resu
     Ok(())
 }
 
-/// Where the spread of the points is known: from the low to the high end of their intervals.
+/// Draws the spread of the points, where known, as a band between the ends of their intervals.
 fn draw_band(
     context: &mut Context<'_, '_>,
     x: &Axis,
@@ -224,7 +221,7 @@ fn draw_band(
     let upper = steady.iter().map(|&point| end(point, 1.0));
     let lower = steady.iter().rev().map(|&point| end(point, -1.0));
     context.draw_series([Polygon::new(upper.chain(lower).collect::<Vec<_>>(), style)])?;
-    // A band of one point, or a thin one, is seen by the ends of its intervals.
+    // The ends of the intervals show a band of one point, or a thin one.
     for point in steady {
         let ends = [end(point, 1.0), end(point, -1.0)];
         let line = rgb(curve.colour).stroke_width(1);
@@ -233,7 +230,7 @@ fn draw_band(
     Ok(())
 }
 
-/// Draws a curve as far as the scale goes: the steady points joined by its line, the others by a
+/// Draws a curve up to the end of the scale: steady points joined by its line, the others by a
 /// dotted one.
 fn draw_curve(
     context: &mut Context<'_, '_>,
@@ -276,13 +273,12 @@ fn draw_curve(
 
 type Places = Vec<(f64, f64)>;
 
-/// Where the line between two points is at the top.
+/// Where the line between two points crosses `top`.
 fn crossing(top: f64, (x0, y0): (f64, f64), (x1, y1): (f64, f64)) -> (f64, f64) {
     (x0 + (x1 - x0) * (top - y0) / (y1 - y0), top)
 }
 
-/// A curve as far as it is not above `top` for the first time: it ends there, so that it is seen to
-/// go on.
+/// A curve up to its first crossing of `top`, where it is cut, so that it visibly goes on.
 pub(super) fn up_to(top: f64, points: &[(f64, f64)]) -> Places {
     let inside = points.iter().take_while(|&&(_, y)| y <= top).count();
     let mut shown = points[..inside].to_vec();
@@ -292,7 +288,7 @@ pub(super) fn up_to(top: f64, points: &[(f64, f64)]) -> Places {
     shown
 }
 
-/// The pieces of a line that are not above `top`.
+/// The pieces of a line below `top`.
 pub(super) fn pieces_below(top: f64, points: &[(f64, f64)]) -> Vec<Places> {
     let mut pieces: Vec<Places> = Vec::new();
     let mut is_open = false;

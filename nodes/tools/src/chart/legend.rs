@@ -1,16 +1,16 @@
-//! What stands beside the panels.
+//! The legend beside the panels.
 
 use super::{Chart, Colour, GREY, Stroke};
 
-/// Letters of a line of the legend at most.
+/// Most letters per line of the legend.
 const MOST_LETTERS: usize = 30;
 
-/// What is drawn before the words of an entry.
+/// The symbol of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     /// A piece of a curve.
     Line(Stroke),
-    /// A piece of an upright line, dotted or dashed.
+    /// A piece of a vertical line, dotted or dashed.
     Upright { is_dotted: bool },
     /// A point past saturation.
     Hollow,
@@ -18,16 +18,15 @@ pub(super) enum Key {
     Band,
 }
 
-/// An entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub key: Key,
     pub colour: Colour,
-    /// Its words, in lines.
+    /// Its text, in lines.
     pub lines: Vec<String>,
 }
 
-/// The entries: curves, upright lines, and what else needs words.
+/// The entries: curves, vertical lines, and whatever else needs an explanation.
 pub(super) fn entries(chart: &Chart) -> Vec<Entry> {
     let entry = |key, colour, words: &str| Entry {
         key,
@@ -44,7 +43,7 @@ pub(super) fn entries(chart: &Chart) -> Vec<Entry> {
         .filter(|mark| !mark.name.is_empty())
         .map(|mark| {
             let is_dotted = mark.is_dotted;
-            // One entry for lines that several curves have, each in its colour.
+            // One entry for a line that several curves have, each in its own colour.
             let mut others = chart.marks.iter().filter(|other| other.name == mark.name);
             let colour = match others.all(|other| other.colour == mark.colour) {
                 true => mark.colour,
@@ -66,7 +65,7 @@ pub(super) fn entries(chart: &Chart) -> Vec<Entry> {
     all
 }
 
-/// Words in lines that are not too long, as far as words are shorter than a line.
+/// Wraps text; only words longer than a line exceed it.
 pub(super) fn broken(words: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in words.split(' ') {

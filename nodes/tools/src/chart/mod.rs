@@ -1,9 +1,9 @@
-//! Drawings of figures over figures: panels below each other that share an upright scale.
+//! Line charts: stacked panels with a common horizontal scale.
 //!
-//! One way of drawing for all commands: the latency-load curves of `phitwire sim`, and what the
-//! measuring tools measure over size or loss. Ticks are at round numbers, the legend is beside the
-//! panels where it hides nothing, spreads over several runs are bands, and points that are no
-//! steady state (latency past saturation) look otherwise than those that are.
+//! All commands use them: the latency-load curves of `phitwire sim`, and the measuring tools'
+//! results over size or loss. Ticks are at round numbers, the legend is beside the panels, where it
+//! hides nothing, spreads over several runs are bands, and points that are not steady (latency past
+//! saturation) are drawn differently.
 
 mod draw;
 mod legend;
@@ -13,10 +13,9 @@ use miette::miette;
 
 pub use scale::Scale;
 
-/// A colour, as red, green and blue.
 pub type Colour = (u8, u8, u8);
 
-/// Colours of curves, in the order in which they are taken.
+/// Colours of curves, in order of use.
 pub const COLOURS: [Colour; 8] = [
     (31, 90, 180),
     (200, 50, 40),
@@ -28,28 +27,26 @@ pub const COLOURS: [Colour; 8] = [
     (40, 40, 40),
 ];
 
-/// The colour of what stands beside the curves, such as the line of equal loads.
+/// The colour of auxiliary lines, such as that of equal loads.
 pub const GREY: Colour = (120, 128, 138);
 
-/// What a scale measures, and from where to where.
+/// The quantity on a scale, and its range.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// What, with its unit.
+    /// The quantity, with its unit.
     pub name: String,
-    /// How far numbers are from each other.
     pub scale: Scale,
-    /// Least and most that is shown.
+    /// Smallest and largest value shown.
     pub range: (f64, f64),
 }
 
 /// A point of a curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// Where on the scale that all panels share.
+    /// Position on the common scale.
     pub x: f64,
-    /// How high.
     pub y: f64,
-    /// Half of the width of its 95 % interval; zero if it is from one run.
+    /// Half-width of its 95 % interval; zero for a single run.
     pub half_width: f64,
     /// Whether a longer run would give the same.
     pub is_steady: bool,
@@ -67,80 +64,72 @@ impl Point {
     }
 }
 
-/// How the line of a curve is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stroke {
     /// A line with a dot at each point.
     Solid,
     /// A dashed line with a dot at each point.
     Dashed,
-    /// A thin line without dots: no measurement.
+    /// A thin line without dots, for what is not measured.
     Thin,
 }
 
-/// A curve.
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// Its words in the legend; those that have none are explained by another one of their colour.
+    /// Its text in the legend; if empty, another curve of its colour explains it.
     pub name: String,
-    /// Its colour.
     pub colour: Colour,
-    /// Its line.
     pub stroke: Stroke,
     /// Its points, from left to right.
     pub points: Vec<Point>,
 }
 
-/// A panel: a scale of its own, and curves.
+/// A panel: curves over a vertical scale.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    /// The scale.
     pub axis: Axis,
-    /// Its part of the height.
+    /// Its share of the height.
     pub share: u32,
-    /// The curves, those on top last.
+    /// The curves, topmost last.
     pub curves: Vec<Curve>,
 }
 
-/// An upright line through all panels.
+/// A vertical line through all panels.
 #[derive(Clone, Debug)]
 pub struct Mark {
-    /// Where.
     pub x: f64,
-    /// What stands above it: a number.
+    /// The number above it.
     pub label: String,
-    /// Its words in the legend.
+    /// Its text in the legend.
     pub name: String,
-    /// Its colour.
     pub colour: Colour,
-    /// Whether it is dotted or dashed.
+    /// Whether it is dotted, not dashed.
     pub is_dotted: bool,
 }
 
-/// A drawing.
+/// A chart.
 #[derive(Clone, Debug)]
 pub struct Chart {
-    /// What it shows.
     pub title: String,
-    /// How that was found, in smaller letters.
+    /// How the figures were obtained, in smaller letters.
     pub subtitle: String,
     /// The scale that all panels share.
     pub x: Axis,
-    /// The panels, from above.
+    /// The panels, from top to bottom.
     pub panels: Vec<Panel>,
-    /// Upright lines.
+    /// Vertical lines.
     pub marks: Vec<Mark>,
-    /// What points that are not steady are.
+    /// The legend's text for points that are not steady.
     pub unsteady: String,
-    /// What bands are.
+    /// The legend's text for bands.
     pub band: String,
 }
 
 impl Chart {
-    /// The drawing as an SVG document.
+    /// Renders the chart as an SVG document.
     ///
     /// # Errors
-    /// Nothing to draw, or a drawing that fails.
+    /// Nothing to draw, or drawing fails.
     pub fn svg(&self) -> miette::Result<String> {
         let curves = self.panels.iter().flat_map(|panel| &panel.curves);
         let mut measured = curves.filter(|curve| curve.stroke != Stroke::Thin);
@@ -152,12 +141,10 @@ impl Chart {
         Ok(text)
     }
 
-    /// Whether some curve has a band.
     fn has_bands(&self) -> bool {
         self.points().any(|point| point.half_width > 0.0)
     }
 
-    /// Whether some point is not steady.
     fn has_unsteady(&self) -> bool {
         self.points().any(|point| !point.is_steady)
     }
@@ -168,8 +155,7 @@ impl Chart {
     }
 }
 
-/// The least and the most of `values` that a scale can show, as round numbers; none if there are
-/// no such values.
+/// The range of those `values` that the scale can show, as round numbers; `None` if there are none.
 pub fn around(scale: Scale, values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     let shown = values.into_iter().filter(|&value| scale.has(value));
     let (low, high) = shown.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {

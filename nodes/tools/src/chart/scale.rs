@@ -1,28 +1,28 @@
-//! Where the ticks of a scale are, and what they say.
+//! Scales: positions and labels of ticks.
 
-/// How far numbers are from each other on a scale.
+/// How values map to positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Evenly, from zero on.
+    /// Linear, from zero on.
     Linear,
-    /// By their logarithm, with ticks at powers of ten.
+    /// Logarithmic, with ticks at powers of ten.
     Decades,
-    /// By their logarithm, with ticks at powers of two: sizes.
+    /// Logarithmic, with ticks at powers of two: sizes.
     Doublings,
 }
 
-/// Ticks that fit on a scale.
+/// Most ticks on a scale.
 const MOST_TICKS: f64 = 10.0;
-/// Powers of ten that a logarithmic scale may span to have ticks at 2 and 5, too.
+/// Most powers of ten that a logarithmic scale may span and still have ticks at 2 and 5.
 const FINE_DECADES: f64 = 2.5;
 
 impl Scale {
-    /// Whether a number has a place.
+    /// Whether the scale can show a value.
     pub fn has(self, value: f64) -> bool {
         value.is_finite() && (self == Self::Linear || value > 0.0)
     }
 
-    /// The place of a number, evenly.
+    /// The position of a value, linear on the screen.
     pub fn place(self, value: f64) -> f64 {
         match self {
             Self::Linear => value,
@@ -31,7 +31,7 @@ impl Scale {
         }
     }
 
-    /// The number at a place.
+    /// The value at a position.
     pub fn value(self, place: f64) -> f64 {
         match self {
             Self::Linear => place,
@@ -40,7 +40,7 @@ impl Scale {
         }
     }
 
-    /// Round numbers around the least and the most that are to be shown.
+    /// Round numbers around the smallest and largest value to show.
     pub fn around(self, low: f64, high: f64) -> (f64, f64) {
         match self {
             Self::Linear => {
@@ -55,7 +55,7 @@ impl Scale {
         }
     }
 
-    /// The numbers that have a tick, from least to most.
+    /// The values that have a tick, in ascending order.
     pub fn ticks(self, (low, high): (f64, f64)) -> Vec<f64> {
         let within = |&tick: &f64| tick >= low * (1.0 - 1e-9) && tick <= high * (1.0 + 1e-9);
         match self {
@@ -91,7 +91,7 @@ impl Scale {
         }
     }
 
-    /// What stands beside a tick.
+    /// The label of a tick.
     pub fn label(self, value: f64, (low, high): (f64, f64)) -> String {
         match self {
             Self::Doublings if value >= 1_048_576.0 => format!("{} Mi", value / 1_048_576.0),
@@ -103,7 +103,7 @@ impl Scale {
     }
 }
 
-/// The least of 1, 2 and 5 times powers of ten that is not below `least`.
+/// The smallest of 1, 2 and 5 times powers of ten that is at least `least`.
 fn round_step(least: f64) -> f64 {
     let least = least.max(1e-12);
     let power = 10_f64.powf(least.log10().floor());
@@ -115,7 +115,7 @@ fn round_step(least: f64) -> f64 {
         .unwrap_or(10.0 * power)
 }
 
-/// So many steps, which are round: 7 times 0.1 is 0.7.
+/// `count` round steps, without rounding errors: 7 times 0.1 is 0.7.
 fn times(step: f64, count: f64) -> f64 {
     match step < 1.0 {
         true => count / (1.0 / step).round(),
@@ -123,12 +123,12 @@ fn times(step: f64, count: f64) -> f64 {
     }
 }
 
-/// The least of 1, 2 and 5 times powers of ten that is not below `value`.
+/// The smallest of 1, 2 and 5 times powers of ten that is at least `value`.
 fn round_above(value: f64) -> f64 {
     round_step(value)
 }
 
-/// The greatest of 1, 2 and 5 times powers of ten that is not above `value`.
+/// The largest of 1, 2 and 5 times powers of ten that is at most `value`.
 fn round_below(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
     let factors = [5.0, 2.0, 1.0];
@@ -138,7 +138,7 @@ fn round_below(value: f64) -> f64 {
         .unwrap_or(power)
 }
 
-/// Digits behind the point that tell numbers apart which are `step` from each other.
+/// Decimals that distinguish numbers `step` apart.
 fn decimals(step: f64) -> usize {
     match step > 0.0 {
         true => (-(step.log10() + 1e-9).floor()).max(0.0) as usize,
@@ -146,7 +146,7 @@ fn decimals(step: f64) -> usize {
     }
 }
 
-/// A number with its thousands apart.
+/// A number with its thousands separated.
 fn grouped(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     let (whole, rest) = match text.split_once('.') {

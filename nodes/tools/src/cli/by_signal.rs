@@ -1,12 +1,12 @@
-//! How commands end that a signal ends: one rule for all.
+//! One rule for how commands end after a signal.
 
 use std::process::ExitCode;
 
-/// Exit status of what a signal has ended before its own end, as shells have it for SIGINT.
+/// Exit status of a command that a signal ended early, as shells report SIGINT.
 pub const INTERRUPTED: u8 = 130;
 
-/// The exit status of what a signal has ended and that went well: what goes on until it is told to end
-/// is done then; what `has_end` of its own is not.
+/// The exit status of a successful command that a signal ended: early if it `has_end` of its own,
+/// otherwise in order.
 pub fn ended(has_end: bool) -> ExitCode {
     match has_end {
         true => INTERRUPTED.into(),

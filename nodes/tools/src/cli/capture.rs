@@ -1,4 +1,4 @@
-//! `phitwire capture`: what passes the links of a running lab, for Wireshark.
+//! `phitwire capture`: records the frames on the links of a running lab, for Wireshark.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -59,7 +59,7 @@ pub struct CaptureArgs {
     json: bool,
 }
 
-/// Bytes of a file unless something else is said: disks shall not fill by themselves.
+/// Default limit of a file: disks must not fill unasked.
 const DEFAULT_BYTES: u64 = 1_000_000_000;
 
 /// The version of the JSON.
@@ -131,7 +131,7 @@ pub fn run(args: &CaptureArgs) -> miette::Result<ExitCode> {
     })
 }
 
-/// Says what became of each direction: of a capture into standard output on standard error.
+/// Prints the result of each direction; to standard error if the capture goes to standard output.
 fn summary(
     args: &CaptureArgs,
     capture: &Capture,
@@ -186,7 +186,7 @@ fn summary(
     Ok(())
 }
 
-/// A capture of one simulated run over encoded links, for `phitwire sim`.
+/// Opens a capture of one simulated run over encoded links, for `phitwire sim`.
 pub fn simulated(
     file: &Path,
     network: &dyn Network,
@@ -215,7 +215,7 @@ pub fn simulated(
     Ok(Arc::new(capture))
 }
 
-/// Ends it, and says how many frames there are.
+/// Ends it, and prints its count of frames.
 pub fn finish(capture: &SimulatedCapture) -> miette::Result<()> {
     let (frames, whole) = capture.finish().map_err(|error| miette!("{error}"))?;
     let rest = match whole {

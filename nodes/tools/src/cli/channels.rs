@@ -1,5 +1,5 @@
-//! `phitwire topology channels` and `phitwire manage channels`: tables of virtual channels,
-//! searched for and loaded.
+//! `phitwire topology channels` and `phitwire manage channels`: searches for virtual channel
+//! tables, and loads them.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -23,8 +23,7 @@ use crate::manage::fleet::{Fleet, PATIENCE_ONCE};
 use crate::manage::{Commanded, manager, survey::Survey};
 use crate::whole_file;
 
-/// Changes of an entry that a run of the search may try at most: some minutes' work for a large
-/// ring.
+/// Most changes of an entry that a run of the search may try: some minutes for a large ring.
 const MOST_STEPS: i64 = 100_000_000;
 
 #[derive(Args, Debug)]
@@ -70,10 +69,11 @@ fn tunable(network: &dyn Network) -> miette::Result<&dyn TunableChannels> {
         .ok_or_else(|| miette!("`{}`: {NO_CHANNEL_TABLES}", network.name()))
 }
 
-/// Runs `phitwire topology channels`. The exit status is 1 if packets could wait in a circle.
+/// Runs `phitwire topology channels`. The exit status is 1 if packets could deadlock in a cycle.
 ///
 /// # Errors
-/// A description that cannot be read, rings that it has not, and a file that cannot be written.
+/// A description that cannot be read, rings that it does not have, and a file that cannot be
+/// written.
 pub fn search(args: &SearchArgs) -> miette::Result<ExitCode> {
     let network = open(&args.file)?;
     if let Some(output) = &args.output
@@ -110,10 +110,11 @@ pub fn search(args: &SearchArgs) -> miette::Result<ExitCode> {
     })
 }
 
-/// Runs `phitwire manage channels`. The exit status is 1 if a register does not hold what it should.
+/// Runs `phitwire manage channels`. The exit status is 1 if a register does not hold its intended
+/// value.
 ///
 /// # Errors
-/// A lab that does not run, tables with mistakes, and such that are refused.
+/// A lab that is not running, tables with errors, and tables that are rejected.
 pub fn load_into(args: &LoadArgs) -> miette::Result<ExitCode> {
     let (lab, network) = running(&args.lab)?;
     let tunable = tunable(&*network)?;
@@ -122,7 +123,7 @@ pub fn load_into(args: &LoadArgs) -> miette::Result<ExitCode> {
     let new = tunable
         .read_channel_tables(&name, &bytes)
         .map_err(Report::new)?;
-    // Who watches the lab would put the description's tables back.
+    // Keep watchers out: they would restore the description's tables.
     let _place = manager::claim(&lab).map_err(|error| miette!("{error}"))?;
     let from = args.via.router()?;
     let doubt = doubt(&lab, &*network, from.is_some())?;
@@ -186,9 +187,9 @@ fn fleet(lab: LabDir, network: &dyn Network) -> miette::Result<Fleet> {
     Ok(fleet.patient(PATIENCE_ONCE))
 }
 
-/// Why tables cannot be judged: packets go other ways than those of the description. By maintenance
-/// packets, which need one control socket only, the others are not asked for their links, and the
-/// report says so.
+/// Why tables cannot be checked: packets take other paths than the description's. Maintenance
+/// packets need only one control socket, so over them the other routers are not asked for their
+/// links, and the report says so.
 fn doubt(
     lab: &LabDir,
     network: &dyn Network,

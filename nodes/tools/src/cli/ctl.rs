@@ -1,4 +1,4 @@
-//! `phitwire ctl`: asks a running node, or tells it to do something.
+//! `phitwire ctl`: sends a request or a command to a running node.
 
 use std::process::ExitCode;
 
@@ -137,10 +137,10 @@ enum CollectiveCommand {
     Stop,
 }
 
-/// Places of a stage that are printed at most.
+/// Most places of a stage that are printed.
 const MOST_PLACES: usize = 8;
 
-/// What is no value of a register.
+/// An invalid register value.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` is no number: write it in decimal, or in hexadecimal after 0x")]
 pub(super) struct NoNumber(String);
@@ -201,7 +201,7 @@ impl Command {
         }
     }
 
-    /// The answer for people.
+    /// The answer as text.
     fn render(&self, data: &Value) -> String {
         match (self, data) {
             (Self::Links, data) => match Vec::<LinkReport>::deserialize(data) {
@@ -243,7 +243,7 @@ impl Command {
         }
     }
 
-    /// Leaves out of the answer what was not asked for.
+    /// Removes from the answer what was not requested.
     fn narrow(&self, data: Value) -> Value {
         match (self, data) {
             (
@@ -262,7 +262,7 @@ impl Command {
 }
 
 impl Command {
-    /// The register that was meant, if it goes by a name that there is not.
+    /// The closest register to a name that does not exist.
     fn nearest(&self, client: &mut Client) -> Option<String> {
         let (Self::Get {
             register: Some(Register::Name(name)),
@@ -285,7 +285,7 @@ impl Command {
     }
 }
 
-/// All registers, a line for those that are alike.
+/// All registers, one line per group of similar ones.
 fn registers_table(registers: &[RegisterInfo]) -> String {
     let mut table = TextTable::new(&["address", "register", "bits", "access", "what it is"]);
     for register in registers {
@@ -301,7 +301,7 @@ fn registers_table(registers: &[RegisterInfo]) -> String {
     table.render()
 }
 
-/// A name of which long lists are left out, as only JSON has them in full.
+/// A name with long lists cut out; only JSON has them in full.
 fn shortened(name: &str) -> String {
     const MOST: usize = 40;
     let Some((before, (among, after))) = name
@@ -319,7 +319,7 @@ fn shortened(name: &str) -> String {
 }
 
 fn pretty(data: &Value) -> String {
-    // A `Value` always has a text.
+    // A `Value` can always be serialized.
     serde_json::to_string_pretty(data).unwrap_or_default() + "\n"
 }
 
@@ -354,7 +354,7 @@ fn links_table(links: &[LinkReport]) -> String {
     table.render()
 }
 
-/// The stages, a row per channel, and below them the places that hold something.
+/// The stages, one row per channel, followed by the places that hold something.
 fn pipeline_table(report: &PipelineReport) -> String {
     let mut table = TextTable::new(&["stage", "channel", "held", "of", "unit", "stalls", "where"]);
     for stage in &report.stages {
@@ -387,7 +387,7 @@ fn pipeline_table(report: &PipelineReport) -> String {
     table.render()
 }
 
-/// How long ago something was.
+/// Formats an age.
 fn age(ms: u64) -> String {
     match ms {
         0..10_000 => format!("{ms} ms"),
@@ -395,7 +395,7 @@ fn age(ms: u64) -> String {
     }
 }
 
-/// Reads or writes a register of a router by a maintenance packet of router `from`.
+/// Reads or writes a register of a router through a maintenance packet of router `from`.
 fn ask_via(args: &CtlArgs, from: &str) -> miette::Result<Value> {
     let (register, value) = match &args.command {
         Command::Get {
@@ -472,7 +472,7 @@ pub fn run(args: CtlArgs) -> miette::Result<ExitCode> {
             }
             Err(error) => {
                 failed = true;
-                // Who cannot be reached is named in the error itself.
+                // The error already names an unreachable node.
                 let error = match error {
                     ClientError::Name(_) | ClientError::Unreachable { .. } => error.to_string(),
                     _ => format!("{node}: {error}"),

@@ -1,4 +1,4 @@
-//! `phitwire topology generate`: descriptions of networks of all machines that have options for it.
+//! `phitwire topology generate`: descriptions of networks, for all machines with a generator.
 
 use std::process::ExitCode;
 
@@ -11,14 +11,14 @@ use phitwire::net::{Effort, MAX_DESCRIPTION_BYTES, Network};
 
 use super::{machine_options, print};
 
-/// What is to be generated: by which generator, from which options.
+/// The chosen generator and its options.
 #[derive(Debug)]
 pub struct Wanted {
     generator: &'static Generator,
     given: Given,
 }
 
-/// Longest name of a network in letters.
+/// Longest network name, in characters.
 const LONGEST_NAME: usize = 32;
 
 impl Wanted {
@@ -26,14 +26,14 @@ impl Wanted {
     /// change the network but not its name are added to the name.
     ///
     /// # Errors
-    /// If the options make no network.
+    /// If the options do not make a network.
     pub(super) fn network(&self) -> miette::Result<Box<dyn Network>> {
         let make = |given: &Given| (self.generator.generate)(given);
         let network = make(&self.given).map_err(|error| miette!("{error}"))?;
         if !self.given.all("name").is_empty() {
             return Ok(network);
         }
-        // Names that would be too long have the options' values only, or a hash.
+        // Names that would be too long contain only the options' values, or a hash.
         let (mut name, mut short) = (network.name().to_owned(), network.name().to_owned());
         for option in self.generator.options.iter().filter(|o| !o.required) {
             let values = self.given.all(option.name);
@@ -64,7 +64,7 @@ impl Wanted {
         make(&given).map_err(|error| miette!("{error}"))
     }
 
-    /// The options without the one of that name.
+    /// The options without the one of this name.
     fn without(&self, name: &str) -> Given {
         let mut given = Given::default();
         for other in self.given.names().filter(|other| *other != name) {
@@ -76,7 +76,7 @@ impl Wanted {
 
 impl FromArgMatches for Wanted {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        // The command has these subcommands only, and asks for one.
+        // The command has only these subcommands, and requires one.
         let asked = matches.subcommand().and_then(|(name, matches)| {
             let generator = generators().find(|generator| generator.name == name)?;
             Some((generator, matches))
@@ -119,7 +119,7 @@ fn generators() -> impl Iterator<Item = &'static Generator> {
         .flat_map(|machine| machine.generators)
 }
 
-/// Options as arguments; nothing stands behind them that a list of values could swallow.
+/// The options as arguments; no positional argument follows that a list of values could swallow.
 fn args(specs: &'static [OptionSpec]) -> impl Iterator<Item = clap::Arg> {
     let args = machine_options::args(&[("", specs)]).into_iter();
     args.map(|arg| {
@@ -128,10 +128,10 @@ fn args(specs: &'static [OptionSpec]) -> impl Iterator<Item = clap::Arg> {
     })
 }
 
-/// Writes the description of what is wanted to standard output.
+/// Writes the description of the chosen network to standard output.
 ///
 /// # Errors
-/// Options that make no network, or one that could not be read again.
+/// Options that do not make a network, or one that could not be read back.
 pub fn run(wanted: &Wanted) -> miette::Result<ExitCode> {
     print(&description(&*wanted.network()?)?)
 }
@@ -139,9 +139,9 @@ pub fn run(wanted: &Wanted) -> miette::Result<ExitCode> {
 /// The description of a network.
 ///
 /// # Errors
-/// One that could not be read again.
+/// A network that could not be read back.
 pub(super) fn description(network: &dyn Network) -> miette::Result<String> {
-    // Options that contradict each other, such as rates within one octant, show only in the whole.
+    // Contradictory options, such as rates within one octant, show only in the whole network.
     let mistakes = network.check_with(Effort::Bounded);
     if let Some(mistake) = mistakes.into_iter().next() {
         return Err(miette!(help = mistake.help.clone(), "{}", mistake.message)
@@ -182,7 +182,7 @@ mod tests {
         Wanted::from_arg_matches(&matches)
     }
 
-    /// Options of a generator that it needs, with ones; texts as they are said to be, of twos.
+    /// The required options of a generator, all ones; texts follow their value name, with twos.
     fn ones(generator: &Generator) -> String {
         let needed = generator.options.iter().filter(|option| option.required);
         let least = |option: &OptionSpec| match option.kind {
@@ -196,7 +196,7 @@ mod tests {
         words.join(" ")
     }
 
-    /// Options and the name of the network, which makes it again.
+    /// Options, and the network name that makes the same network.
     const SHAPES: [(&str, &str, &str); 11] = [
         ("blackwidow", "--processors 64 --rank 1.5", "r1.5-64"),
         ("blackwidow", "--processors 64 --rank 2", "r2-64"),

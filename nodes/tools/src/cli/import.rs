@@ -15,7 +15,7 @@ use super::{generate, print};
 use crate::input_file::{FileKind, InputFile};
 use crate::interchange::{self, Difference, Readable, Same};
 
-/// Links that are named in a message at most.
+/// Most links named in a message.
 const MOST_NAMED: usize = 5;
 
 #[derive(Args, Debug)]
@@ -36,7 +36,7 @@ pub struct ImportArgs {
 /// Runs `phitwire topology import`.
 ///
 /// # Errors
-/// A file with mistakes, or that is not the network it is said to be.
+/// A file with errors, or one of another network than it is said to be.
 pub fn run(args: &ImportArgs) -> miette::Result<ExitCode> {
     let input = InputFile::open(&args.file, FileKind::GRAPH)?;
     let (name, text) = (input.name.clone(), input.text()?);
@@ -66,8 +66,7 @@ pub fn run(args: &ImportArgs) -> miette::Result<ExitCode> {
     print(&described)
 }
 
-/// A description, and in front of it what its nodes are called in the file, if that is not told by their
-/// order or names.
+/// A description, preceded by the names of its nodes in the file unless their order or names match.
 fn named(network: &dyn Network, same: &Same, described: String) -> String {
     let Same::ByLinks([routers, nics]) = same else {
         return described;
@@ -76,13 +75,14 @@ fn named(network: &dyn Network, same: &Same, described: String) -> String {
         String::from("# Nodes, and what they are called in the file that this is from:\n");
     let theirs = routers.iter().chain(nics);
     for (node, their) in network.node_names().iter().zip(theirs) {
-        // Writing into a String never fails; a name of others may have anything in it.
+        // Writing to a String cannot fail; foreign names may contain anything.
         let _ = writeln!(text, "# {node} = {}", their.escape_debug());
     }
     text + "\n" + &described
 }
 
-/// A file that is not the network: without the links that it lacks, if that is wanted and can be said.
+/// For a file that differs from the network: the network without the links that the file lacks, if
+/// requested and expressible.
 fn differs(
     args: &ImportArgs,
     network: &dyn Network,
@@ -109,7 +109,7 @@ fn differs(
         .wrap_err_with(|| format!("{file}: without what it lacks it is no network"))
 }
 
-/// Which links are missing, in words.
+/// Names the missing links.
 fn missing(network: &dyn Network, links: &BTreeSet<usize>) -> String {
     let named = links.iter().take(MOST_NAMED).map(|&link| {
         let (a, b) = network.ends(link);

@@ -1,5 +1,5 @@
-//! `phitwire lab`: the scripts of `netns-scripts` by one name. They own namespaces, interfaces and
-//! qdiscs; here they are only found, and become this process.
+//! `phitwire lab`: runs the scripts of `netns-scripts`. They own namespaces, interfaces and qdiscs;
+//! this process only finds them and becomes them.
 
 use std::env;
 use std::ffi::OsString;
@@ -10,9 +10,9 @@ use std::process::{Command, ExitCode};
 use clap::{Args, Subcommand};
 use miette::miette;
 
-/// Names the directory of the scripts.
+/// Environment variable with the directory of the scripts.
 const SCRIPTS: &str = "PHITWIRE_SCRIPTS";
-/// A file that nothing but that directory has.
+/// A file that only that directory has.
 const MARK: &str = "lib.sh";
 
 #[derive(Args, Debug)]
@@ -78,14 +78,14 @@ impl Script {
 /// Becomes the script: its signals, output and status are this process's.
 ///
 /// # Errors
-/// When there are no scripts, or the kernel cannot run one.
+/// If there are no scripts, or the kernel cannot run one.
 pub fn run(args: LabArgs) -> miette::Result<ExitCode> {
     let (file, words) = args.script.parts();
     let own = env::current_exe().ok();
     let script = own_scripts()?.join(file);
     let mut command = Command::new(&script);
     command.args(words);
-    // The lab runs this build, not another one that the scripts would make first.
+    // The lab runs this build, rather than one that the scripts would build first.
     if let Some(directory) = own.as_deref().and_then(Path::parent)
         && env::var_os("PHITWIRE_BIN_DIR").is_none()
         && directory.join("phitwire-msgrate").exists()
@@ -99,14 +99,14 @@ pub fn run(args: LabArgs) -> miette::Result<ExitCode> {
 /// The scripts of this command.
 ///
 /// # Errors
-/// When there are none.
+/// If there are none.
 pub fn own_scripts() -> miette::Result<PathBuf> {
     let named = env::var_os(SCRIPTS).map(PathBuf::from);
     scripts(named, env::current_exe().ok().as_deref())
 }
 
-/// Where the scripts are: where the environment says, beside the sources that this command was
-/// built in, or where packages put them.
+/// The directory of the scripts: from the environment, beside the sources of this build, or where
+/// packages install them.
 fn scripts(named: Option<PathBuf>, own: Option<&Path>) -> miette::Result<PathBuf> {
     if let Some(named) = named {
         return match named.join(MARK).exists() {

@@ -8,8 +8,8 @@ use clap::builder::{
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use phitwire::catalogue::{Check, Given, Kind, OptionSpec};
 
-/// The options of some machines as arguments. One machine's stand as they are; of several machines,
-/// each says in the help whose it is, and an option that two of them have is one argument.
+/// The options of machines as arguments. With several machines the help of each option names its
+/// machine, and an option that two of them have is one argument.
 pub fn args(machines: &[(&'static str, &'static [OptionSpec])]) -> Vec<Arg> {
     let alone = machines.len() == 1;
     let all = machines.iter();
@@ -27,12 +27,12 @@ pub fn args(machines: &[(&'static str, &'static [OptionSpec])]) -> Vec<Arg> {
             false => format!("{machine}: {}", spec.help),
         };
         let help: Vec<String> = same.iter().map(help).collect();
-        // Where machines disagree about what is a value, the network's own says what it thinks.
+        // If machines disagree about the kind of value, the network's own machine checks it.
         let kind = match same.iter().all(|(_, other)| other.kind == spec.kind) {
             true => spec.kind,
             false => Kind::Text,
         };
-        // And what one of them would refuse is the other's to say too.
+        // The same if only one of them would reject a value.
         let check = spec.check.filter(|_| same.len() == 1);
         args.push(
             arg(
@@ -58,7 +58,7 @@ fn arg(spec: &OptionSpec, parser: ValueParser, is_list: bool) -> Arg {
     }
 }
 
-/// Checks a value, and leaves it as it was written.
+/// Checks a value, and returns it unchanged.
 fn parser(kind: Kind, check: Option<Check>) -> ValueParser {
     match kind {
         Kind::Number(from, to) => Number(from, to).into(),
@@ -72,7 +72,7 @@ fn parser(kind: Kind, check: Option<Check>) -> ValueParser {
     }
 }
 
-/// A number of this range.
+/// A number in this range.
 #[derive(Clone, Copy)]
 struct Number(u64, u64);
 
@@ -91,7 +91,7 @@ impl TypedValueParser for Number {
     }
 }
 
-/// Those of a machine's options that were given.
+/// The options of a machine that were given.
 pub fn given(matches: &ArgMatches, specs: &[OptionSpec]) -> Given {
     let mut given = Given::default();
     for spec in specs {

@@ -1,4 +1,4 @@
-//! `phitwire manage`: routes a running network around what has failed, and loads tables into it.
+//! `phitwire manage`: routes a running network around failures, and loads tables into it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -111,7 +111,7 @@ pub fn run(args: ManageArgs) -> miette::Result<ExitCode> {
     }
 }
 
-/// The lab, and the network that it runs, which can be rerouted.
+/// The lab and its network, which can be rerouted.
 fn open(args: &LabArgs) -> miette::Result<(LabDir, Box<dyn Network>)> {
     let (lab, network) = running(args)?;
     if network.reroute().is_none() {
@@ -128,7 +128,7 @@ fn open(args: &LabArgs) -> miette::Result<(LabDir, Box<dyn Network>)> {
     Ok((lab, network))
 }
 
-/// The lab, and the network that it runs.
+/// The lab and its network.
 pub(super) fn running(args: &LabArgs) -> miette::Result<(LabDir, Box<dyn Network>)> {
     let lab = LabDir::new(&args.lab).map_err(|error| miette!("{error}"))?;
     let file = match &args.topology {
@@ -158,7 +158,7 @@ pub(super) fn running(args: &LabArgs) -> miette::Result<(LabDir, Box<dyn Network
     Ok((lab, read_network(&file)?))
 }
 
-/// Keeps what is said, and reroutes: or leaves that to who watches the lab.
+/// Stores a command, and reroutes unless a watcher will.
 fn change(args: &LabArgs, change: &Change) -> miette::Result<ExitCode> {
     let (lab, network) = open(args)?;
     let mut commanded = Commanded::read(&lab);
@@ -210,7 +210,7 @@ fn once(args: &LabArgs, mut manager: Manager<'_>, dry_run: bool) -> miette::Resu
     })
 }
 
-/// A report as it is; of several, each with its time.
+/// Prints a report; one of several with its time.
 fn show(report: &Report, json: bool, several: bool) -> miette::Result<ExitCode> {
     let now = humantime::format_rfc3339_millis(SystemTime::now());
     let text = match (json, several) {

@@ -51,7 +51,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::description::open as read_network;
 use crate::machines;
 
-/// What the exit statuses of the command say, for people.
+/// The exit statuses of the command, for its help.
 const STATUSES: &str = "Exit status:
   0    done. So is what goes on until it is told to end, when Ctrl-C, SIGTERM or SIGHUP tells it: run,
        view, metrics, top, record, capture, ping --count 0, manage reroute --watch
@@ -124,7 +124,7 @@ enum Command {
 pub struct Tool {
     /// The name of the subcommand.
     pub name: &'static str,
-    /// Its text in `--help`.
+    /// Its description in `--help`.
     pub about: &'static str,
     /// Its arguments, for completions and manuals.
     pub command: fn() -> clap::Command,
@@ -132,8 +132,8 @@ pub struct Tool {
     pub main: fn(Vec<OsString>) -> ExitCode,
 }
 
-/// Runs the command that the process's arguments name, for these machines: one of this crate's or
-/// one of `tools`.
+/// Runs the command in the process's arguments, one of this crate's or one of `tools`, for these
+/// machines.
 pub fn main(machines: Catalogue, tools: &[Tool]) -> ExitCode {
     machines::install(machines);
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
@@ -156,7 +156,7 @@ pub fn main(machines: Catalogue, tools: &[Tool]) -> ExitCode {
     let log = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal() && colours_are_wanted())
-        // A standard error that is closed is not worth a message.
+        // A closed standard error is not worth a message.
         .log_internal_errors(false);
     tracing_subscriber::registry().with(log).with(filter).init();
     let result = match cli.command {
@@ -202,13 +202,13 @@ fn command(tools: &[Tool]) -> clap::Command {
     Cli::command().subcommands(all)
 }
 
-/// Whether the user has not said otherwise: <https://no-color.org>.
+/// Whether the user allows colours: <https://no-color.org>.
 fn colours_are_wanted() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Says what is wrong with the arguments, or what was asked for, as clap does; but what would make
-/// a terminal do something is written out.
+/// Prints an argument error, or the requested help, as clap does, but escapes terminal control
+/// characters.
 fn refuse(error: &clap::Error) -> ExitCode {
     let plain = error.render().to_string();
     let mut shown = harmless(&plain);

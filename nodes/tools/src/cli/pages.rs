@@ -1,4 +1,4 @@
-//! What shells and `man` are told of the commands, made from their arguments.
+//! Shell completions and manual pages, generated from the commands' arguments.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -11,7 +11,7 @@ use clap_mangen::Man;
 use miette::{IntoDiagnostic, WrapErr, miette};
 use phitwire_nodes::output;
 
-/// The version of all commands: that of the package, and the commit if it is known.
+/// The version of all commands: the package's, and the commit if known.
 pub const VERSION: &str = match option_env!("PHITWIRE_COMMIT") {
     Some(_) => concat!(
         env!("CARGO_PKG_VERSION"),
@@ -22,7 +22,7 @@ pub const VERSION: &str = match option_env!("PHITWIRE_COMMIT") {
     None => env!("CARGO_PKG_VERSION"),
 };
 
-/// What [`asked`] looks for, for the help of commands that call it.
+/// The options that [`asked`] handles, for the help of commands that call it.
 pub const OTHER_CALLS: &str = "Alone, --completions SHELL prints what bash, zsh or fish complete words by, and --man the manual.";
 
 #[derive(Args, Debug)]
@@ -38,10 +38,10 @@ pub(super) struct ManArgs {
     directory: Option<PathBuf>,
 }
 
-/// Prints what `shell` completes the words of `command` by.
+/// Prints a completion script of `command` for `shell`.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub(super) fn completions(
     mut command: Command,
     args: &CompletionsArgs,
@@ -52,7 +52,7 @@ pub(super) fn completions(
 /// Prints or writes the manual of `command`.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If it cannot be written.
 pub(super) fn manual(command: Command, args: &ManArgs) -> miette::Result<ExitCode> {
     match &args.directory {
         None => super::print(&page_of(command)?),
@@ -73,7 +73,7 @@ fn page_of(command: Command) -> miette::Result<String> {
     String::from_utf8(text).into_diagnostic()
 }
 
-/// One page for each command, as git and cargo have them: `phitwire-topology-show.1`.
+/// One page per command, as in git and cargo: `phitwire-topology-show.1`.
 fn write_pages(command: Command, directory: &Path) -> miette::Result<ExitCode> {
     let cannot = || format!("cannot write pages into {}", directory.display());
     fs::create_dir_all(directory)
@@ -83,8 +83,8 @@ fn write_pages(command: Command, directory: &Path) -> miette::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// For commands without subcommands of that kind: `--completions SHELL` or `--man`, alone, prints
-/// what shells and `man` are told of `command`. The status to end with, if that was asked for.
+/// For commands without such subcommands: `--completions SHELL` or `--man`, alone, prints the
+/// completion script or manual of `command`. Returns the exit status if one of them was given.
 pub fn asked(arguments: &[OsString], command: impl FnOnce() -> Command) -> Option<ExitCode> {
     let mut words = arguments.iter().skip(1).map(OsString::as_os_str);
     let done = match words.next()?.to_str()? {

@@ -1,4 +1,4 @@
-//! `phitwire ping`: whether a network interface answers another one, and how fast.
+//! `phitwire ping`: whether a NIC answers another one, and how fast.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -57,14 +57,14 @@ pub struct PingArgs {
     json: bool,
 }
 
-/// What has come of them so far.
+/// The results so far.
 #[derive(Debug, Default)]
 struct Tally {
     sent: u64,
     answered: u64,
-    /// Least, sum and most of the round trips: however many there are, they take no more room.
+    /// Least, sum and most of the round trips, in constant space.
     round_trips_ns: Option<(u64, u128, u64)>,
-    /// How often each came, to three digits: some hundreds of a decade at most.
+    /// Round trips by value, to three digits: at most some hundreds per decade.
     times: BTreeMap<u64, u64>,
     refused: u64,
     damaged: u64,
@@ -106,7 +106,7 @@ impl Tally {
         Some([least as f64 / 1e3, mean / 1e3, most as f64 / 1e3])
     }
 
-    /// How often each round trip came.
+    /// Round trips by value.
     fn counts(&self) -> LatencyCounts {
         LatencyCounts {
             max_ns: self.round_trips_ns.map_or(0, |(_, _, most)| most),
@@ -168,7 +168,7 @@ pub fn run(args: &PingArgs) -> miette::Result<ExitCode> {
         let sent = live::send(&mut client, &args.from, &spec, limit, &is_over)?;
         let end = sent.end;
         if end.is_none() && is_over() {
-            // Nobody has waited as long as for it to be lost.
+            // Interrupted before it could count as lost.
             break;
         }
         let round_trip_ns = end.map_or(0, |end| end.ended_ps.saturating_sub(end.posted_ps) / 1_000);
@@ -201,13 +201,13 @@ pub fn run(args: &PingArgs) -> miette::Result<ExitCode> {
     let is_cut = args.count != 0 && tally.sent < args.count;
     Ok(match (tally.answered, tally.sent) {
         (0, 1..) => ExitCode::FAILURE,
-        // What goes on until it is told to end may be told so at once.
+        // An endless run may be ended before it sends anything.
         (0, 0) if args.count != 0 && !is_cut => ExitCode::FAILURE,
         _ => ended(is_cut),
     })
 }
 
-/// The lowest number of three decimal digits and zeros that is not below `ns`.
+/// The lowest number of three decimal digits and zeros that is at least `ns`.
 fn three_digits(ns: u64) -> u64 {
     let unit = 10_u64.pow(ns.max(1).ilog10().saturating_sub(2));
     ns.div_ceil(unit).saturating_mul(unit)

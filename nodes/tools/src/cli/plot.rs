@@ -1,4 +1,4 @@
-//! `phitwire plot`: latency-load curves drawn again.
+//! `phitwire plot`: redraws latency-load curves.
 
 use std::io;
 use std::path::PathBuf;

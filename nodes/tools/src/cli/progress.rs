@@ -1,4 +1,4 @@
-//! How far a long command is, on standard error: a bar on a terminal, elsewhere a line every ten
+//! Progress of a long command on standard error: a bar on a terminal, otherwise a line every ten
 //! seconds.
 
 use std::io::IsTerminal;
@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use phitwire_nodes::output;
 
-/// Time between two lines, and before the first: what is done sooner needs none.
+/// Interval of lines, and delay of the first: shorter commands print none.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// Time between two drawings of the bar when nothing is new, so that its clock goes on.
+/// Interval of redraws without news, so that the bar's clock runs.
 const TICK: Duration = Duration::from_millis(500);
 
 /// Progress of a command, from [`new`](Self::new) until it is dropped.
@@ -23,7 +23,7 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// Of a command of that name; `template` is indicatif's, for the bar.
+    /// Progress of the command `command`; `template` is indicatif's, for the bar.
     pub fn new(command: &'static str, template: &str) -> Self {
         let state = Arc::default();
         if !std::io::stderr().is_terminal() {
@@ -46,7 +46,7 @@ impl Shown {
         }
     }
 
-    /// What is being done, and how much of it has been.
+    /// Shows the current step, and how much of it is done.
     pub fn show(&self, doing: &str, done: u64, of: u64, unit: &str) {
         self.bar.set_message(doing.to_owned());
         self.bar.set_length(of);
@@ -60,7 +60,7 @@ impl Shown {
         }
     }
 
-    /// Writes to standard output, where the bar may not stand in the way.
+    /// Writes to standard output while the bar is hidden.
     pub fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
         self.bar.suspend(write)
     }
@@ -72,7 +72,7 @@ impl Drop for Shown {
     }
 }
 
-/// A thread that writes lines now and then until it is dropped.
+/// A thread that writes lines periodically until dropped.
 struct Lines(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl Lines {
@@ -100,7 +100,7 @@ impl Drop for Lines {
     fn drop(&mut self) {
         if let Some((end, thread)) = self.0.take() {
             drop(end);
-            // A panic in there has been told by then.
+            // A panic in the thread has been reported by then.
             let _ = thread.join();
         }
     }

@@ -1,4 +1,4 @@
-//! `phitwire record`: keeps how a running lab stands, moment by moment, in a file.
+//! `phitwire record`: records the state of a running lab over time in a file.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -48,7 +48,7 @@ pub fn run(args: &RecordArgs) -> miette::Result<ExitCode> {
             .at_ms
             .saturating_sub(header.clock.begin_ms.unwrap_or(0));
         let line = encoder.line(t, &moment_of(&header, &sample), told.collect());
-        // A recording that is killed, or a machine that dies, leaves what there was.
+        // Flush, so that a killed recording, or a crash of the machine, keeps everything so far.
         let written = writer.line(&line).and_then(|()| writer.flush());
         written.into_diagnostic().wrap_err_with(named)?;
         lines += 1;

@@ -1,4 +1,4 @@
-//! `phitwire report`: a recording as one page that needs nothing else.
+//! `phitwire report`: a recording as one self-contained page.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use super::print;
 use super::progress::Shown;
 
-/// Width of the lines that assumptions are broken into.
+/// Line width of assumptions.
 const WIDTH: usize = 100;
 
 #[derive(Debug, Args)]
@@ -75,8 +75,7 @@ pub fn run(args: &ReproduceArgs) -> miette::Result<ExitCode> {
     })
 }
 
-/// All tables, one after the other, with a last line that sums up; how many of them have a row that
-/// is outside its tolerance.
+/// Prints all tables and a summary line. Returns how many tables have a row outside its tolerance.
 fn all(args: &ReproduceArgs) -> miette::Result<usize> {
     let (mut outside, mut objects) = (Vec::new(), Map::new());
     for target in tables() {
@@ -169,7 +168,7 @@ fn as_json(table: &Table, seed: u64) -> Value {
     })
 }
 
-/// The rows, with a column for each source that their references have.
+/// The rows, with a column for each source of their references.
 fn rows_as_text(table: &Table) -> String {
     let number = |value: f64| format!("{value:.*}", table.decimals);
     let mut sources = Source::ALL.to_vec();
@@ -247,7 +246,7 @@ fn as_text(table: &Table) -> String {
         text.push_str(&bullet(assumption));
     }
     let outside = table.rows.iter().filter(|row| !row.within()).count();
-    // Writing into a String never fails.
+    // Writing to a String cannot fail.
     let _ = match (outside, table.rows.len()) {
         (0, rows) => writeln!(text, "\nAll {rows} rows are within their tolerance."),
         (_, rows) => writeln!(
@@ -258,7 +257,7 @@ fn as_text(table: &Table) -> String {
     text
 }
 
-/// A text as an item of a list, in lines of [`WIDTH`].
+/// Wraps a text as a list item in lines of [`WIDTH`].
 fn bullet(text: &str) -> String {
     let mut lines = String::new();
     let mut line = String::from("-");
@@ -338,7 +337,7 @@ mod tests {
         assert!(row["label"].is_string() && row["ours"].is_f64() && row["relative_error"].is_f64());
     }
 
-    /// Only values that the paper prints have the key `paper` and stand in its column.
+    /// Only values printed in the paper have the key `paper` and appear in its column.
     #[test]
     fn a_number_of_ours_is_not_called_the_papers() {
         let mut table = table();

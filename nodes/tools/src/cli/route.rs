@@ -1,4 +1,4 @@
-//! `phitwire route`: which way a packet would go, without one being sent.
+//! `phitwire route`: the path that a packet would take, without sending one.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -18,7 +18,7 @@ use super::print;
 use crate::sim::ready;
 use crate::trace::live::{Lab, place};
 
-/// Routers that a way has at most.
+/// Most routers on a path.
 const MOST_HOPS: usize = 64;
 
 /// Show which way a packet would go from a network interface to another, without sending one: at
@@ -51,18 +51,18 @@ pub struct RouteArgs {
     json: bool,
 }
 
-/// A router on the way.
+/// A router on the path.
 #[derive(Debug, Serialize)]
 struct Hop {
     router: String,
     in_port: u8,
     #[serde(flatten)]
     outlook: Outlook,
-    /// Where each way leads: `NODE:PORT`.
+    /// Where each output leads: `NODE:PORT`.
     leads: Vec<Option<String>>,
 }
 
-/// Who tells what a router would do.
+/// Source of routers' decisions.
 enum Asked<'n> {
     Description(&'n dyn Network, BTreeMap<NodeRef, Box<dyn Device>>),
     Lab(&'n str),
@@ -147,7 +147,7 @@ pub fn run(args: &RouteArgs) -> miette::Result<ExitCode> {
     })
 }
 
-/// The routers on the way, and why it ends before its destination, if it does.
+/// The routers on the path, and why it ends before its destination, if it does.
 fn follow(
     network: &dyn Network,
     (source, target): (NodeRef, NodeRef),
@@ -208,7 +208,7 @@ fn follow(
     Ok((hops, Some("it goes round in circles".to_owned())))
 }
 
-/// The first link whose end is not down; `None` if all are down.
+/// The first output whose link is not down; `None` if all are down.
 fn onward(ways: &[Onward]) -> Option<&Onward> {
     ways.iter().find(|way| way.is_up != Some(false))
 }

@@ -1,4 +1,4 @@
-//! `phitwire schema`: what the commands print with `--json`.
+//! `phitwire schema`: schemas of what the commands print with `--json`.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -33,7 +33,7 @@ pub struct SchemaArgs {
 /// Runs `phitwire schema`.
 ///
 /// # Errors
-/// No schema of that name, or a file that cannot be read or is not JSON.
+/// No schema of this name, or a file that cannot be read or is not JSON.
 pub fn run(args: &SchemaArgs) -> miette::Result<ExitCode> {
     let Some(name) = &args.name else {
         return print(&list());

@@ -1,4 +1,4 @@
-//! The recording of a simulation.
+//! Recording a simulation.
 
 use std::path::PathBuf;
 
@@ -21,10 +21,10 @@ pub struct RecordOptions {
 }
 
 impl RecordOptions {
-    /// Whether so many runs can be recorded.
+    /// Checks that this many runs can be recorded.
     ///
     /// # Errors
-    /// When there are several.
+    /// If there are several.
     pub fn check(&self, runs: usize) -> miette::Result<()> {
         match &self.file {
             Some(_) if runs > 1 => Err(miette!(
@@ -34,20 +34,20 @@ impl RecordOptions {
         }
     }
 
-    /// The recording that is wanted, if one is.
+    /// Begins the recording, if requested.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn begin(&self, network: &dyn Network, links: Links) -> miette::Result<Option<Record>> {
         let create = |file| Record::create(file, network, links, self.every);
         let created = self.file.as_deref().map(create).transpose();
         created.into_diagnostic().wrap_err_with(|| self.cannot())
     }
 
-    /// The run is over.
+    /// Ends the recording after the run.
     ///
     /// # Errors
-    /// When its recording could not be written.
+    /// If it could not be written.
     pub fn end(&self, record: Option<Record>) -> miette::Result<()> {
         let ended = record.map(Record::finish).transpose();
         ended.into_diagnostic().wrap_err_with(|| self.cannot())?;

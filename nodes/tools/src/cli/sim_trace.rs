@@ -1,4 +1,4 @@
-//! `phitwire sim --trace`: the way of single packets among the load.
+//! `phitwire sim --trace`: the paths of single packets under load.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ use super::trace::write_perfetto;
 use crate::trace::live::place;
 use crate::trace::{Ends, Teller, Trace, Unit, VERSION, table};
 
-/// Messages of a run that are traced at most.
+/// Most messages traced per run.
 const MOST_MESSAGES: usize = 100;
 
 /// What is to be traced of a run.
@@ -30,7 +30,7 @@ pub(super) struct SimTraceArgs {
     perfetto: Option<PathBuf>,
 }
 
-/// Between whom, and how many.
+/// The ends, and how many messages to trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Wanted {
     from: String,
@@ -61,10 +61,10 @@ impl FromStr for Wanted {
 }
 
 impl SimTraceArgs {
-    /// What a run is told.
+    /// The tracing options of a run.
     ///
     /// # Errors
-    /// If there are no such network interfaces, or there are several points.
+    /// If there are no such NICs, or there are several points.
     pub(super) fn traced(
         &self,
         network: &dyn Network,
@@ -93,10 +93,10 @@ impl SimTraceArgs {
         }))
     }
 
-    /// The traces of what was found, which are written into the file that is asked for.
+    /// The traces of the messages found, also written to the requested file.
     ///
     /// # Errors
-    /// If that cannot be written.
+    /// If the file cannot be written.
     pub(super) fn traces(
         &self,
         network: &dyn Network,
@@ -120,7 +120,7 @@ impl SimTraceArgs {
         Ok(traces)
     }
 
-    /// The traces for people.
+    /// The traces as text.
     pub(super) fn text(&self, traces: &[Trace]) -> String {
         let Some(wanted) = &self.trace else {
             return String::new();

@@ -1,4 +1,4 @@
-//! `phitwire soak`: random networks under random harm, a seed each.
+//! `phitwire soak`: random networks under random harm, one case per seed.
 
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +20,7 @@ use super::by_signal::ended;
 use super::print;
 use super::progress::Shown;
 
-/// Failures after which no further seed is begun.
+/// Failures after which no more seeds are started.
 const ENOUGH: usize = 10;
 
 #[derive(Debug, Args)]
@@ -103,10 +103,10 @@ fn indices(text: &str) -> Result<Indices, String> {
     parts.map(number).collect::<Result<_, _>>().map(Indices)
 }
 
-/// What chooses all families.
+/// The word for all families.
 const ALL: &str = "both";
 
-/// All families, in the order in which a seed is run.
+/// All families, in the order in which a seed runs them.
 fn families() -> impl Iterator<Item = &'static Family> {
     machines()
         .machines()
@@ -114,7 +114,7 @@ fn families() -> impl Iterator<Item = &'static Family> {
         .flat_map(|machine| machine.soak)
 }
 
-/// What `--family` takes: everything, all of a machine, or one.
+/// The values of `--family`: everything, all of a machine, or one family.
 fn choices() -> Vec<&'static str> {
     let names = families().flat_map(|of| [of.machine, of.name]);
     let mut choices = vec![ALL];
@@ -134,7 +134,7 @@ struct Failed {
     keep: Keep,
 }
 
-/// What all threads have come to.
+/// The results of all threads.
 #[derive(Default)]
 struct Tally {
     passed: u64,
@@ -143,14 +143,14 @@ struct Tally {
 }
 
 impl SoakArgs {
-    /// The families that are soaked.
+    /// The chosen families.
     fn families(&self) -> impl Iterator<Item = &'static Family> + '_ {
         let chosen = |of: &&Family| [ALL, of.machine, of.name].contains(&self.family.as_str());
         let all = families().filter(chosen);
         all.filter(|family| !self.late_copies || family.has_frames)
     }
 
-    /// What a seed makes of a family.
+    /// The full case of a seed.
     fn whole_case(&self, family: &Family, seed: u64) -> Box<dyn SoakCase> {
         let late = if self.late_copies {
             Late::Always
@@ -160,13 +160,13 @@ impl SoakArgs {
         (family.case)(seed, late)
     }
 
-    /// The same, as far as it is to be kept.
+    /// The case, reduced as the arguments ask.
     fn case(&self, family: &Family, seed: u64) -> Box<dyn SoakCase> {
         self.whole_case(family, seed).reduced(&reduction(self))
     }
 
-    /// The harm of the highest index that is to be kept, if no case has it, and how many harms the
-    /// cases have at most; of many seeds the first thousand are asked.
+    /// The highest index to keep, if no case has that harm, and the most harms that a case has;
+    /// checks only the first thousand seeds.
     fn unknown_harm(&self) -> Option<(usize, usize)> {
         let wanted = *self.keep_harms.as_ref()?.0.iter().max()?;
         let mut most = 0;
@@ -206,7 +206,7 @@ pub fn run(args: SoakArgs) -> Result<ExitCode> {
     if args.trace {
         return replay(&args);
     }
-    // Between seeds only: a replay ends as any command does.
+    // Only between seeds: a replay ends like any command.
     let stop = Stop::at_signals().into_diagnostic()?;
     end_with_reader().into_diagnostic()?;
     let begin = Instant::now();
@@ -228,7 +228,7 @@ fn reduction(args: &SoakArgs) -> Keep {
     }
 }
 
-/// One seed, told as it goes.
+/// Runs one seed with its trace.
 fn replay(args: &SoakArgs) -> Result<ExitCode> {
     let mut status = ExitCode::SUCCESS;
     for family in args.families() {
@@ -276,7 +276,7 @@ fn attempt(
     }
 }
 
-/// All seeds, over all threads.
+/// Runs all seeds on all threads.
 fn soak(args: &SoakArgs, stop: &Stop, begin: Instant) -> Tally {
     let threads = args.threads.map_or_else(
         || std::thread::available_parallelism().map_or(1, usize::from),
@@ -320,12 +320,12 @@ fn soak(args: &SoakArgs, stop: &Stop, begin: Instant) -> Tally {
     let mut tally = tally
         .into_inner()
         .unwrap_or_else(|broken| broken.into_inner());
-    // Those of one seed are in the order of the families: one thread ran them.
+    // The failures of one seed are in the order of the families, since one thread ran them.
     tally.failed.sort_by_key(|failed| failed.seed);
     tally
 }
 
-/// Runs what a seed makes of a family; how many have failed so far.
+/// Runs the case of a seed. Returns how many have failed so far.
 fn soak_one(args: &SoakArgs, family: &'static Family, seed: u64, tally: &Mutex<Tally>) -> usize {
     let case = args.case(family, seed);
     let outcome = attempt(&*case, &mut |_, _| {});
@@ -349,7 +349,7 @@ fn soak_one(args: &SoakArgs, family: &'static Family, seed: u64, tally: &Mutex<T
     tally.failed.len()
 }
 
-/// The least of `case` that still fails.
+/// The smallest reduction of `case` that still fails.
 fn shrunk(args: &SoakArgs, case: &dyn SoakCase) -> Keep {
     if args.no_shrink {
         return reduction(args);
@@ -357,7 +357,7 @@ fn shrunk(args: &SoakArgs, case: &dyn SoakCase) -> Keep {
     let keep = case.shrink(|smaller| attempt(smaller, &mut |_, _| {}).is_err());
     let chosen = args.keep_harms.as_ref().map(|list| list.0.as_slice());
     Keep {
-        // Indices of the case as it was, not of what the arguments left of it.
+        // Indices in the full case, not in the reduced one.
         harms: keep.harms.map(|kept| match chosen {
             Some(chosen) => kept
                 .iter()

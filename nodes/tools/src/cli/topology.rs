@@ -102,7 +102,7 @@ enum Format {
     Svg,
 }
 
-/// Runs `phitwire topology`. The exit status is 1 if a description has mistakes.
+/// Runs `phitwire topology`. The exit status is 1 if a description has errors.
 ///
 /// # Errors
 /// A file that cannot be read, or a network that cannot be generated, shown or planned.

@@ -1,4 +1,4 @@
-//! `phitwire trace`: where one packet went, and how long it was where.
+//! `phitwire trace`: the path of one packet, and its time at each step.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -71,7 +71,7 @@ enum OpName {
 }
 
 impl ProbeArgs {
-    /// What a network interface is told; `to` is left to be filled in.
+    /// The probe for a NIC; the caller fills in `to`.
     pub(super) fn spec(&self) -> ProbeSpec {
         ProbeSpec {
             to: 0,

@@ -1,4 +1,4 @@
-//! `--via`: another way to the registers of routers than their control sockets.
+//! `--via`: access to routers' registers without their control sockets.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,12 +11,12 @@ use serde_json::Value;
 
 use crate::manage::channels::{Registers, value_in};
 
-/// The only other way there is.
+/// The only value of `--via`.
 const MAINTENANCE: &str = "maintenance";
-/// How long a maintenance packet is waited for.
+/// Timeout of a maintenance packet.
 const LIMIT: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(1);
-/// How often one that is lost is sent again, where many registers are asked for.
+/// Tries of a lost one, where many registers are read.
 const TRIES: usize = 3;
 
 /// Another way to registers.
@@ -29,10 +29,10 @@ pub struct ViaArgs {
 }
 
 impl ViaArgs {
-    /// The router that sends maintenance packets, if it is by them.
+    /// The router that sends maintenance packets, if `--via` is given.
     ///
     /// # Errors
-    /// Another way.
+    /// Another value of `--via`.
     pub fn router(&self) -> miette::Result<Option<&str>> {
         match self.via.as_deref() {
             None => Ok(None),
@@ -46,7 +46,7 @@ impl ViaArgs {
     }
 }
 
-/// A router that asks others by maintenance packets.
+/// A router that reaches others by maintenance packets.
 pub struct Maintenance<'n> {
     lab: String,
     network: &'n dyn Network,
@@ -56,7 +56,7 @@ pub struct Maintenance<'n> {
 }
 
 impl<'n> Maintenance<'n> {
-    /// The router of that name in a lab that runs `network`.
+    /// The router of this name in a lab that runs `network`.
     ///
     /// # Errors
     /// If there is no such router, or the machine has no such packets.
@@ -73,10 +73,10 @@ impl<'n> Maintenance<'n> {
         })
     }
 
-    /// Reads a register of the router `to`, or writes it.
+    /// Reads or writes a register of the router `to`.
     ///
     /// # Errors
-    /// If there is no such router, no way, no answer, or a refusal.
+    /// If there is no such router, no path, no answer, or a refusal.
     pub fn ask(
         &mut self,
         to: &str,

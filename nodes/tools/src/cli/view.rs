@@ -23,7 +23,7 @@ use crate::recording::{FileError, Recording, read};
 use crate::view::{Actions, Guard, Live, Page, Shown, serve};
 use crate::watch::Sampler;
 
-/// Where it listens unless something else is said; at any free port if that one is taken.
+/// The default address; if its port is taken, any free one.
 const LISTEN: &str = "127.0.0.1:7410";
 
 #[derive(Debug, Args)]
@@ -42,10 +42,10 @@ pub struct ViewArgs {
     interval: u64,
 }
 
-/// A word that nobody guesses.
+/// A random secret.
 ///
 /// # Errors
-/// When the kernel has none.
+/// If the kernel provides no random bytes.
 pub(super) fn secret() -> miette::Result<String> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")
@@ -55,7 +55,7 @@ pub(super) fn secret() -> miette::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Reads the recording in a file; says if it ends before its end.
+/// Reads the recording in a file, and warns if it is truncated.
 pub(super) fn open(file: &Path) -> miette::Result<Recording> {
     let input = InputFile::open(file, FileKind::RECORDING)?;
     let name = input.name.clone();

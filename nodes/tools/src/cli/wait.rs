@@ -1,4 +1,4 @@
-//! `phitwire wait`: until all links of a lab are up.
+//! `phitwire wait`: waits until all links of a lab are up.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::read_network;
 
-/// Between two looks at the lab.
+/// Interval of polls.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Args)]
@@ -64,7 +64,7 @@ pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
         let asked_all = settled.is_empty();
         let asked: Vec<String> = nodes.difference(&settled).cloned().collect();
         let left = patience.left(asleep).unwrap_or_default();
-        // Longest sleep on purpose in one round.
+        // The longest that a round may sleep on purpose.
         asleep = control::TIMEOUT + INTERVAL;
         let answers = control::ask_all(
             &args.lab,
@@ -85,7 +85,7 @@ pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
             if asked_all {
                 return Ok(ExitCode::SUCCESS);
             }
-            // All were up once; are they at the same time?
+            // All have been up; check whether they are at the same time.
             settled.clear();
             continue;
         }
@@ -110,7 +110,7 @@ fn expected_nodes(args: &WaitArgs) -> miette::Result<BTreeSet<String>> {
     Ok(read_network(path)?.node_names().into_iter().collect())
 }
 
-/// A line for each link of `node` that is not up, after its answer.
+/// One line per link of `node` that is not up, from its answer.
 fn not_up(node: &str, answer: Result<Value, ClientError>) -> Result<Vec<String>, ClientError> {
     let links: Vec<LinkReport> = serde_json::from_value(answer?)?;
     Ok(links

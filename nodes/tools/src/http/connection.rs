@@ -1,4 +1,4 @@
-//! One connection.
+//! One HTTP connection.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
@@ -6,22 +6,22 @@ use std::time::{Duration, Instant};
 
 use super::{Answer, Request};
 
-/// Bytes of a request's head, and of its body, at most.
+/// Most bytes of a request's head, and of its body.
 const MOST_HEAD: usize = 16 << 10;
 const MOST_BODY: usize = 64 << 10;
-/// Headers of a request at most.
+/// Most headers of a request.
 const MOST_HEADERS: usize = 100;
-/// How long nothing need be asked for, and how long a request may take to come.
+/// Timeout of an idle connection, and of reading a request.
 const READ: Duration = Duration::from_secs(10);
-/// How long an answer may take to be read.
+/// Timeout of writing an answer.
 const WRITE: Duration = Duration::from_secs(10);
 
-/// Why nothing more comes on a connection.
+/// Why a connection ends.
 #[derive(Debug)]
 enum Trouble {
-    /// It has ended, or takes too long.
+    /// It was closed, or timed out.
     Gone,
-    /// It has said something that is no request: a status and why.
+    /// Not a valid request: a status and the reason.
     Wrong(u16, &'static str),
 }
 
@@ -31,13 +31,13 @@ impl From<io::Error> for Trouble {
     }
 }
 
-/// Answers what is asked on a connection, one after the other, until it ends.
+/// Answers the requests on a connection in order, until it ends.
 pub fn converse(
     stream: &TcpStream,
     asks: &dyn Fn(),
     answer: &(impl Fn(&Request) -> Answer + ?Sized),
 ) {
-    // Accepted sockets need not be as their listener is.
+    // Accepted sockets may not inherit the listener's mode.
     if stream.set_nonblocking(false).is_err() {
         return;
     }
@@ -55,7 +55,7 @@ pub fn converse(
             }
             Err(Trouble::Wrong(status, why)) => {
                 let _ = write(stream, &Answer::plain(status, why), false, true);
-                // Closed with something unread, the kernel would take the answer back.
+                // If closed with unread data, the kernel would discard the answer.
                 drain(stream);
                 return;
             }
@@ -64,7 +64,7 @@ pub fn converse(
     }
 }
 
-/// The next request. `unread` is what has come behind the one before.
+/// The next request. `unread` holds what arrived behind the one before.
 fn request(stream: &TcpStream, unread: &mut Vec<u8>) -> Result<Request, Trouble> {
     let deadline = Instant::now() + READ;
     let (mut request, begin, length) = loop {
@@ -93,7 +93,7 @@ fn request(stream: &TcpStream, unread: &mut Vec<u8>) -> Result<Request, Trouble>
     Ok(request)
 }
 
-/// Reads what has come.
+/// Reads what has arrived.
 fn more(stream: &TcpStream, to: &mut Vec<u8>, deadline: Instant) -> Result<(), Trouble> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() {
@@ -113,7 +113,7 @@ fn more(stream: &TcpStream, to: &mut Vec<u8>, deadline: Instant) -> Result<(), T
     }
 }
 
-/// The head of a request, once all of it is there: where the body begins, and how long that is.
+/// Parses the head of a request, once complete. Also returns where the body begins, and its length.
 fn head(bytes: &[u8]) -> Result<Option<(Request, usize, usize)>, Trouble> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
@@ -141,13 +141,13 @@ fn head(bytes: &[u8]) -> Result<Option<(Request, usize, usize)>, Trouble> {
     if request.header("Transfer-Encoding").is_some() {
         return Err(Trouble::Wrong(501, "bodies are sent with their length"));
     }
-    // Which of two were meant, others might see otherwise.
+    // Of two lengths, another parser might take the other.
     let is_length = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("Content-Length");
     let mut lengths = request.headers.iter().filter(is_length);
     let length = match (lengths.next(), lengths.next()) {
         (None, _) => Some(0),
         (Some((_, one)), None) if one.bytes().all(|digit| digit.is_ascii_digit()) => {
-            // More digits than a number has are too long a body, too.
+            // A number with too many digits counts as too long.
             (!one.is_empty()).then(|| one.parse().unwrap_or(usize::MAX))
         }
         _ => None,
@@ -159,7 +159,7 @@ fn head(bytes: &[u8]) -> Result<Option<(Request, usize, usize)>, Trouble> {
 fn write(stream: &TcpStream, answer: &Answer, is_head: bool, is_last: bool) -> io::Result<()> {
     let mut head = format!("HTTP/1.1 {} {}\r\n", answer.status, reason(answer.status));
     for (name, value) in &answer.headers {
-        // Nothing that a value has in it begins a line.
+        // A value must not begin a new header line.
         let value = value.replace(['\r', '\n'], " ");
         head.push_str(&format!("{name}: {value}\r\n"));
     }
@@ -189,7 +189,7 @@ fn write(stream: &TcpStream, answer: &Answer, is_head: bool, is_last: bool) -> i
     Ok(())
 }
 
-/// Reads and forgets what somebody goes on saying, for a little while.
+/// Reads and discards the rest of a request for a short while.
 fn drain(stream: &TcpStream) {
     let _ = stream.shutdown(std::net::Shutdown::Write);
     let deadline = Instant::now() + Duration::from_secs(1);

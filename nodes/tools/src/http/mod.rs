@@ -1,9 +1,9 @@
-//! A small server of HTTP/1.1, for those who look at a lab: [`view`](crate::view) and `phitwire metrics`.
+//! A small HTTP/1.1 server for [`view`](crate::view) and `phitwire metrics`.
 //!
-//! Whoever reaches its address may be anybody, so everything has a limit: connections, bytes of a
-//! request, and the time that reading one and writing an answer take. Each connection has a thread of
-//! its own, so that who is slow keeps nobody else waiting; when there are too many, the one on which
-//! nothing has been asked for longest is closed. Requests are parsed by `httparse`.
+//! Clients are untrusted, so everything is limited: connections, bytes of a request, and the time
+//! to read a request and to write an answer. Each connection has its own thread, so that a slow
+//! client delays no other; when there are too many, the one idle longest is closed. Requests are
+//! parsed by `httparse`.
 
 mod connection;
 
@@ -22,43 +22,40 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use phitwire_nodes::stop::Stop;
 
-/// Connections at a time.
+/// Most connections at a time.
 const MOST_CONNECTIONS: usize = 64;
-/// Threads at a time: that of a connection which was closed may still be at work.
+/// Most threads at a time: a closed connection's thread may still be running.
 const MOST_THREADS: usize = 2 * MOST_CONNECTIONS;
-/// Between two looks whether a thread has ended.
+/// Interval of checks whether a thread has ended.
 const TURN: Duration = Duration::from_millis(5);
-/// How long nobody is taken in after that has failed, as with no file descriptor left.
+/// Pause after a failed accept, such as with no file descriptor left.
 const RECOVER: Duration = Duration::from_millis(100);
 
-/// What somebody asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// `GET` and the like.
     pub method: String,
     /// Path and query, as they were sent.
     pub target: String,
-    /// Bytes that came behind the head.
     pub body: Vec<u8>,
     headers: Vec<(String, String)>,
-    /// Whether nothing more is asked for on this connection.
+    /// Whether this is the last request of its connection.
     is_last: bool,
 }
 
 impl Request {
-    /// A header's value: the first of that name.
+    /// The value of the first header of this name.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
         let found = headers.find(|(own, _)| own.eq_ignore_ascii_case(name))?;
         Some(&found.1)
     }
 
-    /// The path, without the query.
     pub fn path(&self) -> &str {
         self.target.split('?').next().unwrap_or("")
     }
 
-    /// The first value of that name in the query, as it was sent.
+    /// The first query value of this name, undecoded.
     pub fn given(&self, name: &str) -> Option<&str> {
         let (_, query) = self.target.split_once('?')?;
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
@@ -66,19 +63,17 @@ impl Request {
     }
 }
 
-/// What is answered.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// Its status.
     pub status: u16,
-    /// Headers beside those that say how long it is and whether more can be asked for.
+    /// Headers other than the length of the body and whether the connection stays open.
     pub headers: Vec<(&'static str, String)>,
-    /// The body, which many may be sent.
+    /// The body, shared between connections.
     pub body: Arc<[u8]>,
 }
 
 impl Answer {
-    /// A body of a kind, such as `text/plain`.
+    /// An answer whose body has this content type, such as `text/plain`.
     pub fn new(status: u16, kind: &str, body: impl Into<Arc<[u8]>>) -> Self {
         Self {
             status,
@@ -87,31 +82,31 @@ impl Answer {
         }
     }
 
-    /// A line of text for people.
+    /// A line of plain text.
     pub fn plain(status: u16, text: &str) -> Self {
         let text = format!("{text}\n").into_bytes();
         Self::new(status, "text/plain; charset=utf-8", text)
     }
 }
 
-/// Connections that are open.
+/// The open connections.
 #[derive(Debug, Default)]
 struct Open(Mutex<BTreeMap<u64, Connected>>);
 
 #[derive(Debug)]
 struct Connected {
     stream: TcpStream,
-    /// When something was last asked for on it, or it began.
+    /// When its last request arrived, or it was opened.
     asked: Instant,
 }
 
 impl Open {
     fn held(&self) -> MutexGuard<'_, BTreeMap<u64, Connected>> {
-        // Nobody leaves anything half done in there.
+        // No update can be left half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a connection in. With too many, the one on which nothing was asked for longest ends.
+    /// Adds a connection. If there are too many, closes the one idle longest.
     fn add(&self, number: u64, stream: TcpStream) {
         let mut open = self.held();
         while open.len() >= MOST_CONNECTIONS {
@@ -143,10 +138,10 @@ impl Open {
     }
 }
 
-/// Answers until the flag is raised; then all connections are closed.
+/// Answers until `stop` is requested, then closes all connections.
 ///
 /// # Errors
-/// When it cannot be waited for connections.
+/// If waiting for connections fails.
 pub fn serve(
     listener: &TcpListener,
     stop: &Stop,
@@ -168,7 +163,7 @@ pub fn serve(
             let Ok(own) = stream.try_clone() else {
                 continue;
             };
-            // Those whose connections were closed end soon.
+            // Threads of closed connections end soon.
             while threads.load(Ordering::SeqCst) >= MOST_THREADS && stop.requests() == 0 {
                 thread::sleep(TURN);
             }
@@ -192,7 +187,7 @@ pub fn serve(
     })
 }
 
-/// The next connection, if one comes before a signal does.
+/// The next connection, unless a signal arrives first.
 fn next(listener: &TcpListener, stop: &Stop) -> io::Result<Option<TcpStream>> {
     let mut either = [
         PollFd::new(listener.as_fd(), PollFlags::POLLIN),
@@ -209,7 +204,7 @@ fn next(listener: &TcpListener, stop: &Stop) -> io::Result<Option<TcpStream>> {
                 error.kind(),
                 io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
             ) {
-                // It has gone already, or there is no room for it: others may have.
+                // The client has gone already, or resources are exhausted: others may free some.
                 thread::sleep(RECOVER);
             }
             Ok(None)

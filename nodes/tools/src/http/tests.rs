@@ -1,11 +1,11 @@
-//! Those who ask badly, over loopback.
+//! Misbehaving clients over loopback.
 
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 
 use super::*;
 
-/// Ends a server, also when something is not as it should be.
+/// Ends a server, even if a test fails.
 struct Ends<'a>(&'a Stop);
 
 impl Drop for Ends<'_> {
@@ -14,14 +14,14 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Starts a server, lets `talk` speak with it, and ends it; how long that took.
+/// Starts a server, runs `talk` against it, and ends it. Returns how long that took.
 fn served(talk: impl FnOnce(SocketAddr)) -> Duration {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (at, stop) = (listener.local_addr().unwrap(), Stop::new().unwrap());
     let answer = |request: &Request| {
         let told = format!("{} {} {:?}", request.method, request.path(), request.body);
         match request.path() {
-            // More than the kernel keeps for somebody who does not read.
+            // More than the kernel buffers for a client that does not read.
             "/large" => Answer::new(200, "text/plain", vec![b'x'; 32 << 20]),
             _ => Answer::plain(200, &told),
         }
@@ -45,10 +45,10 @@ fn connect(at: SocketAddr) -> TcpStream {
     stream
 }
 
-/// All that is answered to these bytes.
+/// The whole answer to these bytes.
 fn told(at: SocketAddr, bytes: &[u8]) -> String {
     let mut stream = connect(at);
-    // It may be answered, and closed, before all of it is written.
+    // The server may answer and close before all of it is written.
     let _ = stream.write_all(bytes);
     let mut told = Vec::new();
     let _ = stream.read_to_end(&mut told);

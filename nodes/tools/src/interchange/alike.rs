@@ -1,26 +1,27 @@
-//! Whether two graphs are the same but for the names and the order of their nodes, and who is who.
+//! Graph isomorphism: whether two graphs differ only in the names and order of their nodes, and
+//! which nodes correspond.
 //!
-//! Nodes get colours: first by what is known of each alone, then by the colours of those that they are
-//! joined to, until nothing changes any more (colour refinement). Where several nodes keep one colour,
-//! one of them is given a colour of its own in both graphs, in the other each in turn. How much is done
-//! in all is bounded, since graphs can be made for which that takes for ever.
+//! Nodes get colours: first by their own properties, then by the colours of their neighbours, until
+//! nothing changes any more (colour refinement). Where several nodes share a colour, one of them
+//! gets a unique colour in the first graph, and each candidate in the second is tried in turn. The
+//! total work is bounded, since graphs can be made for which this takes for ever.
 
 use std::collections::BTreeMap;
 
 use super::graph::{Graph, Node};
 
-/// Nodes at most: those of a graph with more are compared in their order alone.
+/// Most nodes: larger graphs are only compared in order.
 const MOST_NODES: usize = 8_192;
-/// Ends of links that are looked at, at most.
+/// Most link ends examined.
 const MOST_STEPS: u64 = 100_000_000;
 
-/// A graph for colouring: routers, then network interfaces that are at several.
+/// A graph for colouring: routers, then NICs with links to several routers.
 struct Plain {
     colours: Vec<u32>,
     joined: Vec<Vec<(u32, u32)>>,
-    /// Network interfaces at one router each, by router: nothing tells them apart.
+    /// NICs with one router each, by router: they are interchangeable.
     leaves: Vec<Vec<usize>>,
-    /// The network interfaces behind the routers.
+    /// The other NICs, which follow the routers.
     others: Vec<usize>,
 }
 
@@ -36,7 +37,7 @@ impl Plain {
                 [Node::Router(router), Node::Nic(nic)] | [Node::Nic(nic), Node::Router(router)] => {
                     homes[nic].push((router, count));
                 }
-                // Nothing of ours has such links: the counts of links differ then.
+                // Our networks have no such links, so the link counts differ.
                 [Node::Nic(_), Node::Nic(_)] => {}
             }
         }
@@ -71,7 +72,7 @@ impl Plain {
 /// The colours of both graphs.
 type Colours = [Vec<u32>; 2];
 
-/// The colour of a node, and those of the nodes that it is joined to, with the numbers of links.
+/// The colour of a node, and those of its neighbours with the numbers of links.
 type Around = (u32, Vec<(u32, u32)>);
 
 struct Search<'a> {
@@ -80,7 +81,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Refines both; false if they differ, or it takes too long.
+    /// Refines both; false if they differ, or the work limit is reached.
     fn refine(&mut self, colours: &mut Colours) -> bool {
         let mut classes = 0;
         loop {
@@ -119,7 +120,7 @@ impl Search<'_> {
         }
     }
 
-    /// Colours of which each is one node of either graph.
+    /// Finds colours that each belong to one node per graph.
     fn distinct(&mut self, mut colours: Colours) -> Option<Colours> {
         if !self.refine(&mut colours) {
             return None;
@@ -152,9 +153,8 @@ impl Search<'_> {
     }
 }
 
-/// Who of `file` is who of `network`, both of which have as many nodes of each kind: for every router
-/// and every network interface of `network` its place in `file`. `None` if they are not alike, or it is
-/// not found out.
+/// Matches two graphs with equal node counts of each kind: for every router and every NIC of
+/// `network`, its index in `file`. `None` if they are not isomorphic, or the search was given up.
 pub(super) fn alike(file: &Graph, network: &Graph) -> Option<[Vec<usize>; 2]> {
     if file.routers.len() + file.nics.len() > MOST_NODES {
         return None;

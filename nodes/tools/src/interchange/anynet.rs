@@ -1,12 +1,13 @@
-//! The `network_file` of BookSim's `anynet`: a line for each router, with its nodes and its
-//! neighbours; a number behind one of these is the latency of that link, and links go both ways.
+//! The `network_file` of BookSim's `anynet`: one line per router, with its nodes and its
+//! neighbours; a number behind one of these is the latency of that link, and links are
+//! bidirectional.
 
 use std::fmt::Write as _;
 
 use super::graph::{End, Graph, Node};
 use super::{Export, InterchangeError, Mistake};
 
-/// Numbers in a file at most: that of the largest network, and no more memory than that.
+/// Highest number in a file: that of the largest network, which bounds memory.
 const MOST: usize = 1 << 20;
 
 /// Writes each link once, at the router of the lower number.
@@ -19,7 +20,7 @@ pub(super) fn write(graph: &Graph) -> Result<Export, InterchangeError> {
     let mut merged = 0;
     for (&pair, &count) in &joined {
         merged += count - 1;
-        // Writing into a String never fails.
+        // Writing to a String cannot fail.
         let _ = match pair {
             [Node::Router(router), Node::Nic(nic)] => {
                 routers_of[nic] += 1;
@@ -51,7 +52,7 @@ pub(super) fn write(graph: &Graph) -> Result<Export, InterchangeError> {
     })
 }
 
-/// Reads what [`write()`] writes, and what BookSim reads. Latencies are checked and dropped.
+/// Reads what [`write()`] and BookSim write. Latencies are checked and dropped.
 pub(super) fn read(text: &str) -> Result<Graph, Mistake> {
     let mut routers = 0;
     let mut pairs = std::collections::BTreeSet::new();
@@ -141,7 +142,7 @@ fn number_of(word: &str, place: &std::ops::Range<usize>) -> Result<usize, Mistak
     }
 }
 
-/// The words of each line, with their places in the text.
+/// The words of each line, with their byte ranges.
 fn words_of(text: &str) -> impl Iterator<Item = Vec<(&str, std::ops::Range<usize>)>> {
     let place = |word: &str| {
         let begin = word.as_ptr() as usize - text.as_ptr() as usize;

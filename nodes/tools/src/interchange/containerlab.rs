@@ -1,15 +1,15 @@
-//! A topology of containerlab: a container for each node, in which its process runs on the
-//! interfaces that containerlab wires.
+//! A containerlab topology: a container per node, whose process runs on the interfaces that
+//! containerlab wires.
 
 use std::fmt::Write as _;
 
 use super::Export;
 use super::graph::{Graph, Node};
 
-/// Where containers find the description.
+/// Path of the description in containers.
 const DESCRIPTION: &str = "/etc/phitwire/topology.toml";
 
-/// Writes it; the description has to lie beside it as `NAME.toml`.
+/// Writes the topology; the description must be beside it as `NAME.toml`.
 pub(super) fn write(graph: &Graph) -> Export {
     let title = name_of(&graph.title);
     let mut text = format!(
@@ -23,7 +23,7 @@ pub(super) fn write(graph: &Graph) -> Export {
                - {title}.toml:{DESCRIPTION}:ro\n  \
            nodes:\n"
     );
-    // Writing into a String never fails.
+    // Writing to a String cannot fail.
     for name in graph.routers.iter().chain(&graph.nics) {
         let _ = write!(
             text,
@@ -45,7 +45,7 @@ pub(super) fn write(graph: &Graph) -> Export {
     Export { text, left_out }
 }
 
-/// What labs may be called.
+/// Replaces the characters that lab names must not have.
 fn name_of(title: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     title

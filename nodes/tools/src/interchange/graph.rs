@@ -1,4 +1,4 @@
-//! A network as other tools see it: nodes and links, and nothing of what routers know.
+//! A network as other tools see it: nodes and links, without router configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,37 +8,37 @@ use phitwire::net::{self, Network, NodeRef};
 
 use super::alike::alike;
 
-/// A node, by its place in the list of its kind.
+/// A node, by its index among those of its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Node {
     Router(usize),
     Nic(usize),
 }
 
-/// One end of a link; formats without ports leave them out.
+/// One end of a link; formats without ports have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
     pub node: Node,
     pub port: Option<u8>,
 }
 
-/// Nodes by name, in their order, and links.
+/// Nodes by name, in order, and links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
     pub(super) title: String,
     pub(super) routers: Vec<String>,
     pub(super) nics: Vec<String>,
     pub(super) links: Vec<[End; 2]>,
-    /// Whether the format tells one link between two nodes from several.
+    /// Whether the format distinguishes one link between two nodes from several.
     pub(super) counts_links: bool,
 }
 
-/// Why a graph is not that of a network.
+/// How a graph differs from a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// In words.
+    /// As text.
     Other(String),
-    /// It has everything but these links of the network.
+    /// Only these links of the network are missing.
     Missing(BTreeSet<usize>),
 }
 
@@ -52,20 +52,18 @@ impl fmt::Display for Difference {
     }
 }
 
-/// How the nodes of a graph are those of a network.
+/// How the nodes of a graph match those of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Same {
     /// In the same order.
     InOrder,
-    /// By the same names.
+    /// By name.
     ByName,
-    /// By how they are joined: for each router and each network interface of the network its name in the
-    /// graph.
+    /// By structure: for each router and each NIC of the network, its name in the graph.
     ByLinks([Vec<String>; 2]),
 }
 
 impl Graph {
-    /// The graph of a network.
     pub fn of(network: &dyn Network) -> Self {
         let mut graph = Self {
             title: network.name().to_owned(),
@@ -93,7 +91,6 @@ impl Graph {
         graph
     }
 
-    /// The name of a node.
     pub(super) fn name(&self, node: Node) -> &str {
         match node {
             Node::Router(place) => &self.routers[place],
@@ -101,12 +98,12 @@ impl Graph {
         }
     }
 
-    /// So many routers and network interfaces.
+    /// Counts of routers and NICs.
     pub fn counts(&self) -> (usize, usize) {
         (self.routers.len(), self.nics.len())
     }
 
-    /// How many links there are between every two nodes that have any.
+    /// Counts of links, by pair of nodes.
     pub(super) fn joined(&self) -> BTreeMap<[Node; 2], usize> {
         let mut joined = BTreeMap::new();
         for [a, b] in &self.links {
@@ -117,7 +114,7 @@ impl Graph {
         joined
     }
 
-    /// What it tells at a glance.
+    /// A summary that limits the candidates.
     pub fn outline(&self) -> Outline {
         let mut nics = vec![(0, 0); self.routers.len()];
         let mut links = vec![0; self.nics.len()];
@@ -146,7 +143,7 @@ impl Graph {
         }
     }
 
-    /// The same graph with its nodes in the order of these names; `None` if it has others.
+    /// The same graph with its nodes in the order of these names; `None` if its names differ.
     pub(super) fn by_name(&self, order: &Self) -> Option<Self> {
         let places = |of: &[String], in_order: &[String]| {
             let all: BTreeMap<&str, usize> = in_order.iter().map(String::as_str).zip(0..).collect();
@@ -172,11 +169,10 @@ impl Graph {
         })
     }
 
-    /// Whether this is the graph of `network`: node for node in the same order, or by name where names
-    /// are the same.
+    /// Compares with the graph of `network`: node for node in the same order, or by name.
     ///
     /// # Errors
-    /// In what they differ.
+    /// Their difference.
     pub fn compare(&self, network: &dyn Network) -> Result<Same, Difference> {
         let other = Self::of(network);
         let difference = match self.compare_in_order(&other) {
@@ -189,10 +185,10 @@ impl Graph {
         named.compare_in_order(&other).map(|()| Same::ByName)
     }
 
-    /// The same, or by how nodes are joined alone.
+    /// The same, or else by structure alone.
     ///
     /// # Errors
-    /// In what they differ in order or by name.
+    /// Their difference in order or by name.
     pub fn compare_all(&self, network: &dyn Network) -> Result<Same, Difference> {
         self.compare(network).or_else(|difference| {
             let other = Self::of(network);
@@ -211,7 +207,7 @@ impl Graph {
         })
     }
 
-    /// Whether there are as many links, or pairs of nodes that are joined.
+    /// Whether the counts of links, or of linked pairs, are equal.
     fn has_as_many_links(&self, other: &Self) -> bool {
         match self.counts_links && other.counts_links {
             true => self.links.len() == other.links.len(),
@@ -265,8 +261,8 @@ impl Graph {
         )))
     }
 
-    /// The links of `other` between these nodes that are not here: by their ports where they are told,
-    /// and otherwise the last ones.
+    /// The links of `other` between these nodes that are missing here: by port where known,
+    /// otherwise the last ones.
     fn missing(&self, other: &Self, pairs: &[[Node; 2]]) -> BTreeSet<usize> {
         let pair_of = |link: &[End; 2]| {
             let mut pair = link.map(|end| end.node);
@@ -291,7 +287,7 @@ impl Graph {
                     None => left.push(id),
                 }
             }
-            // Those of the file whose ports are others, or not told.
+            // Those of the file with other ports, or without.
             missing.extend(left.into_iter().skip(theirs.len()));
         }
         missing

@@ -9,7 +9,7 @@ use roxmltree::{Document, Node as Element, ParsingOptions};
 use super::Mistake;
 use super::graph::{End, Graph, Node};
 
-/// Elements in a file at most.
+/// Most elements in a file.
 const MOST_ELEMENTS: u32 = 4_000_000;
 /// Limit of attributes per element, nesting and namespaces. The XML reader compares each of them
 /// with all others; graphs have a handful.
@@ -27,11 +27,10 @@ const HEAD: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
   <key id="target_port" for="edge" attr.name="target_port" attr.type="int"/>
 "#;
 
-/// Writes it.
 pub(super) fn write(graph: &Graph, description: &str) -> String {
     let mut text = HEAD.to_owned();
     let (title, described) = (escaped(&graph.title), escaped(description));
-    // Writing into a String never fails.
+    // Writing to a String cannot fail.
     let _ = writeln!(text, "  <graph id=\"{title}\" edgedefault=\"undirected\">");
     let _ = writeln!(text, "    <data key=\"description\">{described}</data>");
     let nodes = graph.routers.iter().map(|name| (name, "router"));
@@ -68,7 +67,7 @@ fn escaped(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
-            // A reader would make a line feed of it.
+            // A reader would turn it into a line feed.
             '\r' => escaped.push_str("&#13;"),
             _ => escaped.push(c),
         }
@@ -76,8 +75,8 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Reads a graph, and the description that is in those of ours. Nodes without a `kind` are network
-/// interfaces if they have one neighbour, and routers otherwise.
+/// Reads a graph, and the description if it is one of ours. Nodes without a `kind` are NICs if they
+/// have one neighbour, and routers otherwise.
 pub(super) fn read(text: &str) -> Result<(Graph, Option<String>), Mistake> {
     bounded(text)?;
     let options = ParsingOptions {
@@ -158,7 +157,7 @@ fn edge<'a, 'input>(element: Element<'a, 'input>) -> Result<Edge<'a, 'input>, Mi
     Ok((element, [end("source")?, end("target")?]))
 }
 
-/// The names of attributes by the ids of their keys.
+/// The names of attributes, by key id.
 fn keys<'a>(root: Element<'a, '_>) -> BTreeMap<&'a str, &'a str> {
     let key = |key: Element<'a, '_>| Some((key.attribute("id")?, key.attribute("attr.name")?));
     children(root, "key").filter_map(key).collect()

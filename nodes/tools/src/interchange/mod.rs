@@ -1,16 +1,16 @@
 //! Networks in the formats of other tools.
 //!
-//! | format | written | read | what it can say |
+//! | format | written | read | content |
 //! |---|---|---|---|
-//! | GraphML | yes | yes | nodes, links with their ports, and the description itself |
+//! | GraphML | yes | yes | nodes, links with their ports, and the description |
 //! | JSON | yes | no | the same |
 //! | Graphviz | yes | no | what `topology show --format dot` draws |
-//! | BookSim's `anynet` | yes | yes | which router has which nodes and neighbours: no names, no ports, no second link between the same two |
+//! | BookSim's `anynet` | yes | yes | links by router: no names, ports or parallel links |
 //! | containerlab | yes | no | a container for each node, with its process, and the links |
 //!
-//! What is read becomes a network of one of our machines, since a router has to know its ways: by
-//! the description in it or, in graphs of others, by being told which network it is, or by trying
-//! those that may be it ([`find()`]); and it is compared with that link by link.
+//! A graph that is read becomes a network of one of our machines, since routers need routes: by the
+//! description in it or, for graphs of other tools, by the given network or by trying those that
+//! may fit ([`find()`]). The network is then compared with the graph link by link.
 
 mod alike;
 mod anynet;
@@ -54,35 +54,31 @@ pub enum Readable {
     BooksimAnynet,
 }
 
-/// A network in another format, and what that format could not say of it.
+/// A network in another format, and what that format could not express.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Export {
-    /// The file.
     pub text: String,
-    /// Sentences for people.
+    /// What was left out, in sentences.
     pub left_out: Vec<String>,
 }
 
-/// Why a network has no such file, or a file is not read.
+/// Why a network cannot be exported, or a file cannot be read.
 #[derive(Debug, Diagnostic, Error)]
 pub enum InterchangeError {
-    /// The format has no words for this network.
+    /// The format cannot express this network.
     #[error("{0}")]
     #[diagnostic(help("--format graphml and json take every network"))]
     Unsayable(String),
-    /// A file with a mistake.
+    /// A file with an error.
     #[error("{message}")]
     Mistake {
-        /// What is wrong.
         message: String,
-        /// The file.
         #[source_code]
         text: Arc<Excerpt>,
-        /// Where.
         #[label("here")]
         place: SourceSpan,
     },
-    /// A graph of another tool that is no network of ours.
+    /// A graph of another tool that matches no network of ours.
     #[error(
         "the file has {routers} routers and {nics} network interfaces, and of {tried} networks that could be, none is \
          joined like that{}", near.as_ref().map_or(String::new(), |near| format!("; {near}"))
@@ -91,13 +87,11 @@ pub enum InterchangeError {
         "name the network behind the file, as for `phitwire topology generate`: then it is told in what they differ"
     ))]
     Unknown {
-        /// Its routers.
         routers: usize,
-        /// Its network interfaces.
         nics: usize,
-        /// Networks that it was compared with.
+        /// Number of networks compared.
         tried: usize,
-        /// The one that it differs from least.
+        /// The closest network.
         near: Option<String>,
     },
 }
@@ -125,8 +119,8 @@ pub fn export(
     })
 }
 
-/// Reads a file of another tool, called `name` in messages: the graph and, if it is one of ours, the
-/// description in it.
+/// Reads a file of another tool, called `name` in messages: the graph and, if the file is one of
+/// ours, the description in it.
 ///
 /// # Errors
 /// [`InterchangeError::Mistake`].
@@ -149,7 +143,7 @@ pub fn read(
     })
 }
 
-/// What is wrong in a file, and where.
+/// An error in a file, and its byte range.
 type Mistake = (String, std::ops::Range<usize>);
 
 fn as_json(graph: &Graph, description: &str) -> String {

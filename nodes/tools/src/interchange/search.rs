@@ -1,4 +1,4 @@
-//! Which of our networks a graph is, if nobody says.
+//! Finds which of our networks a graph is.
 
 use std::time::{Duration, Instant};
 
@@ -9,21 +9,20 @@ use phitwire::net::Network;
 use super::InterchangeError;
 use super::graph::{Difference, Graph, Same};
 
-/// How long networks are tried.
+/// How long to try networks.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A network that a graph is of.
+/// The network that a graph matches.
 #[derive(Debug)]
 pub struct Found {
-    /// The network.
     pub network: Box<dyn Network>,
-    /// What makes it: a generator and its options, or the name of a ready one.
+    /// Its generator and options, or the name of a ready network.
     pub name: String,
-    /// How nodes were compared.
+    /// How its nodes match.
     pub same: Same,
 }
 
-/// A network that may be it.
+/// A network that may match.
 enum Candidate {
     Generated(&'static Generator, Given),
     Ready(&'static str, &'static str),
@@ -49,7 +48,7 @@ impl Candidate {
     }
 }
 
-/// All that may have that outline.
+/// All candidates with this outline.
 fn candidates(outline: &Outline) -> impl Iterator<Item = Candidate> {
     let generators = machines()
         .machines()
@@ -60,7 +59,7 @@ fn candidates(outline: &Outline) -> impl Iterator<Item = Candidate> {
         sizes.map(move |given| (generator, given))
     });
     let mut generated: Vec<_> = sizes.collect();
-    // One graph may be that of several: the plainest is meant.
+    // Several may have the same graph: prefer the one with the fewest options.
     generated.sort_by_key(|(_, given)| given.names().count());
     let generated = generated.into_iter();
     let generated = generated.map(|(generator, given)| Candidate::Generated(generator, given));
@@ -72,8 +71,8 @@ fn candidates(outline: &Outline) -> impl Iterator<Item = Candidate> {
     generated.chain(ready)
 }
 
-/// Tries the networks of every machine's generators that may have such a graph, then the ready ones:
-/// node for node and by name first, then by how nodes are joined alone.
+/// Tries the networks of every machine's generators that may have this graph, then the ready ones:
+/// first node for node and by name, then by structure.
 ///
 /// # Errors
 /// [`InterchangeError::Unknown`].
@@ -106,7 +105,7 @@ pub fn find(graph: &Graph) -> Result<Found, InterchangeError> {
                     near = Some((links.len(), candidate.name()));
                 }
             }
-            // Seldom more than a few: what they are made by takes less room than they themselves.
+            // Few in practice, and smaller than the networks they generate.
             Err(Difference::Other(_)) => others.push(candidate),
         }
     }

@@ -22,7 +22,7 @@ fn graphml_gives_every_ready_network_back() {
         assert_eq!(found.as_deref(), Some(description), "{name}");
         assert_eq!(graph, Graph::of(&*network), "{name}");
         assert_eq!(graph.compare(&*network), Ok(Same::InOrder));
-        // Whatever the order, which does not show where there is one router: ours have names.
+        // In any order, which does not matter with a single router: our nodes have names.
         let same = shuffled(&graph, 3).compare(&*network);
         let is_one = graph.routers.len() == 1;
         assert!(same == Ok(Same::ByName) || is_one, "{name}: {same:?}");
@@ -31,7 +31,7 @@ fn graphml_gives_every_ready_network_back() {
 
 /// The same graph with its nodes and links in another order.
 fn shuffled(graph: &Graph, seed: usize) -> Graph {
-    // A step that has no divisor in common with the length goes through all of it.
+    // A step coprime to the length visits every index.
     let order = |len: usize| {
         let step = (seed..).find(|step| gcd(*step, len) == 1).unwrap_or(1);
         (0..len)
@@ -64,7 +64,7 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The same without names and ports, as others have it.
+/// The same graph without names and ports, like those of other tools.
 fn nameless(graph: &Graph) -> Graph {
     let names = |what: &str, count: usize| (0..count).map(|n| format!("{what}{n}")).collect();
     let bare = |end: End| End { port: None, ..end };
@@ -111,7 +111,7 @@ fn a_graph_of_others_is_found_in_whatever_order() {
         let Same::ByLinks([routers, nics]) = found.same else {
             panic!("{name}: {:?}", found.same);
         };
-        // Called as they are in the file, the nodes are joined as there.
+        // Under the names of the file, the nodes have the file's links.
         let called = Graph {
             routers,
             nics,
@@ -135,7 +135,7 @@ fn every_ready_network_is_found_without_its_name() {
 #[test]
 fn what_is_no_network_of_ours_is_none() {
     let mut graph = nameless(&Graph::of(&*made("t3e-3x3x3")));
-    // Two links exchange their ends: all nodes have as many as before.
+    // Swap the ends of two links: all node degrees stay the same.
     let routers: Vec<usize> = (0..graph.links.len())
         .filter(|&link| {
             graph.links[link]
@@ -180,17 +180,17 @@ fn links_that_are_missing_are_named_and_left_out() {
         let again = machines().read(name, &text).expect(name);
         assert_eq!(&*again, &*without, "{name}");
         assert_ne!(&*again, &*network, "{name}");
-        // A torus has links that are broken, the others do without.
+        // A torus lists broken links; the others omit them.
         let left = Graph::of(&*again).links.len();
         let is_wired = usize::from(word == "broken");
         assert_eq!(left, graph.links.len() + is_wired, "{name}");
-        // Without ports only the number between two nodes is known.
+        // Without ports only the number of links between two nodes is known.
         let Err(Difference::Missing(links)) = nameless(&graph).compare(&*network) else {
             panic!("{name}");
         };
         assert_eq!(links.len(), 1, "{name}");
     }
-    // The link of a network interface is not one that a torus has broken.
+    // A NIC's link is not one that a torus can list as broken.
     let torus = made("t3e-2x2x2");
     let nic = torus.link_count() - 1;
     assert!(torus.without(&BTreeSet::from([nic])).is_none());
@@ -209,7 +209,7 @@ fn anynet_says_who_is_joined_or_why_it_cannot() {
         let (graph, found) = read(name, &export.text, Readable::BooksimAnynet).expect(name);
         assert_eq!(found, None);
         graph.compare(&*network).expect(name);
-        // Any line less is noticed.
+        // Any missing line is noticed.
         let fewer = export.text.replacen(" router 1", "", 1);
         if fewer != export.text {
             let (graph, _) = read(name, &fewer, Readable::BooksimAnynet).expect(name);

@@ -1,4 +1,4 @@
-//! Tables of virtual channels, loaded into a lab that runs.
+//! Virtual channel tables, loaded into a running lab.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,30 +10,29 @@ use serde_json::Value;
 
 use super::fleet::Routers;
 
-/// Changes that are told to people one by one; the others are counted.
+/// Most changes listed in text; the rest are counted.
 const MOST_TOLD: usize = 48;
 
-/// What is told where nobody has asked how links and routers are.
+/// Reported when links and routers were not examined.
 pub const LINKS_UNSEEN: &str = "judged by the description's ways; links were not looked at";
 
-/// A router that has failed so often is not asked again in the same pass; and nobody is, when so many questions one
-/// after the other have: with a deadline for each, thousands of registers would take hours.
+/// A router that failed this often is not asked again in the same pass, and after this many
+/// failures in a row no router is: with a timeout each, thousands of registers would take hours.
 const MOST_FAILURES: usize = 2;
 const MOST_IN_A_ROW: usize = 12;
 const NOT_ASKED: &str = "not asked: it did not answer before";
 const INTERRUPTED: &str = "not asked: interrupted";
 
-/// What reads and writes the registers of routers.
+/// Access to the registers of routers.
 pub trait Registers {
-    /// Reads a register of a router, by its number over the machine; writes it before, if there is
-    /// a value.
+    /// Reads a register of a router, by its number in the machine; writes `value` first, if any.
     ///
     /// # Errors
-    /// In words, why not.
+    /// The reason, as text.
     fn ask(&mut self, router: u32, register: &str, value: Option<u64>) -> Result<u64, String>;
 }
 
-/// By control sockets.
+/// Through control sockets.
 impl<R: Routers> Registers for R {
     fn ask(&mut self, router: u32, register: &str, value: Option<u64>) -> Result<u64, String> {
         let register = Register::Name(register.to_owned());
@@ -47,7 +46,7 @@ impl<R: Routers> Registers for R {
     }
 }
 
-/// The value of a register, in the answer of a router.
+/// The register value in a router's answer.
 ///
 /// # Errors
 /// If there is none.
@@ -59,84 +58,74 @@ pub fn value_in(answer: &Value) -> Result<u64, String> {
 /// A register that was written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Changed {
-    /// The router.
     pub router: String,
-    /// The register.
     pub register: String,
-    /// What it held; `None` = that could not be read.
+    /// Its old value; `None` if it could not be read.
     pub before: Option<u64>,
-    /// What it holds, as it was read back.
+    /// Its value when read back.
     pub after: u64,
 }
 
-/// A register that does not hold what it should.
+/// A register that does not hold its intended value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Failed {
-    /// The router.
     pub router: String,
-    /// The register.
     pub register: String,
-    /// Why not.
     pub why: String,
 }
 
-/// What was done.
+/// The result of loading tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Loaded {
-    /// The lab.
     pub lab: String,
-    /// Registers that the tables are for.
+    /// Registers that the tables cover.
     pub registers: usize,
     /// Routers that have them.
     pub routers: usize,
-    /// Those that held something else.
+    /// Registers that held another value.
     pub changed: Vec<Changed>,
-    /// Those that do not hold what they should.
+    /// Registers that do not hold their intended value.
     pub failed: Vec<Failed>,
-    /// Why they would not have been loaded, had that not been forced.
+    /// Why loading would have been refused without force.
     pub forced: Option<String>,
-    /// What the judgement did not look at.
+    /// What the check did not examine.
     pub unseen: Option<&'static str>,
-    /// The circle that the tables before allowed: what waits in it already is not freed by tables.
+    /// The cycle that the old tables allowed: new tables do not free packets that wait in it.
     pub circle_before: Option<String>,
-    /// A signal ended it before all was written and read back.
+    /// A signal ended it before everything was written and read back.
     pub interrupted: bool,
 }
 
-/// How tables are loaded.
+/// How to load tables.
 pub struct How<'a> {
-    /// Why they cannot be judged, if they cannot.
+    /// Why the tables cannot be checked, if so.
     pub doubt: Option<String>,
-    /// Whether they are loaded all the same.
+    /// Whether to load them all the same.
     pub force: bool,
-    /// Whether to end.
+    /// Whether to stop.
     pub stop: &'a dyn Fn() -> bool,
 }
 
-/// Why nothing was written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
-    /// Packets could wait in a circle.
+    /// Packets could deadlock in a cycle.
     #[error("{0}")]
     Unsafe(String),
-    /// A signal came before anything was written.
+    /// A signal arrived before anything was written.
     #[error("interrupted")]
     Interrupted,
     /// A register cannot be read.
     #[error("{router}: `{register}` cannot be read: {why}")]
     Unread {
-        /// Of this router.
         router: String,
-        /// Which.
         register: String,
-        /// Why not.
         why: String,
     },
 }
 
-/// Reads all tables of a network, judges what `new` makes of them, writes those that differ, and
-/// reads them back. Tables that are wrong, or that cannot be judged, are refused unless that is
-/// forced. Where a signal ends it midway, the report says what was written.
+/// Reads all tables of a network, checks the result of `new`, writes those that differ, and reads
+/// them back. Tables that are wrong or cannot be checked are rejected unless forced. If a signal
+/// ends it midway, the report lists what was written.
 ///
 /// # Errors
 /// [`LoadError`]: then nothing was written.
@@ -190,7 +179,7 @@ pub fn load(
     for wanted in new {
         loading.read_back(wanted);
     }
-    // A router that was only too busy has answered by now.
+    // A router that was only busy has answered by now.
     loading.failures.clear();
     for wanted in new
         .iter()
@@ -204,17 +193,16 @@ pub fn load(
     Ok(loading.loaded)
 }
 
-/// A register of a router.
 type RegisterOf = (NodeRef, String);
 
 struct Loading<'a> {
     network: &'a dyn Network,
     registers: &'a mut dyn Registers,
     stop: &'a dyn Fn() -> bool,
-    /// By router, questions one after the other that failed, and those of all.
+    /// Consecutive failed requests, by router and over all.
     failures: BTreeMap<u32, usize>,
     in_a_row: usize,
-    /// Registers whose writing was not answered, and what they held before.
+    /// Registers whose write was not answered, and their old values.
     unanswered: BTreeMap<RegisterOf, Option<u64>>,
     loaded: Loaded,
 }
@@ -261,7 +249,7 @@ impl Loading<'_> {
         }
     }
 
-    /// It holds what it should, whatever was heard of it before.
+    /// The register holds its intended value, whatever was reported before.
     fn holds(&mut self, of: &RegisterValue) {
         let (router, register) = (self.name(of), of.register.clone());
         let is_it = |failed: &Failed| failed.router == router && failed.register == register;
@@ -276,8 +264,8 @@ impl Loading<'_> {
         }
     }
 
-    /// What all tables hold now, and which of them could not be read: those are judged by what the
-    /// description says, and are not known to hold it.
+    /// Reads all tables. Those that cannot be read are assumed to hold the description's values,
+    /// and returned as unread.
     fn read_all(
         &mut self,
         tunable: &dyn TunableChannels,
@@ -288,7 +276,7 @@ impl Loading<'_> {
         for held in &mut all {
             match self.ask(held, None) {
                 Ok(value) => held.value = value,
-                // It is written whatever it holds, and told if that fails too.
+                // Write it whatever it holds, and report if that fails too.
                 Err(_) if force => {
                     unread.insert((held.node, held.register.clone()));
                 }
@@ -336,12 +324,11 @@ impl Loading<'_> {
 }
 
 impl Loaded {
-    /// Whether all registers hold what they should.
+    /// Whether all registers hold their intended values.
     pub fn is_whole(&self) -> bool {
         self.failed.is_empty()
     }
 
-    /// For people.
     pub fn text(&self) -> String {
         let mut out = format!(
             "lab {}: {} tables of {} routers, {} changed, {} read back as they should be\n",
@@ -351,7 +338,7 @@ impl Loaded {
             self.changed.len(),
             self.registers - self.failed.len(),
         );
-        // Writing into a String never fails.
+        // Writing to a String cannot fail.
         if let Some(why) = &self.forced {
             let _ = writeln!(out, "forced, although {why}");
         }

@@ -1,4 +1,4 @@
-//! Loading tables of channels into routers that are no processes.
+//! Loading channel tables into routers that are not processes.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -8,15 +8,15 @@ use phitwire::net::{Network, NodeRef, RegisterValue};
 
 use super::channels::{How, LINKS_UNSEEN, LoadError, Loaded, Registers, load};
 
-/// Routers as they answer: by router and register.
+/// Registers, by router and name.
 #[derive(Default)]
 struct Lab {
     held: BTreeMap<(u32, String), u64>,
     /// A router that does not answer.
     silent: Option<u32>,
-    /// A router that answers as many requests too late.
+    /// A router that answers this many requests too late.
     late: Option<(u32, usize)>,
-    /// A register that forgets what is written.
+    /// A register that ignores writes.
     stuck: Option<(u32, &'static str)>,
     written: usize,
 }
@@ -55,7 +55,7 @@ fn ring() -> Box<dyn Network> {
     ring.expect("a ring")
 }
 
-/// The same ring, whose packets change channels at the dateline.
+/// The same ring, with packets that change channels at the dateline.
 fn ring_of_zeros() -> Box<dyn Network> {
     let text =
         "family = \"t3e\"\nname = \"x\"\nsize = \"8x1x1\"\nchannels = \"time-of-crossing\"\n";
@@ -64,7 +64,7 @@ fn ring_of_zeros() -> Box<dyn Network> {
         .unwrap_or_else(|problems| panic!("{}", problems.lines()))
 }
 
-/// A file of tables that are all `table`.
+/// A file in which every table is `table`.
 fn tables(network: &dyn Network, table: &str) -> Vec<RegisterValue> {
     let all = [table; 8];
     let text = format!(
@@ -76,7 +76,7 @@ fn tables(network: &dyn Network, table: &str) -> Vec<RegisterValue> {
     read.unwrap_or_else(|problems| panic!("{}", problems.lines()))
 }
 
-/// Loads the tables that routers begin with into a lab.
+/// Loads the initial tables of the routers into a lab.
 fn begin(lab: &mut Lab, doubt: Option<&str>, force: bool) -> Result<Loaded, LoadError> {
     let network = ring();
     let tunable = network.tunable_channels().expect("it has tables");
@@ -127,7 +127,7 @@ fn tables_with_a_circle_are_loaded_by_force_only() {
         "{}",
         forced.text()
     );
-    // From there to right ones nobody has to be forced.
+    // From there to correct tables, force is not needed.
     let right = load_all(&mut lab, "00000000", false).expect("no circle");
     assert_eq!((right.changed.len(), right.forced), (16, None));
 }
@@ -220,7 +220,7 @@ fn a_report_says_what_was_not_looked_at() {
     assert_eq!(json["unseen"], LINKS_UNSEEN);
 }
 
-/// Nobody answers, and each question takes its time.
+/// Never answers, and each request takes its time.
 #[derive(Default)]
 struct Nobody(usize);
 
@@ -252,7 +252,7 @@ fn what_a_signal_ends_midway_is_told() {
             lab.held.insert((router, wanted.register.clone()), 0x01);
         }
     }
-    // Each register is asked for when it is read and when it is written.
+    // Each register is requested when it is read and when it is written.
     let asked = Cell::new(0);
     let stop = || asked.replace(asked.get() + 1) > 16 + 5;
     let how = How {

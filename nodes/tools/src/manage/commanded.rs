@@ -1,5 +1,5 @@
-//! What somebody has said about a lab: which nodes are isolated, and which network interfaces stand
-//! in for others. It is kept in the lab's directory, so that every reroute heeds it.
+//! Operator commands on a lab: isolated nodes, and NICs that stand in for others. They are kept in
+//! the lab's directory, so that every reroute respects them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,64 +13,62 @@ use serde::{Deserialize, Serialize};
 /// The file in the lab's directory.
 const FILE: &str = "manage.json";
 
-/// What was said, by names of nodes.
+/// The commands, by node name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Commanded {
-    /// Routers that are cut off.
+    /// Isolated routers.
     pub isolated: BTreeSet<String>,
-    /// Network interfaces that others stand in for, and which.
+    /// Replaced NICs, and their replacements.
     pub replaced: BTreeMap<String, String>,
 }
 
-/// What may be said.
+/// An operator command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A router is cut off.
+    /// Isolate a router.
     Isolate(String),
-    /// It is not any more.
+    /// End its isolation.
     Return(String),
-    /// A network interface takes the number of another.
+    /// Give a NIC the number of another.
     Rename {
-        /// Whose.
+        /// The replaced NIC.
         from: String,
-        /// Who.
+        /// Its replacement.
         to: String,
     },
-    /// A network interface has its own number again.
+    /// Give a NIC its own number again.
     RenameBack(String),
 }
 
-/// Why it is not done.
+/// Why a command is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
-    /// There is no such node, or it is of another kind.
+    /// No such node, or a node of another kind.
     #[error("`{0}` is no {1} of this network")]
     NoNode(String, &'static str),
     /// The machine cannot do that.
     #[error("{0}")]
     Refused(String),
-    /// Nothing changes by it.
+    /// It would change nothing.
     #[error("{0}")]
     Already(String),
-    /// The file.
     #[error("{path}: {source}")]
     Io {
-        /// Which.
+        /// The file of the commands.
         path: PathBuf,
-        /// What the kernel said.
         source: io::Error,
     },
 }
 
 impl Commanded {
-    /// What was said about a lab; nothing if nothing is known.
+    /// The commands of a lab; none if there is no file.
     pub fn read(lab: &LabDir) -> Self {
         let text = fs::read_to_string(lab.path().join(FILE)).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
     }
 
-    /// Keeps it.
+    /// Writes the file.
     ///
     /// # Errors
     /// [`ChangeError::Io`]
@@ -78,13 +76,13 @@ impl Commanded {
         let path = lab.path().join(FILE);
         let half = lab.path().join(format!("{FILE}.new"));
         let text = serde_json::to_string_pretty(self).expect("names are plain data");
-        // A watcher reads it at any time.
+        // A watcher may read it at any time.
         fs::write(&half, text + "\n")
             .and_then(|()| fs::rename(&half, &path))
             .map_err(|source| ChangeError::Io { path, source })
     }
 
-    /// Heeds one more thing said.
+    /// Applies one more command.
     ///
     /// # Errors
     /// [`ChangeError`]: then nothing has changed.
@@ -127,7 +125,7 @@ impl Commanded {
         Ok(())
     }
 
-    /// Routers that are cut off, by number.
+    /// Isolated routers, by number.
     pub fn isolated(&self, network: &dyn Network) -> BTreeSet<u32> {
         let number = |name: &String| match find(network, name) {
             Some(NodeRef::Chip(router)) => Some(router),
@@ -136,7 +134,7 @@ impl Commanded {
         self.isolated.iter().filter_map(number).collect()
     }
 
-    /// Network interfaces that others stand in for, by number, and which.
+    /// Replaced NICs, by number, and their replacements.
     pub fn replaced(&self, network: &dyn Network) -> BTreeMap<u32, u32> {
         let number = |name: &String| match find(network, name) {
             Some(NodeRef::Processor(nic)) => Some(nic),

@@ -1,4 +1,4 @@
-//! Carries out a reroute: asks the routers what `phitwire::manage::Reroute` says, in time.
+//! Executes a reroute: sends routers the commands of `phitwire::manage::Reroute`, on time.
 
 use std::collections::BTreeMap;
 use std::thread::sleep;
@@ -12,27 +12,27 @@ use phitwire_nodes::control::{ClientError, Request, RoutingReport};
 
 use super::fleet::{Routers, ask};
 
-/// For how long a router is quiesced at most, in milliseconds: longer than a whole reroute may
-/// take, short enough for packets that wait meanwhile not to time out (20 s by default).
+/// Longest quiescence of a router, in milliseconds: more than a whole reroute may take, short
+/// enough that waiting packets do not time out (20 s by default).
 pub const HOLD_MS: u64 = 10_000;
 
 /// Longest sleep between two checks of what is due.
 const STEP: Duration = Duration::from_ms(20);
-/// Time limit for the answer of a router.
+/// Timeout for the answer of a router.
 const LONGEST_ANSWER: Duration = Duration::from_ms(5_000);
 
-/// What has come of it, and why some routers were not done.
+/// The outcome, and the errors of routers that failed.
 #[derive(Clone, Debug, Default)]
 pub struct Done {
-    /// What the sequence says.
+    /// The outcome of the sequence.
     pub outcome: RerouteReport,
-    /// By router, what it or its socket said last when it did not do what it was asked to.
+    /// By router, the last error of its own or of its socket.
     pub troubles: BTreeMap<u32, String>,
 }
 
-/// Installs `tables` in the `changed` ones of the `living` routers. `told_to_stop` is asked now and
-/// then. Returns after at most the sum of the sequence's times, and always after having tried to
-/// release every router.
+/// Installs `tables` in those of the `living` routers that are in `changed`, polling
+/// `told_to_stop`. Returns after at most the sum of the sequence's times, and always after having
+/// tried to release every router.
 pub fn execute(
     routers: &mut impl Routers,
     living: &[u32],
@@ -40,7 +40,7 @@ pub fn execute(
     tables: &dyn RoutedTables,
     told_to_stop: &dyn Fn() -> bool,
 ) -> Done {
-    // Time limits count only time in which this process ran or waited for an answer.
+    // Timeouts count only time in which this process ran or waited for an answer.
     let (clock, mut attendance) = (Clock::new(), Attendance::new(Time::ZERO));
     let mut now = |asleep| attendance.look(clock.now(), asleep);
     let sources: Vec<NodeRef> = living.iter().map(|&router| NodeRef::Chip(router)).collect();
@@ -77,7 +77,7 @@ fn answer(
     command: Command,
     tables: &dyn RoutedTables,
 ) -> Result<Answer, ClientError> {
-    // Every command is for a router: they are the sources too.
+    // Every command is for a router, sources included.
     let NodeRef::Chip(router) = command.node else {
         return Ok(Answer::Gone);
     };

@@ -1,4 +1,4 @@
-//! The nodes of a lab, as their control sockets answer.
+//! The nodes of a lab, through their control sockets.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,31 +11,30 @@ use phitwire_nodes::run_dir::{LabDir, RunDirError, ThisLab};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// How long a node may take to answer who watches the lab. It answers between two turns of its event
-/// loop; a process that a busy machine lets wait longer than this is as good as dead for the network
-/// too. With the interval of a watcher, a router that stands still is noticed within a second.
+/// How long a node may take to answer a watcher. It answers between two turns of its event loop; a
+/// process that a busy machine delays longer is as good as dead for the network too. With a
+/// watcher's interval, a stalled router is noticed within a second.
 pub const PATIENCE: Duration = Duration::from_millis(750);
 
-/// How long it may take to answer a command that asks once: nobody looks again after it, and a router
-/// that was only busy would be taken for dead.
+/// How long it may take to answer a one-shot command, which does not look again: a router that was
+/// only busy would be taken for dead.
 pub const PATIENCE_ONCE: Duration = phitwire_nodes::control::TIMEOUT;
 
-/// What can ask routers something.
+/// Sends requests to routers.
 pub trait Routers {
-    /// Asks router `router`, by its number over the machine.
+    /// Sends a request to router `router`, by its number in the machine.
     ///
     /// # Errors
-    /// When it does not answer, or refuses.
+    /// If it does not answer, or refuses.
     fn ask(&mut self, router: u32, request: &Request) -> Result<Value, ClientError>;
 
-    /// Asks network interface `nic`, by its number over the machine.
+    /// Sends a request to NIC `nic`, by its number in the machine.
     ///
     /// # Errors
-    /// When it does not answer, or refuses.
+    /// If it does not answer, or refuses.
     fn ask_nic(&mut self, nic: u32, request: &Request) -> Result<Value, ClientError>;
 
-    /// Asks many routers the same, in the order given. Those that do not answer are waited for
-    /// together.
+    /// Sends one request to many routers, in this order, and waits for all silent ones together.
     fn ask_all(&mut self, routers: &[u32], request: &Request) -> Vec<Result<Value, ClientError>> {
         routers
             .iter()
@@ -44,10 +43,10 @@ pub trait Routers {
     }
 }
 
-/// Asks, and reads the answer.
+/// Sends a request and parses the answer.
 ///
 /// # Errors
-/// When it does not answer, refuses, or answers something else.
+/// If it does not answer, refuses, or answers something else.
 pub fn ask<T: DeserializeOwned>(
     routers: &mut impl Routers,
     router: u32,
@@ -56,7 +55,7 @@ pub fn ask<T: DeserializeOwned>(
     Ok(serde_json::from_value(routers.ask(router, request)?)?)
 }
 
-/// Asks many, and reads the answers.
+/// Sends one request to many routers and parses the answers.
 pub fn ask_all<T: DeserializeOwned>(
     routers: &mut impl Routers,
     of: &[u32],
@@ -68,12 +67,11 @@ pub fn ask_all<T: DeserializeOwned>(
         .collect()
 }
 
-/// The routers of a lab. Connections are kept, and made anew after any trouble.
+/// The routers of a lab. Connections are kept, and reopened after an error.
 ///
-/// A router that has not answered in time keeps its connection and owes the answer. Until that has
-/// come it is not waited for again, and not asked: a process that stands still takes nobody in, and
-/// with connection after connection its queue would be full, where a connection is waited for
-/// without end.
+/// A router that does not answer in time keeps its connection and owes the answer. Until that
+/// arrives it gets no request and is not waited for: a stalled process accepts no connections, so
+/// repeated attempts would fill its queue, where a connect then waits without end.
 #[derive(Debug)]
 pub struct Fleet {
     lab: LabDir,
@@ -87,16 +85,16 @@ pub struct Fleet {
 #[derive(Debug)]
 struct Line {
     client: Client,
-    /// It has been asked, and has not answered.
+    /// A request is unanswered.
     owes: bool,
 }
 
 impl Fleet {
-    /// The routers of `network` that run as `lab` now. Those of a later lab of its name are not
-    /// asked.
+    /// The routers of `network` that run as `lab` now. Those of a later lab of the same name get no
+    /// requests.
     ///
     /// # Errors
-    /// When there is no such lab.
+    /// If there is no such lab.
     pub fn new(lab: LabDir, network: &dyn Network) -> Result<Self, RunDirError> {
         let name = |node| (node, network.node_name(node).into_owned());
         Ok(Self {
@@ -108,7 +106,7 @@ impl Fleet {
         })
     }
 
-    /// The same routers, each of which may take so long to answer instead of [`PATIENCE`].
+    /// The same routers, with `patience` to answer instead of [`PATIENCE`].
     #[must_use]
     pub fn patient(self, patience: Duration) -> Self {
         Self { patience, ..self }
@@ -124,7 +122,7 @@ impl Fleet {
         };
         let path = self.lab.socket(name)?;
         let client = Client::connect_within(&path, self.patience).map_err(unreachable)?;
-        // Asked afterwards: a node met under its name until now was met in it.
+        // Checked afterwards: a node that we reached while the lab has its name belongs to it.
         if !self.this.is_there() {
             return Err(unreachable(io::ErrorKind::NotFound.into()));
         }
@@ -134,18 +132,17 @@ impl Fleet {
         })
     }
 
-    /// Whether the lab is still the one whose nodes these are.
+    /// Whether the lab is still the one that was opened.
     pub fn is_there(&self) -> bool {
         self.this.is_there()
     }
 
-    /// The process of a node that is connected to, if the kernel tells.
+    /// The process of a connected node, if the kernel knows.
     pub fn process(&self, node: NodeRef) -> Option<u32> {
         self.lines.get(&node)?.client.process()
     }
 
-    /// Asks many nodes the same, in the order given. Those that do not answer are waited for
-    /// together.
+    /// Sends one request to many nodes, in this order, and waits for all silent ones together.
     pub fn ask_nodes(
         &mut self,
         nodes: &[NodeRef],
@@ -162,7 +159,7 @@ impl Fleet {
         nodes.iter().zip(begun).map(finish).collect()
     }
 
-    /// Sends a request to a node that owes nothing.
+    /// Sends a request to a node that owes no answer.
     fn begin(&mut self, node: NodeRef, request: &Request) -> Result<(), ClientError> {
         let kept = self.lines.remove(&node);
         let is_kept = kept.is_some();
@@ -171,7 +168,7 @@ impl Fleet {
             None => self.connect(node)?,
         };
         if line.owes {
-            // Only what is there already: it was waited for when it was asked.
+            // Only an answer that is there already: it was waited for when it was requested.
             match line.client.answer_within(Duration::ZERO) {
                 Err(ClientError::Silent) => {
                     self.lines.insert(node, line);
@@ -185,7 +182,7 @@ impl Fleet {
             if !is_kept || !is_closed(&error) {
                 return Err(error);
             }
-            // Started anew since, or it has left who was quiet when others wanted to be heard.
+            // The node was restarted, or it closed an idle connection to make room for others.
             line = self.connect(node)?;
             line.client.send(request)?;
         }
@@ -194,7 +191,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Waits for the answer to the command that was begun.
+    /// Waits for the answer to a request that was sent.
     fn finish(&mut self, node: NodeRef, patience: &mut Patience) -> Result<Value, ClientError> {
         let Some(mut line) = self.lines.remove(&node) else {
             return Err(ClientError::Silent);
@@ -211,7 +208,7 @@ impl Fleet {
     }
 }
 
-/// Whether the other end has closed the connection.
+/// Whether the peer has closed the connection.
 fn is_closed(error: &ClientError) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionReset};
     matches!(error, ClientError::Io(error) if matches!(error.kind(), BrokenPipe | ConnectionReset))

@@ -1,4 +1,4 @@
-//! Routers that stand still, behind real sockets.
+//! Stalled routers behind real sockets.
 
 use std::fs::{DirBuilder, create_dir, hard_link, read_dir, rename};
 use std::os::unix::fs::DirBuilderExt;
@@ -19,7 +19,7 @@ use super::fleet::{Fleet, PATIENCE, PATIENCE_ONCE};
 use super::manager_tests::network;
 use super::survey::Survey;
 
-/// Three routers of a network, one of each group, are served only while `stopped` is not set.
+/// Three routers, one per group, that are served only while `stopped` is not set.
 const STILL: [u32; 3] = [1, 5, 9];
 
 struct Lab {
@@ -99,7 +99,7 @@ impl Drop for Lab {
     }
 }
 
-/// A survey: who is silent, and how long it took.
+/// Takes a survey. Returns the silent routers and how long it took.
 fn survey(lab: &Lab, fleet: &mut Fleet) -> (Vec<u32>, Duration) {
     let start = Instant::now();
     let survey = Survey::take(&lab.network, fleet, &Commanded::default());
@@ -122,8 +122,7 @@ fn routers_that_stand_still_are_waited_for_together_and_once() {
             took >= PATIENCE && took < PATIENCE + Duration::from_millis(250),
             "within a second, with the interval: {took:?}"
         );
-        // A process that stands still takes nobody in: hundreds of connections would fill its
-        // queue.
+        // A stalled process accepts nothing: hundreds of connections would fill its queue.
         let start = Instant::now();
         for _ in 0..300 {
             assert_eq!(survey(&lab, &mut fleet).0, STILL);
@@ -142,7 +141,7 @@ fn routers_that_stand_still_are_waited_for_together_and_once() {
     }
 }
 
-/// Nobody looks again after a command that asks once: what was only busy is not dead for it.
+/// A one-shot command does not look again, so a router that was only busy must not count as dead.
 #[test]
 fn who_asks_once_waits_for_routers_that_are_only_busy() {
     for (patience, silent) in [(PATIENCE, &STILL[..]), (PATIENCE_ONCE, &[])] {
@@ -159,7 +158,7 @@ fn who_asks_once_waits_for_routers_that_are_only_busy() {
     }
 }
 
-/// The lab is taken down, and another one brought up under its name: its routers have other tables.
+/// The lab is taken down, and another comes up under its name, with other tables.
 #[test]
 fn routers_of_the_next_lab_of_that_name_are_not_asked() {
     let lab = Lab::new();
@@ -181,7 +180,7 @@ fn routers_of_the_next_lab_of_that_name_are_not_asked() {
     asked_before(&mut next);
 }
 
-/// A router that has left a quiet connection for others is not taken for dead.
+/// A router that closed an idle connection to make room is not taken for dead.
 #[test]
 fn a_connection_that_was_left_is_made_anew() {
     let lab = Lab::new();
@@ -191,7 +190,7 @@ fn a_connection_that_was_left_is_made_anew() {
     let path = lab.dir.socket(&router).expect("a good name");
     let connect = || Client::connect_to(&path).expect("somebody listens");
     let forgotten: Vec<Client> = (0..31).map(|_| connect()).collect();
-    // For the one more there is room when the longest idle is left.
+    // One more fits once the longest idle connection is closed.
     connect().ask(&Request::Links).expect("it is taken in");
     assert_eq!(survey(&lab, &mut fleet).0, [0; 0]);
     drop(forgotten);

@@ -1,4 +1,4 @@
-//! One reroute after the other.
+//! Repeated reroutes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,60 +19,57 @@ use super::report::{Report, Status};
 use super::routers;
 use super::survey::Survey;
 
-/// How often tables are computed again because something failed or came back meanwhile, before that
-/// is left to the next call.
+/// How often tables are recomputed because something failed or came back during a reroute, before
+/// that is left to the next call.
 const MOST_ROUNDS: u32 = 5;
-/// What fails together is not noticed together: two surveys so far apart have to agree before a
+/// Simultaneous failures are not noticed at once: two surveys this far apart have to agree before a
 /// watcher acts.
 const SETTLE: Duration = Duration::from_millis(150);
-/// It acts after this many surveys though, if links never come to rest.
+/// It acts after this many surveys even if links never settle.
 const MOST_SURVEYS: u32 = 10;
-/// How soon a watcher tries again what it could not do.
+/// How soon a watcher retries what failed.
 const RETRY: Duration = Duration::from_secs(1);
-/// A signal is heard after so long at most.
+/// Longest delay before a signal is noticed.
 const STEP: Duration = Duration::from_millis(25);
 
-/// Under this name a manager has its place in the lab's directory.
+/// Name of the manager's claim in the lab's directory.
 const PLACE: &str = "manage";
 
-/// Why nothing can be managed.
 #[derive(Debug, thiserror::Error)]
 pub enum ManageError {
-    /// Another manager is at work.
+    /// Another manager is running.
     #[error(
         "lab `{lab}` is managed by process {pid} already, and two managers would undo each other's work; end that one \
          (kill {pid}), or wait until it is done"
     )]
     Busy {
-        /// The lab.
         lab: String,
-        /// The other manager.
+        /// Process of the other manager.
         pid: String,
     },
-    /// The lab's directory.
+    /// Trouble with the lab's directory.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
-    /// There is nobody to ask.
+    /// No router answers.
     #[error(
         "no router of lab `{lab}` answers: `netns-scripts/status.sh --lab {lab}` says how it stands. {why}"
     )]
     AllSilent {
-        /// The lab.
         lab: String,
-        /// What was said by one of them.
+        /// What one of them reported.
         why: String,
     },
-    /// The network's machine has no route tables to be computed.
+    /// The routers of this machine have no route tables that can be recomputed.
     #[error(
         "the routers of this network have no route tables that could be computed around faults"
     )]
     NoTables,
-    /// The lab was taken down meanwhile.
+    /// The lab was taken down.
     #[error("lab `{0}` is gone: nothing is left to watch, or another lab has its name")]
     Gone(String),
 }
 
-/// The manager of a lab: there is one at a time.
+/// The manager of a lab: only one runs at a time.
 #[derive(Debug)]
 pub struct Manager<'n> {
     lab: LabDir,
@@ -81,7 +78,7 @@ pub struct Manager<'n> {
     place: Claim,
 }
 
-/// Takes the place of the manager of a lab.
+/// Claims the management of a lab.
 ///
 /// # Errors
 /// [`ManageError::Busy`], or trouble with the lab's directory.
@@ -93,8 +90,7 @@ pub fn claim(lab: &LabDir) -> Result<Claim, ManageError> {
 }
 
 impl<'n> Manager<'n> {
-    /// Becomes the manager of `lab`, which runs `network`. Its routers may take as long as `patience`
-    /// to answer.
+    /// Becomes the manager of `lab`, which runs `network`. Its routers have `patience` to answer.
     ///
     /// # Errors
     /// See [`ManageError`].
@@ -113,8 +109,7 @@ impl<'n> Manager<'n> {
         })
     }
 
-    /// Finds what has failed or come back, and installs the tables for that. `told_to_stop` is
-    /// asked now and then.
+    /// Finds what has failed or come back, and installs tables to match, polling `told_to_stop`.
     ///
     /// # Errors
     /// [`ManageError::AllSilent`]
@@ -141,8 +136,8 @@ impl<'n> Manager<'n> {
             })
     }
 
-    /// Reroutes whenever something has failed or come back, until told to stop: looks at the lab in
-    /// this interval. `tell` gets a report each time, and one at the beginning.
+    /// Surveys the lab at this interval and reroutes whenever something has failed or come back,
+    /// until told to stop. Calls `tell` with a report each time, and once at the beginning.
     ///
     /// # Errors
     /// [`ManageError::Gone`]
@@ -154,7 +149,8 @@ impl<'n> Manager<'n> {
     ) -> Result<(), ManageError> {
         let mut told: Option<Survey> = None;
         while !told_to_stop() {
-            // Another lab of the name is another network: its routers know nothing of these tables.
+            // Another lab of that name is another network: its routers know nothing of these
+            // tables.
             let is_deserted =
                 !self.lab.path().join("topology.toml").exists() && self.lab.nodes()?.is_empty();
             if is_deserted || !self.place.is_held() {
@@ -183,7 +179,7 @@ impl<'n> Manager<'n> {
     }
 
     fn survey(&mut self) -> Survey {
-        // Read anew each time: other commands write it while this one watches.
+        // Read again each time: other commands write it while this one watches.
         let commanded = Commanded::read(&self.lab);
         Survey::take(self.tables.network, &mut self.fleet, &commanded)
     }
@@ -214,7 +210,7 @@ fn nap(length: Duration, told_to_stop: &dyn Fn() -> bool) {
     }
 }
 
-/// The tables that a network should have, computed when its faults change.
+/// The tables that a network should have, recomputed when its faults change.
 pub(super) struct Tables<'n> {
     pub network: &'n dyn Network,
     pub planner: &'n dyn Reroutable,
@@ -253,7 +249,7 @@ impl<'n> Tables<'n> {
         }
     }
 
-    /// Living routers that have other tables than they should.
+    /// Living routers whose tables differ from these.
     pub fn changed(&mut self, survey: &Survey) -> Vec<u32> {
         self.for_faults(&survey.faults);
         let differs = |router: &u32| survey.digests.get(router) != self.digests.get(router);
@@ -266,7 +262,7 @@ fn digests(network: &dyn Network, routed: &dyn RoutedTables) -> BTreeMap<u32, St
     routers(network).filter_map(of_one).collect()
 }
 
-/// One reroute, in as many rounds as it takes. An error says why no router can be asked.
+/// One reroute, in as many rounds as it takes. An error is the reason why no router answers.
 pub(super) fn reroute(
     tables: &mut Tables<'_>,
     (routers, commanded): (&mut impl Routers, &Commanded),
@@ -330,11 +326,11 @@ pub(super) fn reroute(
     }
 }
 
-/// How many pairs the new tables help, against those that the routers have now.
+/// How many pairs of routers the new tables restore, compared with the installed ones.
 fn restored(tables: &Tables<'_>, survey: &Survey, routers: &mut impl Routers) -> Option<usize> {
     let mut installed = BTreeMap::new();
     for router in survey.living(tables.network) {
-        // One that does not answer now will be noticed when its tables are installed.
+        // A router that does not answer now will be noticed when its tables are installed.
         if let Ok(own) = ask::<Value>(routers, router, &Request::Tables) {
             installed.insert(router, own);
         }

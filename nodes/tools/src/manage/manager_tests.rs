@@ -16,14 +16,14 @@ use super::fleet::Routers;
 use super::manager::{Tables, reroute};
 use super::report::Status;
 
-/// Routers that do as they are told.
+/// Routers that carry out every command.
 struct Obedient {
     network: Dragonfly,
     tables: BTreeMap<u32, Value>,
     quiesced: BTreeSet<u32>,
     dead: BTreeSet<u32>,
     cut: BTreeSet<u32>,
-    /// Dies when it is to be given tables, once.
+    /// Dies when it is to install tables, once.
     dies_at_install: Option<u32>,
     asked: Vec<(u32, &'static str)>,
 }
@@ -249,7 +249,7 @@ fn told_to_stop_before_installing_releases_everybody() {
     let mut tables = Tables::new(&network, &network);
     let intact = lab.tables.clone();
     lab.cut.insert(lab.link_between(0, 1));
-    // The first few questions go by; then somebody presses Ctrl-C.
+    // The first few polls pass; then Ctrl-C.
     let count = std::cell::Cell::new(0);
     let stop = || {
         count.set(count.get() + 1);

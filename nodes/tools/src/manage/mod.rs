@@ -1,23 +1,22 @@
-//! `phitwire manage`: what the paper's Hardware Supervisory System does, over the control sockets
-//! of a lab.
+//! `phitwire manage`: the tasks of the XC's Hardware Supervisory System, through the control
+//! sockets of a lab.
 //!
 //! "In the event of lost connectivity, which may occur on blade failures or hardware removal, it is
 //! necessary to route around the problem. The HSS performs this task." (Cray XC white paper,
-//! "Network Reliability, Availability and Serviceability".) What is decided is
-//! [`phitwire::manage`]'s; here are the sockets, the clock and the words.
+//! "Network Reliability, Availability and Serviceability".) [`phitwire::manage`] decides; this
+//! module has the sockets, the clock and the texts.
 //!
-//! - [`channels`] loads tables of virtual channels;
-//! - [`fleet`] asks the routers of a lab;
+//! - [`channels`] loads virtual channel tables;
+//! - [`fleet`] sends requests to the routers of a lab;
 //! - [`survey`] finds what has failed;
-//! - [`commanded`] is what was said to be isolated or replaced;
-//! - [`execute`] carries out a reroute, and releases the routers whatever happens;
-//! - [`report`] says what was done;
-//! - [`manager`] does one after the other, once or for ever.
+//! - [`commanded`] keeps isolated routers and replaced NICs;
+//! - [`execute`] executes a reroute, and releases the routers whatever happens;
+//! - [`report`] reports what was done;
+//! - [`manager`] runs one reroute, or one after another for ever.
 //!
-//! Routers are quiesced, not network interfaces: a router that takes no packets from its network
-//! interfaces holds back theirs without their help, also those of processes that are dead or stuck.
-//! It goes on by itself after [`execute::HOLD_MS`] if the manager should be killed before it can
-//! release it.
+//! Routers are quiesced, not NICs: a router that accepts no packets from its NICs needs no help
+//! from them, so this works even if their processes are dead or stuck. It resumes automatically
+//! after [`execute::HOLD_MS`] if the manager is killed before it can release it.
 
 pub mod channels;
 pub mod commanded;
@@ -41,7 +40,7 @@ pub use commanded::{Change, ChangeError, Commanded};
 pub use manager::{ManageError, Manager};
 pub use report::Report;
 
-/// The routers of a network, by number over the machine.
+/// The routers of a network, by number in the machine.
 fn routers(network: &dyn Network) -> impl Iterator<Item = u32> {
     let router = |node| match node {
         NodeRef::Chip(router) => Some(router),

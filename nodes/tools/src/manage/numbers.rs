@@ -1,4 +1,4 @@
-//! Tells network interfaces the numbers that the tables give them.
+//! Sends NICs the numbers that the tables give them.
 
 use phitwire::net::NodeRef;
 use phitwire_nodes::control::{NodeInfo, Request};
@@ -7,7 +7,7 @@ use super::fleet::Routers;
 use super::manager::Tables;
 use super::report::Report;
 
-/// Gives every network interface that answers its number, where numbers can change.
+/// Sets the number of every NIC that answers, where numbers can change.
 pub(super) fn renumber(report: &mut Report, tables: &Tables<'_>, nodes: &mut impl Routers) {
     for node in tables.network.nodes() {
         let NodeRef::Processor(nic) = node else {
@@ -16,7 +16,7 @@ pub(super) fn renumber(report: &mut Report, tables: &Tables<'_>, nodes: &mut imp
         let Some(number) = tables.routed.number(nic) else {
             continue;
         };
-        // One that does not answer is told when it is there again and somebody reroutes.
+        // A silent NIC gets its number from a later reroute, once it answers again.
         let Ok(info) = nodes.ask_nic(nic, &Request::Info) else {
             continue;
         };

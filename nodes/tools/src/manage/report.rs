@@ -1,4 +1,4 @@
-//! What a reroute did, for people and for programs.
+//! The result of a reroute, as text and JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,12 +12,11 @@ use super::manager::Tables;
 use super::routers;
 use super::survey::Survey;
 
-/// Pairs listed at most; all are counted.
+/// Most pairs listed; all are counted.
 const MOST_PAIRS: usize = 10_000;
-/// Pairs and names that people are shown at most.
+/// Most pairs and names shown as text.
 const MOST_SHOWN: usize = 12;
 
-/// How it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
@@ -26,18 +25,17 @@ pub enum Status {
     NothingToDo,
     /// Every living router has the right tables now.
     Done,
-    /// It was only asked what would be done.
+    /// A dry run.
     Planned,
     /// Some router has other tables.
     Incomplete,
-    /// Told to stop before anything, or all, was installed.
+    /// Stopped before everything was installed.
     Interrupted,
 }
 
 /// A failed link between routers.
 #[derive(Clone, Debug, Serialize)]
 pub struct FailedLink {
-    /// Its id.
     pub link: u32,
     /// The machine's word for its kind, such as a colour.
     pub kind: &'static str,
@@ -49,62 +47,56 @@ pub struct FailedLink {
     pub why: String,
 }
 
-/// A router that nothing is sent to any more, or a network interface that nobody can reach.
+/// A router that nothing is sent to any more, or a NIC that cannot be reached.
 #[derive(Clone, Debug, Serialize)]
 pub struct FailedNode {
-    /// Its name.
     pub name: String,
-    /// Why.
     pub why: String,
 }
 
-/// Two routers of which packets do not get from one to the other.
+/// Two routers, the first of which cannot send packets to the second.
 #[derive(Clone, Debug, Serialize)]
 pub struct Disconnected {
-    /// From.
     pub from: String,
-    /// To.
     pub to: String,
     /// `dead`: one of them has failed; `cut`: no chain of links joins them; `unroutable`: a chain
     /// does, but none that keeps the order of channels.
     pub why: &'static str,
 }
 
-/// What a reroute found and did.
+/// The findings and actions of a reroute.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// The lab.
     pub lab: String,
-    /// How it ended.
     pub status: Status,
-    /// Links between routers that answer and are not up.
+    /// Links between answering routers that are not up.
     pub failed_links: Vec<FailedLink>,
-    /// Routers that do not answer, or of which no link is up.
+    /// Routers that do not answer, or have no link up.
     pub failed_routers: Vec<FailedNode>,
-    /// Network interfaces whose link is not up: no table can help them.
+    /// NICs whose link is not up: no table can help them.
     pub failed_nics: Vec<FailedNode>,
     /// Routers that got new tables (or would get them).
     pub changed_routers: Vec<String>,
-    /// Network interfaces that got another number, and which.
+    /// NICs that got another number, and that number.
     pub renumbered: BTreeMap<String, u16>,
-    /// Why there are no tables for what has failed.
+    /// Why there are no tables for these failures.
     pub refused: Option<String>,
-    /// How often tables had to be computed because something failed or came back meanwhile.
+    /// How often tables were computed because something failed or came back during the reroute.
     pub rounds: u32,
-    /// How long each phase took, in milliseconds, all rounds together.
+    /// Duration of each phase in milliseconds, over all rounds.
     pub took_ms: BTreeMap<&'static str, f64>,
-    /// Routers that were not done with a phase in time.
+    /// Routers that did not finish a phase in time.
     pub late: BTreeMap<&'static str, Vec<String>>,
-    /// Routers that stopped answering meanwhile, and what was the matter.
+    /// Routers that stopped answering during the reroute, and why.
     pub lost_meanwhile: Vec<FailedNode>,
-    /// Pairs of routers that were in danger of losing packets, or did not reach each other, and now
-    /// do: as far as they are looked for, in networks of up to 1,024 routers.
+    /// Pairs of routers that could have lost packets or did not reach each other, and now do;
+    /// computed for networks of up to 1,024 routers.
     pub restored_pairs: Option<usize>,
     /// Pairs of routers, from and to, that do not reach each other.
     pub disconnected_pairs: u64,
-    /// Those of them of which neither has failed.
+    /// Those of which neither router has failed.
     pub living_disconnected: u64,
-    /// These, at most 10,000.
+    /// These pairs, at most 10,000.
     pub disconnected: Vec<Disconnected>,
 }
 
@@ -119,7 +111,7 @@ pub(super) fn phase_name(phase: ReroutePhase) -> &'static str {
 }
 
 impl Report {
-    /// What `survey` found, and which pairs the tables cannot join.
+    /// Adds the findings of `survey`, and the pairs that the tables cannot connect.
     pub(super) fn found(&mut self, tables: &Tables<'_>, survey: &Survey) {
         let network = tables.network;
         let link = |(&link, why): (&u32, &String)| {
@@ -181,7 +173,7 @@ impl Report {
         }
     }
 
-    /// Adds what a round did.
+    /// Adds the result of a round.
     pub(super) fn did(&mut self, network: &dyn Network, done: &Done) {
         let name = |node: &NodeRef| network.node_name(*node).into_owned();
         for (&phase, took) in &done.outcome.took {
@@ -203,10 +195,9 @@ impl Report {
         }
     }
 
-    /// For people.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        // Writing into a String never fails.
+        // Writing to a String cannot fail.
         let _ = self.write_text(&mut text);
         text
     }

@@ -9,23 +9,23 @@ use super::commanded::Commanded;
 use super::fleet::{Routers, ask_all};
 use super::routers;
 
-/// How the routers of a lab stand at one moment.
+/// The state of a lab's routers at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// What the route tables have to do without.
+    /// The faults that route tables have to avoid.
     pub faults: Faults,
-    /// Why each failed link between two routers that answer is not up, by its id.
+    /// Failed links between two answering routers, by id, and why they are not up.
     pub links: BTreeMap<u32, String>,
-    /// Why each router that does not answer does not, by its number.
+    /// Silent routers, by number, and why.
     pub silent: BTreeMap<u32, String>,
-    /// Network interfaces whose link to a router that answers is not up, and why.
+    /// NICs whose link to an answering router is not up, and why.
     pub nics: BTreeMap<u32, String>,
-    /// The digest of the route tables of each router that answers.
+    /// The digest of the route tables of each answering router.
     pub digests: BTreeMap<u32, String>,
 }
 
 impl Survey {
-    /// Asks every router how its links are. What is `commanded` counts as failed too.
+    /// Asks every router for its links. Commanded isolation counts as failure too.
     pub fn take(network: &dyn Network, fleet: &mut impl Routers, commanded: &Commanded) -> Self {
         let mut survey = Self::default();
         let mut ports = BTreeMap::new();
@@ -48,7 +48,7 @@ impl Survey {
         survey
     }
 
-    /// What is isolated is nobody's trouble, and dead to the others.
+    /// Isolated nodes are not reported as faults, but count as dead to the others.
     fn obey(&mut self, network: &dyn Network, commanded: &Commanded) {
         let isolated = commanded.isolated(network);
         let is_isolated =
@@ -80,7 +80,7 @@ impl Survey {
             };
             match (a.node, b.node) {
                 (NodeRef::Processor(nic), _) | (_, NodeRef::Processor(nic)) => {
-                    // That of a dead router is the router's affair.
+                    // The link of a dead router is covered by the router.
                     if let Some(why) = why {
                         self.nics.insert(nic, why);
                     }
@@ -95,7 +95,7 @@ impl Survey {
         }
         self.faults = Faults::of_links(network, failed);
         self.faults.routers.extend(self.silent.keys());
-        // What hangs on a silent router only is told with it.
+        // Links of silent routers are reported with the router.
         self.links.retain(|&id, _| {
             let (a, b) = network.ends(id as usize);
             ![a, b].iter().any(|end| match end.node {
@@ -105,13 +105,12 @@ impl Survey {
         });
     }
 
-    /// Whether the same has failed: the reasons may change while it has.
+    /// Whether the same things have failed; the reasons may differ.
     pub fn is_like(&self, other: &Self) -> bool {
         self.faults == other.faults && self.nics.keys().eq(other.nics.keys())
     }
 
-    /// Routers that tables are for: those that packets can be sent to and that answer, and those that
-    /// are isolated and answer.
+    /// Routers that need tables: those that answer and either can be sent packets or are isolated.
     pub fn living(&self, network: &dyn Network) -> impl Iterator<Item = u32> {
         let is_told = |router: &u32| {
             self.faults.isolated.contains(router) && self.digests.contains_key(router)
@@ -121,9 +120,9 @@ impl Survey {
     }
 }
 
-/// What is wrong at an end of a link, if anything: `Some(None)` when nobody can be asked there.
+/// The trouble at an end of a link, if any: `Some(None)` when its router does not answer.
 fn trouble(end: &End, ports: &BTreeMap<u32, Vec<LinkReport>>) -> Option<Option<String>> {
-    // What a network interface says of its link, its router's end says too.
+    // The router's end reports the same as its NIC's.
     let NodeRef::Chip(router) = end.node else {
         return None;
     };

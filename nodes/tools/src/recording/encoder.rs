@@ -1,4 +1,4 @@
-//! From moments to lines.
+//! Encodes moments as lines.
 
 use std::collections::BTreeMap;
 
@@ -8,35 +8,34 @@ use phitwire::device::pipeline::Stage;
 use super::header::{END_FIELDS, EndField, Event, Header, NODE_FIELDS, NodeField};
 use super::state::{Line, State, changes};
 
-/// How all stood at one moment.
+/// The state of a network at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Moment {
-    /// Ends of links, two for each in the order of the header. `None`: nothing is known of it, and it
+    /// Link ends, two per link in the order of the header. `None`: nothing is known, so the end
     /// stays as it was, but down.
     pub ends: Vec<Option<EndMoment>>,
     /// Nodes, in the order of the header.
     pub nodes: Vec<NodeMoment>,
 }
 
-/// How an end of a link stood.
+/// The state of a link end.
 #[derive(Clone, Debug)]
 pub struct EndMoment {
-    /// Its state.
     pub state: String,
     /// Why packets do not flow.
     pub why: Option<String>,
-    /// All else, by [`EndField`].
+    /// All other numbers, by [`EndField`].
     pub numbers: [i64; END_FIELDS],
 }
 
-/// How a node stood.
+/// The state of a node.
 #[derive(Clone, Debug)]
 pub struct NodeMoment {
-    /// Why it does not answer; then nothing else is looked at.
+    /// Why it does not answer; then nothing else is used.
     pub silent: Option<String>,
-    /// All else, by [`NodeField`].
+    /// All other numbers, by [`NodeField`].
     pub numbers: [i64; NODE_FIELDS],
-    /// What is in its stages, if that was asked for.
+    /// The content of its stages, if requested.
     pub pipeline: Option<PipelineReport>,
 }
 
@@ -60,18 +59,18 @@ impl Default for NodeMoment {
     }
 }
 
-/// Makes lines of moments.
+/// Encodes moments as lines.
 #[derive(Debug)]
 pub struct Encoder {
     header: Header,
     state: State,
     numbers: BTreeMap<String, i64>,
-    /// The state of an end of which nothing is known.
+    /// The state of an unknown end.
     unknown: EndMoment,
 }
 
 impl Encoder {
-    /// An encoder of which nobody has heard anything.
+    /// An encoder that has written nothing.
     pub fn new(header: Header) -> Self {
         Self {
             state: State::new(&header),
@@ -85,17 +84,16 @@ impl Encoder {
         }
     }
 
-    /// The header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// What has been told so far.
+    /// The state that the lines so far add up to.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// The line that tells of a moment.
+    /// The line for a moment.
     ///
     /// # Panics
     /// If the moment has other nodes or links than the header.
@@ -191,11 +189,10 @@ impl Encoder {
     }
 }
 
-/// Texts that are told apart at most.
+/// Most distinct texts.
 const MOST_TEXTS: usize = 4_096;
 
-/// A text without the numbers in it that change as time goes by: digits that stand alone before a
-/// unit of time.
+/// Masks the numbers that change with time: digits that stand alone before a unit of time.
 fn steady(text: &str) -> String {
     let mut words: Vec<&str> = text.split(' ').collect();
     for at in 1..words.len() {
@@ -212,7 +209,7 @@ fn steady(text: &str) -> String {
     text
 }
 
-/// Whether stages have the same numbers.
+/// Whether two lists of stages have the same numbers.
 fn is_alike(known: &[Stage], stages: &[Stage]) -> bool {
     let same = |(a, b): (&Stage, &Stage)| {
         a.name == b.name
@@ -228,7 +225,7 @@ fn is_alike(known: &[Stage], stages: &[Stage]) -> bool {
     known.len() == stages.len() && known.iter().zip(stages).all(same)
 }
 
-/// A stage without what it holds.
+/// A stage with its content removed.
 fn emptied(stage: &Stage) -> Stage {
     let mut stage = stage.clone();
     stage.stalls = stage.stalls.map(|_| 0);

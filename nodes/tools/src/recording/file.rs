@@ -1,4 +1,4 @@
-//! Recordings in files.
+//! Recording files.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -13,35 +13,33 @@ use thiserror::Error;
 use super::header::{Header, HeaderError};
 use super::state::{Fault, Line, State};
 
-/// The longest line of a file in bytes, once it is unpacked.
+/// The longest line of a file in bytes, decompressed.
 const LONGEST_LINE: u64 = 64 << 20;
-/// Bytes of all lines at most: what little file can make a reader keep.
+/// Most bytes of all lines: bounds the memory that a small file can make a reader use.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// Why a recording cannot be read.
 #[derive(Debug, Error)]
 pub enum FileError {
-    /// It cannot be read at all.
+    /// The file cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It is something else.
+    /// Not a recording.
     #[error("it is no recording: {0}; `phitwire record` and `phitwire sim --record` write some")]
     NoRecording(String),
-    /// Its header is wrong.
+    /// Its header is invalid.
     #[error("line 1, the header: {0}")]
     Header(#[from] HeaderError),
-    /// A line is none.
+    /// A line cannot be parsed.
     #[error("line {0}: {1}")]
     Syntax(u64, String),
-    /// A line does not follow those before it.
+    /// A line does not fit those before it.
     #[error("line {0}: {1}")]
     Fault(u64, Fault),
-    /// Too large.
     #[error("line {0}: the recording is larger than {1} MiB there, unpacked")]
     TooLarge(u64, u64),
 }
 
-/// Writes a recording.
 #[derive(Debug)]
 pub struct Writer<W: Write> {
     out: GzEncoder<W>,
@@ -51,7 +49,7 @@ impl Writer<File> {
     /// Begins a file.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn create(path: &Path, header: &Header) -> io::Result<Self> {
         Self::new(File::create(path)?, header)
     }
@@ -61,7 +59,7 @@ impl<W: Write> Writer<W> {
     /// Begins a recording.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn new(out: W, header: &Header) -> io::Result<Self> {
         let out = GzEncoder::new(out, Compression::fast());
         let mut writer = Self { out };
@@ -77,15 +75,15 @@ impl<W: Write> Writer<W> {
     /// Adds a line.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn line(&mut self, line: &Line) -> io::Result<()> {
         self.json(line)
     }
 
-    /// Sees to it that all lines so far are in the file and can be read.
+    /// Flushes all lines so far, so that they can be read from the file.
     ///
     /// # Errors
-    /// When they cannot be written.
+    /// If they cannot be written.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
@@ -93,27 +91,25 @@ impl<W: Write> Writer<W> {
     /// Ends the recording.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// If it cannot be written.
     pub fn finish(self) -> io::Result<W> {
         self.out.finish()
     }
 }
 
-/// A recording that was read.
 #[derive(Debug)]
 pub struct Recording {
-    /// What there is.
     pub header: Header,
-    /// Moments in it.
+    /// Count of moments.
     pub moments: u64,
-    /// All of it that can be read, as a whole file.
+    /// Everything that can be read, as a whole compressed file.
     pub packed: Vec<u8>,
-    /// Why it ends before its end, if it does: it was cut off, or damaged there.
+    /// Why it was cut short, if it was.
     pub cut: Option<String>,
 }
 
-/// Reads a recording, and checks all of it. One that was cut off is read up to the cut. What is kept of
-/// it is packed, so that little file does not need much memory.
+/// Reads a recording and checks all of it. A truncated one is read up to the cut. The result is
+/// kept compressed, so that a small file does not need much memory.
 ///
 /// # Errors
 /// See [`FileError`].
@@ -171,10 +167,10 @@ pub fn read(from: impl Read) -> Result<Recording, FileError> {
     })
 }
 
-/// The lines of a packed file.
+/// The lines of a compressed file.
 struct Lines<R> {
     input: BufReader<R>,
-    /// The line that was read last, from one on.
+    /// Number of the last line read, from 1 on.
     number: u64,
     bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! What a recording says once.
+//! The header of a recording.
 
 use phitwire::net::Network;
 use phitwire_nodes::control::NodeKind;
@@ -7,35 +7,35 @@ use thiserror::Error;
 
 /// The version of the format.
 const VERSION: u32 = 1;
-/// Nodes and links at most: what a file of strangers can make a reader keep.
+/// Most nodes and links: bounds the memory that an untrusted file can make a reader use.
 const MOST: usize = 1 << 16;
-/// Bytes of a drawing at most.
+/// Most bytes of a drawing.
 const MOST_DRAWING: usize = 16 << 20;
 
-/// The numbers of a link's end, in this order, and behind them [`VCS`](EndField::VCS) credits that it
-/// has left on each virtual channel, and as many that its peer offers.
+/// The numbers of a link end, in this order, followed by [`VCS`](EndField::VCS) credits that it has
+/// left per virtual channel, and as many that its peer offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum EndField {
-    /// The state of the link, a text.
+    /// The link state, a text.
     State,
     /// Whether packets flow.
     Up,
-    /// Lanes received on, and sent on.
+    /// Lanes received on.
     RxLanes,
-    /// See there.
+    /// Lanes sent on.
     TxLanes,
-    /// What the wire has been given: see [`Header::carried`].
+    /// What the wire has carried: see [`Header::carried`].
     Carried,
-    /// The same of the other direction, as this end has received it.
+    /// The same in the other direction, as received by this end.
     Received,
     /// Units sent for the first time.
     Sent,
-    /// Units sent again.
+    /// Units resent.
     Resent,
-    /// Units that came with a wrong check.
+    /// Units received with a wrong check.
     BadChecks,
-    /// Units that the peer has not acknowledged.
+    /// Unacknowledged units.
     Window,
     /// The round trip, in nanoseconds.
     RoundTrip,
@@ -46,32 +46,32 @@ pub enum EndField {
 }
 
 impl EndField {
-    /// Virtual channels of which credits are kept.
+    /// Virtual channels whose credits are recorded.
     pub const VCS: usize = 8;
 }
 
-/// Numbers of a link's end.
+/// Count of numbers per link end.
 pub const END_FIELDS: usize = EndField::Credits as usize + 2 * EndField::VCS;
 
-/// The numbers of a node, in this order, and behind them [`LATENCY_BUCKETS`] counts of messages.
+/// The numbers of a node, in this order, followed by [`LATENCY_BUCKETS`] counts of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum NodeField {
-    /// Why it does not answer, a text; nothing if it does.
+    /// Why it does not answer, a text; none if it does.
     Silent,
-    /// Its process.
+    /// Its process id.
     Process,
-    /// Bytes of frames sent, and received.
+    /// Bytes of frames sent.
     BytesSent,
-    /// See there.
+    /// Bytes of frames received.
     BytesReceived,
-    /// The number of the latest traffic run.
+    /// Number of the latest traffic run.
     Run,
-    /// Messages sent in it, answered, and given up.
+    /// Messages sent in that run.
     Sent,
-    /// See there.
+    /// Messages answered in it.
     Answered,
-    /// See there.
+    /// Messages timed out in it.
     TimedOut,
     /// Messages without answer.
     Outstanding,
@@ -79,13 +79,13 @@ pub enum NodeField {
     Latencies,
 }
 
-/// Counts of messages by latency: see [`latency_bucket`].
+/// Count of latency buckets: see [`latency_bucket`].
 pub const LATENCY_BUCKETS: usize = 48;
 
-/// Numbers of a node.
+/// Count of numbers per node.
 pub const NODE_FIELDS: usize = NodeField::Latencies as usize + LATENCY_BUCKETS;
 
-/// The bucket of a latency: the first is up to 256 ns, and two of them double it.
+/// The bucket of a latency: the first ends at 256 ns, and every two buckets double it.
 pub fn latency_bucket(ns: u64) -> usize {
     let doublings = (ns.max(1) as f64 / 256.0).log2();
     let bucket = (2.0 * doublings).ceil().max(0.0) as usize;
@@ -102,83 +102,78 @@ pub enum Source {
     Sim,
 }
 
-/// What the times of lines count.
+/// The unit of the lines' times.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Clock {
-    /// Of what: `ms`, `cycles`.
+    /// The unit: `ms`, `cycles`.
     pub unit: String,
-    /// How many of them are a second to those who look on.
+    /// How many units one second of playback takes.
     pub per_second: f64,
-    /// When it stood at zero, in milliseconds since 1970, UTC, if it is one of people.
+    /// When it was zero, in milliseconds since 1970, UTC, if it is wall-clock time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begin_ms: Option<u64>,
 }
 
-/// A node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeHead {
-    /// Its name.
     pub name: String,
-    /// What it is.
     pub kind: NodeKind,
 }
 
-/// A link: places of its nodes in the list of nodes, and ports there. End A comes first.
+/// A link: indices of its nodes in the node list, and ports there. End A comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkHead(pub [(u32, u8); 2]);
 
-/// What there is in a recording.
+/// The fixed part of a recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Header {
-    /// The version of the format.
     pub phitrec: u32,
-    /// What was recorded: the lab, or the network.
+    /// Name of the lab or network.
     pub name: String,
     /// The network in one line.
     pub summary: String,
-    /// Where it ran.
     pub source: Source,
-    /// What the times of lines count.
+    /// The unit of the lines' times.
     pub clock: Clock,
-    /// What the wires carry as [`EndField::Carried`] counts it: `frames`, `phits`.
+    /// What [`EndField::Carried`] counts: `frames`, `phits`.
     pub carried: String,
-    /// How much of that a wire can carry in a unit of the clock, where that is known.
+    /// How much of that a wire can carry per unit of the clock, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full: Option<f64>,
-    /// Numbers of each end of a link, and of each node, and credits and latencies among them.
+    /// Count of numbers per link end and per node, and of the credits and latencies among them.
     pub layout: [usize; 4],
     /// The nodes, routers first.
     pub nodes: Vec<NodeHead>,
     /// The links, by number.
     pub links: Vec<LinkHead>,
-    /// The drawing of the network, unless it is too large for one: elements of class `link` have the
-    /// numbers of links in `data-links`, those of class `node` names in `data-nodes`.
+    /// The drawing of the network, unless it is too large: elements of class `link` have link
+    /// numbers in `data-links`, those of class `node` names in `data-nodes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub svg: Option<String>,
 }
 
-/// Why something is no header.
+/// Why a header is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HeaderError {
-    /// Of another version.
+    /// Another version of the format.
     #[error("it is of version {0} of the format, and this command reads version {VERSION}")]
     Version(u32),
-    /// Numbers are laid out otherwise.
+    /// Another layout of the numbers.
     #[error("its numbers are laid out as {0:?}; this command reads {LAYOUT:?}")]
     Layout([usize; 4]),
-    /// Too many.
+    /// Too many nodes or links.
     #[error("it has {0} {1}; {MOST} are read at most")]
     TooMany(usize, &'static str),
-    /// A link of nobody.
+    /// A link to a node that does not exist.
     #[error("link {0} ends at node {1}, and there are {2} nodes")]
     NoSuchNode(usize, u32, usize),
-    /// Time that cannot pass.
+    /// A clock whose rate is not above zero.
     #[error("its clock has {0} units in a second; that is to be a number above zero")]
     Clock(String),
-    /// A drawing that is none.
+    /// An invalid drawing.
     #[error("its drawing {0}")]
     Drawing(&'static str),
 }
@@ -190,7 +185,7 @@ impl Header {
     pub fn new(network: &dyn Network, name: &str, source: Source, clock: Clock) -> Self {
         let nodes = network.nodes();
         let place = |node| nodes.iter().position(|other| *other == node).unwrap_or(0) as u32;
-        // Positions are looked up for each link: nodes come in the order of their numbers.
+        // Look up positions only once, not for each link.
         let places: std::collections::BTreeMap<_, _> =
             nodes.iter().map(|&node| (node, place(node))).collect();
         let head = |&node: &phitwire::net::NodeRef| NodeHead {
@@ -219,22 +214,22 @@ impl Header {
         }
     }
 
-    /// Numbers that there are before any node has told of its stages.
+    /// Count of numbers before any node has reported its stages.
     pub fn numbers(&self) -> usize {
         2 * self.links.len() * END_FIELDS + self.nodes.len() * NODE_FIELDS
     }
 
-    /// Where the numbers of a link's end begin.
+    /// Index of the first number of a link end.
     pub fn end_at(&self, link: usize, is_b: bool) -> usize {
         (2 * link + usize::from(is_b)) * END_FIELDS
     }
 
-    /// Where the numbers of a node begin.
+    /// Index of the first number of a node.
     pub fn node_at(&self, node: usize) -> usize {
         2 * self.links.len() * END_FIELDS + node * NODE_FIELDS
     }
 
-    /// Whether strangers' words can be believed.
+    /// Validates an untrusted header.
     ///
     /// # Errors
     /// See [`HeaderError`].
@@ -264,8 +259,8 @@ impl Header {
     }
 }
 
-/// A drawing is to have nothing that a browser would do. It does nothing of that anyway: pages say
-/// that scripts of drawings are not to be run.
+/// Rejects drawings with active content. Browsers would not run it anyway: our pages forbid scripts
+/// in drawings.
 fn check_drawing(svg: &str) -> Result<(), HeaderError> {
     let wrong = if svg.len() > MOST_DRAWING {
         "is larger than 16 MiB"
@@ -291,18 +286,17 @@ fn check_drawing(svg: &str) -> Result<(), HeaderError> {
     Err(HeaderError::Drawing(wrong))
 }
 
-/// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
-    /// What kind of thing it is, such as `link-down`.
+    /// The kind, such as `link-down`.
     pub kind: String,
-    /// At which node.
+    /// The node where it happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// At which link.
+    /// The link where it happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<u32>,
-    /// What has happened, in words.
+    /// Its description.
     pub text: String,
 }

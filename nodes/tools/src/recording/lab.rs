@@ -18,7 +18,7 @@ pub fn header_of(network: &dyn phitwire::net::Network, lab: &str, begin_ms: u64)
     Header::new(network, lab, Source::Lab, clock)
 }
 
-/// What a sample says of the nodes and links of `header`.
+/// The moment of a sample, for the nodes and links of `header`.
 pub fn moment_of(header: &Header, sample: &Sample) -> Moment {
     let by_name: BTreeMap<&str, &NodeSample> = sample
         .nodes
@@ -42,7 +42,7 @@ pub fn moment_of(header: &Header, sample: &Sample) -> Moment {
     }
 }
 
-/// An end of a link as it reported.
+/// The moment of a link end from its report.
 pub(crate) fn end(report: &LinkReport) -> EndMoment {
     let mut moment = EndMoment {
         state: report.state.clone(),

@@ -1,15 +1,14 @@
-//! Recordings of networks: how nodes and links stood, moment by moment, of a lab or a simulation.
+//! Recordings of networks: the state of nodes and links over time, in a lab or a simulation.
 //!
-//! A recording is a [`Header`], which says what there is, and [`Line`]s. All that changes is one long
-//! row of whole numbers: [`END_FIELDS`] for each end of each link, [`NODE_FIELDS`] for each node,
-//! and behind them what is in the stages of nodes, as soon as a node has told of them. A line says
-//! by how much which numbers have changed since the line before; so counters and gauges are written
-//! alike, what rests costs nothing, and whoever reads can go backwards as well. Texts are numbers
-//! too, of a table that grows.
+//! A recording is a [`Header`], the fixed part, and [`Line`]s. Everything that changes is one long
+//! row of integers: [`END_FIELDS`] per link end, [`NODE_FIELDS`] per node, then the content of
+//! nodes' stages once a node has reported them. A line lists which numbers changed since the line
+//! before, and by how much; so counters and gauges are written alike, idle numbers cost nothing,
+//! and a reader can step backwards too. Texts are numbers of a table that grows.
 //!
-//! In a file (`.phitrec`) header and lines are JSON, a line each, compressed by gzip; the writer
-//! flushes now and then, so that one that was cut off can be read up to the cut ([`read`]). The
-//! live view sends its page the same lines, and the page knows nothing else ([`crate::view`]).
+//! In a file (`.phitrec`) header and lines are JSON, one per line, compressed by gzip; the writer
+//! flushes now and then, so that a truncated file can be read up to the cut ([`read`]). The live
+//! view sends its page the same lines and nothing else ([`crate::view`]).
 
 mod encoder;
 mod file;

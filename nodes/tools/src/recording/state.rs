@@ -6,83 +6,79 @@ use thiserror::Error;
 
 use super::header::{Event, Header};
 
-/// Numbers at most: 64 MiB of them.
+/// Most numbers: 64 MiB of them.
 const MOST_NUMBERS: usize = 8 << 20;
-/// Texts at most, and their longest.
+/// Most texts, and their greatest length.
 const MOST_TEXTS: usize = 1 << 16;
 const LONGEST_TEXT: usize = 4_096;
-/// Events of a line at most.
+/// Most events per line.
 const MOST_EVENTS: usize = 1 << 16;
-/// Stages of a node, channels of a stage and places of it at most.
+/// Most stages of a node, and channels and places of a stage.
 const MOST_PARTS: usize = 4_096;
 
-/// What has changed since the line before.
+/// The changes since the line before.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Line {
-    /// When, by the clock of the header.
+    /// The time, by the clock of the header.
     pub t: u64,
-    /// Texts that have not been used before; the first of all is number 1, and 0 is none.
+    /// New texts; the first of all is number 1, and 0 is no text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub s: Vec<String>,
-    /// Nodes whose stages begin to be told of, or to be told of otherwise than before.
+    /// Nodes whose stages are recorded from now on, or in another layout than before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub p: Vec<PlacedStages>,
-    /// In pairs: how much further on the next number is that has changed (from the last one, or from
-    /// one before the first), and by how much it has.
+    /// Pairs: the distance to the next changed number (from the last one, or from the position
+    /// before the first), and its change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub v: Vec<i64>,
-    /// What has happened.
+    /// Events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub e: Vec<Event>,
 }
 
-/// The stages of a node, whose numbers come behind all others that there are: of each stage the
-/// stalls, then what each place holds of each channel.
+/// The stages of a node. Their numbers follow all existing ones: per stage the stalls, then the
+/// content of each place by channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlacedStages {
-    /// The place of the node in the list of nodes.
+    /// Index in the node list.
     pub node: u32,
-    /// Where the numbers begin.
+    /// Index of their first number.
     pub at: usize,
-    /// The stages. Where nothing is said of stalls, none are counted; what places hold is nothing
-    /// here.
+    /// The stages. Stalls are counted unless absent; places are empty here.
     pub stages: Vec<Stage>,
 }
 
 impl PlacedStages {
-    /// How many numbers they have.
+    /// Count of their numbers.
     pub fn numbers(&self) -> usize {
         let of = |stage: &Stage| 1 + stage.places.len() * stage.channels.len();
         self.stages.iter().map(of).sum()
     }
 }
 
-/// Why a line cannot follow.
+/// Why a line is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Fault {
-    /// Time runs backwards.
     #[error("time {0} comes after {1}")]
     Backwards(u64, u64),
-    /// A number that there is not.
+    /// A change of a number that does not exist.
     #[error("a number is changed that there is not: there are {0}")]
     NoSuchNumber(usize),
-    /// Half a pair.
+    /// An odd count in `v`.
     #[error("`v` has an odd number of numbers; they come in pairs")]
     Odd,
-    /// Too much of something.
     #[error("there are more than {1} {0}")]
     TooMany(&'static str, usize),
-    /// A link that there is not.
+    /// A link that does not exist.
     #[error("something happens at link {0}, and there are {1} links")]
     NoSuchLink(u32, usize),
     /// Stages that are not at the end of all numbers, or of no node.
     #[error("stages are put where they cannot be: at {at} for node {node}")]
     Misplaced {
-        /// The node.
         node: u32,
-        /// Where.
+        /// Index of their first number.
         at: usize,
     },
 }
@@ -90,22 +86,20 @@ pub enum Fault {
 /// All numbers at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct State {
-    /// The time.
     pub t: u64,
-    /// The numbers.
     pub numbers: Vec<i64>,
     /// The texts; number 1 is the first.
     pub texts: Vec<String>,
-    /// All stages that were told of, in the order of their numbers.
+    /// All stages so far, in the order of their numbers.
     placed: Vec<PlacedStages>,
-    /// The place there of the latest ones of each node.
+    /// By node, the index of its latest ones there.
     latest: Vec<Option<usize>>,
-    /// Links that there are.
+    /// Count of links.
     links: usize,
 }
 
 impl State {
-    /// Nothing has been told yet.
+    /// The state before any line.
     pub fn new(header: &Header) -> Self {
         Self {
             t: 0,
@@ -117,15 +111,15 @@ impl State {
         }
     }
 
-    /// The stages of a node, once it has told of them.
+    /// The stages of a node, once it has reported them.
     pub fn stages(&self, node: usize) -> Option<&PlacedStages> {
         Some(&self.placed[(*self.latest.get(node)?)?])
     }
 
-    /// Goes on by a line.
+    /// Applies a line.
     ///
     /// # Errors
-    /// See [`Fault`]. The state is of no use then.
+    /// See [`Fault`]. The state is then unusable.
     pub fn apply(&mut self, line: &Line) -> Result<(), Fault> {
         if line.t < self.t {
             return Err(Fault::Backwards(line.t, self.t));
@@ -193,8 +187,8 @@ impl State {
         Ok(())
     }
 
-    /// The line that leads here from where nothing has been told. Lines that follow this state follow
-    /// it as well.
+    /// The line that leads from the initial state to this one. Lines that follow this state may
+    /// follow it too.
     pub fn whole(&self) -> Line {
         Line {
             t: self.t,
@@ -205,7 +199,7 @@ impl State {
         }
     }
 
-    /// Makes room for the stages of a node; where their numbers begin. `None` if there is no more.
+    /// Appends numbers for the stages of a node; `None` if there is no more room.
     pub(super) fn add(&mut self, node: usize, stages: Vec<Stage>) -> Option<&PlacedStages> {
         let placed = PlacedStages {
             node: node as u32,

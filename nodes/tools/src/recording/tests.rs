@@ -1,4 +1,4 @@
-//! Recordings, written and read, whole, cut and hostile.
+//! Recordings, written and read: whole, truncated and hostile.
 
 use phitwire::device::PipelineReport;
 use phitwire::device::pipeline::Stage;
@@ -12,7 +12,7 @@ fn header() -> Header {
     header_of(&*network, "demo", 1_000)
 }
 
-/// Moments in which counters grow and one link goes down.
+/// Moments with growing counters and one link that goes down.
 fn moments(header: &Header) -> Vec<Moment> {
     (0..5)
         .map(|step: i64| {
@@ -35,7 +35,7 @@ fn moments(header: &Header) -> Vec<Moment> {
                 let stages = vec![stage];
                 NodeMoment {
                     silent: (node == 1 && step == 2).then(|| "it is stopped".to_owned()),
-                    // Stages are asked for now and then only.
+                    // Stages are requested only now and then.
                     pipeline: (step % 2 == 0).then_some(PipelineReport { stages }),
                     ..NodeMoment::default()
                 }
@@ -71,7 +71,7 @@ fn written() -> (Vec<u8>, Encoder) {
     (writer.finish().unwrap(), encoder)
 }
 
-/// The lines of a recording that was read.
+/// The lines of a recording.
 fn lines_of(recording: &Recording) -> Vec<Line> {
     let text = std::io::read_to_string(flate2::read::GzDecoder::new(&recording.packed[..]));
     let text = text.unwrap();
@@ -162,7 +162,7 @@ fn what_was_cut_off_is_read_up_to_the_cut() {
     assert!(most >= 4, "{most}");
 }
 
-/// What reading lines says that are packed as they are.
+/// The error of reading lines, compressed as they are.
 fn refusal(lines: &[String]) -> String {
     use std::io::Write as _;
     let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

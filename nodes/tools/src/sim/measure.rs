@@ -14,19 +14,18 @@ use phitwire::time::Duration;
 use super::record::Record;
 use super::threads::Threads;
 
-/// Quantile 0.975 of Student's distribution by degrees of freedom, from 1 on.
+/// Quantile 0.975 of Student's t distribution by degrees of freedom, from 1 on.
 const STUDENT: [f64; 20] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
     2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
 ];
 
-/// Quantile 0.975 of Student's distribution.
+/// Quantile 0.975 of Student's t distribution.
 fn student(degrees: usize) -> f64 {
     if let Some(&quantile) = degrees.checked_sub(1).and_then(|at| STUDENT.get(at)) {
         return quantile;
     }
-    // Beyond the table: the normal distribution's, with the first terms of the expansion in 1 /
-    // degrees.
+    // Beyond the table: the normal quantile with the first terms of its expansion in 1 / degrees.
     const NORMAL: f64 = 1.959_964;
     let n = degrees.max(1) as f64;
     NORMAL
@@ -34,12 +33,11 @@ fn student(degrees: usize) -> f64 {
         + (5.0 * NORMAL.powi(5) + 16.0 * NORMAL.powi(3) + 3.0 * NORMAL) / (96.0 * n * n)
 }
 
-/// A mean over several seeds, with half of the width of its 95 % confidence interval.
+/// A mean over several seeds, with the half-width of its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
-    /// Mean.
     pub mean: f64,
-    /// The true mean is within this of [`mean`](Self::mean) in 95 of 100 cases.
+    /// In 95 of 100 cases the true mean is within this distance of [`mean`](Self::mean).
     pub half_width: f64,
 }
 
@@ -57,31 +55,28 @@ impl Estimate {
     }
 }
 
-/// What several seeds say.
+/// Estimates over several seeds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OverSeeds {
-    /// Seeds.
+    /// Count of seeds.
     pub seeds: u64,
-    /// Mean latency in cycles; `None` where fewer than two seeds measured any.
+    /// Mean latency in cycles; `None` if fewer than two seeds measured any.
     pub latency_mean: Option<Estimate>,
     /// 99th percentile of the latency; `None` likewise.
     pub latency_p99: Option<Estimate>,
-    /// Offered load.
     pub offered_load: Estimate,
-    /// Accepted load.
     pub accepted_load: Estimate,
-    /// How many of them saturated.
+    /// How many seeds saturated.
     pub saturated: u64,
-    /// How many of them are unsettled: not known to be steady, and not saturated.
+    /// How many seeds are unsettled: neither known to be steady nor saturated.
     pub unsettled: u64,
 }
 
 /// One seed of a point.
 #[derive(Clone, Debug)]
 pub struct SeedRun {
-    /// The run's own report.
     pub report: Report,
-    /// The source that was served least.
+    /// The least served source.
     pub least_served: Option<LeastServed>,
     /// Wall time of its phases, without building the network.
     pub wall_seconds: f64,
@@ -89,10 +84,10 @@ pub struct SeedRun {
     pub build_seconds: f64,
 }
 
-/// The source that could send least. Loads are fractions of its rate.
+/// The least served source. Loads are fractions of its rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeastServed {
-    /// The network interface.
+    /// The NIC.
     pub source: String,
     /// The load that it sent.
     pub served: f64,
@@ -100,37 +95,34 @@ pub struct LeastServed {
     pub offered: f64,
 }
 
-/// A report with what the machine says about the run.
+/// Reports of all seeds, with figures of the host.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// What was asked for.
+    /// The requested load.
     pub load: Load,
-    /// What tells it from the others where several values of an option are compared.
+    /// The compared option, where several values of one are compared.
     pub routing: Option<&'static str>,
-    /// Time of a cycle.
     pub cycle: Duration,
     /// One run for each seed, at least one.
     pub seeds: Vec<SeedRun>,
-    /// Most memory that the process has had so far.
+    /// The process's peak memory so far.
     pub peak_resident_bytes: u64,
-    /// What became of the messages that were to be traced, of the first seed.
+    /// The messages to trace, of the first seed.
     pub found: Option<Found>,
-    /// The highest load that everybody could be served at, where that was asked for and is computed.
+    /// The highest load at which every source can be served, if requested and computable.
     pub bound: Option<f64>,
 }
 
 impl Measured {
-    /// The run of the first seed.
     pub fn first(&self) -> &SeedRun {
         &self.seeds[0]
     }
 
-    /// The reports of all seeds.
     pub fn reports(&self) -> impl Iterator<Item = &Report> {
         self.seeds.iter().map(|seed| &seed.report)
     }
 
-    /// Nanoseconds of a cycle.
+    /// Nanoseconds per cycle.
     pub fn cycle_ns(&self) -> f64 {
         self.cycle.as_ps() as f64 / 1e3
     }
@@ -167,8 +159,8 @@ impl Measured {
     }
 }
 
-/// Runs `config` on this number of threads, once for each of `seeds` seeds from its own on, the first
-/// of which is recorded. A tap is told of all frames that leave once the links are up.
+/// Runs `config` on this number of threads, once per seed from its own on, and records the first.
+/// The tap gets all frames that leave once the links are up.
 ///
 /// # Errors
 /// See [`ConfigError`].
@@ -204,7 +196,7 @@ pub fn measure(
         if number == 0 {
             found = config.traced.is_some().then(|| run.found());
         } else {
-            // The distribution is output for the first seed only.
+            // The distribution is output only for the first seed.
             report.latency_counts = LatencyCounts::default();
         }
         all.push(SeedRun {
@@ -239,7 +231,7 @@ fn least_served(
     })
 }
 
-/// The most memory that this process has had resident; zero where the system does not say.
+/// The peak resident memory of this process; zero if the system does not report it.
 pub fn peak_resident_bytes() -> u64 {
     getrusage(UsageWho::RUSAGE_SELF).map_or(0, |usage| usage.max_rss().max(0) as u64 * 1024)
 }

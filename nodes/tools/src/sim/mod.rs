@@ -1,8 +1,8 @@
 //! Networks in virtual time: the core crate's simulator with threads, a clock and files.
 //!
-//! [`Threads`] runs the partitions of a network side by side; [`measure`] runs one load or several
-//! and adds what a machine says about it (wall time, memory); [`output`], [`sweep`] and
-//! [`plot`] write the results down; [`ready`] finds the topology that a name stands for.
+//! [`Threads`] runs the partitions of a network in parallel; [`measure`] runs one load or several
+//! and adds figures of the host (wall time, memory); [`output`], [`sweep`] and [`plot`] write the
+//! results; [`ready`] finds a topology by name.
 
 mod measure;
 pub mod output;

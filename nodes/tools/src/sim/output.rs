@@ -1,4 +1,4 @@
-//! Results as JSON and for people.
+//! Results as JSON and as text.
 
 use std::fmt::Write as _;
 
@@ -30,7 +30,7 @@ fn least_served(least: Option<&LeastServed>) -> Value {
     )
 }
 
-/// A short result of one seed.
+/// The short result of one seed.
 fn of_seed(run: &SeedRun) -> Value {
     let report = &run.report;
     json!({
@@ -138,12 +138,12 @@ pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
     Value::Object(all)
 }
 
-/// What the share of other ways is called where programs read it.
+/// The JSON key for the share of other paths.
 pub(super) fn share_key(other: &str) -> String {
     format!("{}_share", other.replace('-', "_"))
 }
 
-/// Null where nothing was measured.
+/// Latencies as JSON; null if none were measured.
 fn latencies(latency: LatencySummary) -> Value {
     let some = (latency.count > 0).then_some(latency);
     json!({
@@ -279,7 +279,7 @@ pub fn warning(measured: &Measured) -> Option<String> {
     ))
 }
 
-/// What one measurement says beyond its line.
+/// Details of one measurement beyond its line.
 pub fn details(measured: &Measured) -> String {
     let first = measured.first();
     let report = &first.report;

@@ -6,18 +6,18 @@ use crate::chart::{
     Axis, COLOURS, Chart, Colour, Curve, GREY, Mark, Panel, Point, Scale, Stroke, around,
 };
 
-/// Latencies above this multiple of the lowest mean are not drawn: what is steady is seen.
+/// Latencies above this multiple of the lowest mean are cut off, to keep the steady range visible.
 const HIGHEST: f64 = 12.0;
-/// Room above the highest latency of a steady state, so that a curve is seen to rise.
+/// Space above the highest steady latency, so that the rise of a curve shows.
 const ROOM: f64 = 1.25;
 
-/// Draws mean and 99th percentile of the latency over offered load, and below them accepted load;
+/// Plots mean and 99th percentile of the latency over offered load, and below them accepted load;
 /// for several modes, networks or patterns only the means. Points of one network, pattern and
-/// options are drawn in cycles and fractions of a port's rate, others in ns and GB/s, with the
+/// options are in cycles and fractions of a port's rate, others in ns and GB/s, with the
 /// differences in the legend. Known bounds and the highest steady loads are vertical lines.
 ///
 /// # Errors
-/// Nothing to draw, or a drawing that fails.
+/// Nothing to draw, or drawing fails.
 pub fn svg(all: &[Sample]) -> miette::Result<String> {
     chart(all).svg()
 }
@@ -240,7 +240,7 @@ fn chart(all: &[Sample]) -> Chart {
     }
 }
 
-/// What latencies are told in, and whose they are.
+/// Describes the latencies: unit and seeds.
 fn subtitle(all: &[Sample], units: Units) -> String {
     let mut seeds: Vec<u64> = all.iter().map(|sample| sample.seed).collect();
     seeds.sort_unstable();
@@ -281,7 +281,7 @@ fn latency(point: &LoadPoint, estimate: Option<Estimate>) -> Option<Point> {
     })
 }
 
-/// What is accepted is a rate in any case.
+/// Accepted load is a rate in either unit.
 fn carried(point: &LoadPoint) -> Option<Point> {
     Some(Point {
         half_width: point.accepted.half_width,
@@ -289,7 +289,7 @@ fn carried(point: &LoadPoint) -> Option<Point> {
     })
 }
 
-/// The line on which everything that is offered is accepted.
+/// The line on which all offered load is accepted.
 fn offered(to: f64) -> Curve {
     Curve {
         name: "all that is offered".to_owned(),
@@ -299,7 +299,7 @@ fn offered(to: f64) -> Curve {
     }
 }
 
-/// Latency at the upper end of the scale: what is steady is below it.
+/// The top of the latency scale, above all steady points.
 fn highest(modes: &[Mode]) -> f64 {
     let points = || modes.iter().flat_map(|mode| &mode.points);
     let mean = |estimate: Option<Estimate>| estimate.map(|estimate| estimate.mean);
@@ -316,7 +316,7 @@ fn highest(modes: &[Mode]) -> f64 {
     range.map_or(1.0, |(_, high)| high)
 }
 
-/// The name of a mode, and up to where it is steady.
+/// The name of a mode, and the load up to which it is steady.
 fn mode_name(mode: &Mode) -> String {
     let name = &mode.name;
     match saturation(mode) {
@@ -406,7 +406,7 @@ fn bounds(modes: &[Mode]) -> Vec<Mark> {
     bounds.into_iter().map(named).collect()
 }
 
-/// What names have in common from their beginning up to a comma, in brackets.
+/// The common prefix of names up to a comma, in parentheses.
 fn common(names: &[&str]) -> String {
     let parts = |name: &str| name.split(", ").map(str::to_owned).collect::<Vec<_>>();
     let mut common = names.first().map_or_else(Vec::new, |name| parts(name));

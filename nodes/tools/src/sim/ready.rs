@@ -9,7 +9,7 @@ use phitwire_nodes::nearest::did_you_mean;
 use crate::description;
 use crate::machines::machines;
 
-/// Names and texts of the descriptions that come with the command.
+/// Names and texts of the bundled descriptions.
 fn all() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
     machines()
         .machines()
@@ -17,7 +17,7 @@ fn all() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
         .flat_map(|machine| machine.ready)
 }
 
-/// The description of the network of that name.
+/// The description of the network of this name.
 ///
 /// # Errors
 /// See [`find`].
@@ -28,11 +28,10 @@ pub fn text(name: &str) -> miette::Result<String> {
     }
 }
 
-/// The network of a file, or of a name: one that comes with the command, or one that a machine
-/// generates.
+/// The network in a file, or of a name: a bundled one, or one that a machine generates.
 ///
 /// # Errors
-/// Neither a file nor a name, or a description with mistakes.
+/// Neither a file nor a name, or a description with errors.
 pub fn find(name: &str) -> miette::Result<Box<dyn Network>> {
     if name == "-" || Path::new(name).exists() {
         return description::open(Path::new(name));

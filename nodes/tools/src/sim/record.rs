@@ -1,4 +1,4 @@
-//! A simulation as a recording.
+//! Recordings of simulations.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -13,10 +13,10 @@ use crate::recording::{
     Clock, Encoder, EndField, EndMoment, Event, Header, Moment, NodeMoment, Source, Writer,
 };
 
-/// Snapshots in a second to those who look at the recording.
+/// Snapshots per second of playback.
 const PER_SECOND: u64 = 10;
 
-/// Writes what is seen of a run.
+/// Records a run.
 #[derive(Debug)]
 pub struct Record {
     inner: Rc<RefCell<Inner>>,
@@ -34,10 +34,10 @@ struct Inner {
 }
 
 impl Record {
-    /// A recording of `network` in a file, with a moment every so many cycles.
+    /// A recording of `network` in a file, with a moment every `every` cycles.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// If the file cannot be written.
     pub fn create(
         file: &Path,
         network: &dyn Network,
@@ -51,7 +51,7 @@ impl Record {
         };
         let mut header = Header::new(network, network.name(), Source::Sim, clock);
         if links == Links::Direct {
-            // A link takes a phit in a cycle.
+            // A link carries one phit per cycle.
             "phits".clone_into(&mut header.carried);
             header.full = Some(1.0);
         }
@@ -68,20 +68,20 @@ impl Record {
         })
     }
 
-    /// Looks on while `run` goes on.
+    /// Records `run` as it proceeds.
     ///
     /// # Errors
-    /// When the network is of another machine.
+    /// If the network is of another machine.
     pub fn watch(&self, run: &mut dyn Run, network: &dyn Network) -> Result<(), ConfigError> {
         let inner = Rc::clone(&self.inner);
         let tell = move |shot| inner.borrow_mut().tell(shot);
         run.watch(network, self.every, Box::new(tell))
     }
 
-    /// Ends the recording; how many moments are in it.
+    /// Ends the recording. Returns its count of moments.
     ///
     /// # Errors
-    /// When it could not be written.
+    /// If it could not be written.
     pub fn finish(self) -> io::Result<u64> {
         let mut inner = self.inner.borrow_mut();
         if let Some(error) = inner.failed.take() {
@@ -160,7 +160,7 @@ fn moment_of(end: &EndSnapshot, other: Option<&EndSnapshot>) -> EndMoment {
     set(EndField::RxLanes, end.lanes[0].into());
     set(EndField::TxLanes, end.lanes[1].into());
     set(EndField::Carried, end.carried);
-    // What is handed over arrives.
+    // Everything carried arrives.
     let arrived = other.map_or(0, |other| other.carried);
     set(EndField::Received, end.received.unwrap_or(arrived));
     set(EndField::Sent, end.sent);

@@ -1,5 +1,5 @@
-//! The points of a sweep as comma-separated values: a row for each seed with its settings, so that
-//! it can be drawn and compared without simulating again.
+//! The points of a sweep as comma-separated values: one row per seed with its settings, for plots
+//! and comparisons without simulating again.
 
 use std::io::Read;
 
@@ -9,25 +9,23 @@ use thiserror::Error;
 
 use super::measure::{Measured, SeedRun};
 
-/// What the points of a sweep have in common.
+/// The settings that the points of a sweep share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Setting {
-    /// The network's name.
     pub topology: String,
-    /// Who sends to whom.
+    /// The traffic pattern.
     pub traffic: String,
-    /// What else was chosen for all, such as `grain packet`.
+    /// Other options, such as `grain packet`.
     pub options: String,
 }
 
 /// One seed of a point, as a plot needs it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct Sample {
-    /// The load that was asked for.
+    /// The requested load.
     pub load: f64,
-    /// Its seed.
     pub seed: u64,
-    /// What arrived.
+    /// The accepted load.
     pub accepted_load: f64,
     /// Whether the network could not accept the offered load.
     pub saturated: bool,
@@ -38,33 +36,32 @@ pub struct Sample {
     pub latency_mean: Option<f64>,
     /// 99th percentile of the latency.
     pub latency_p99: Option<f64>,
-    /// What tells it from others of the sweep.
+    /// The compared option of the sweep.
     #[serde(default)]
     pub routing: Option<String>,
-    /// The highest load that everybody could be served at.
+    /// The highest load at which every source can be served.
     #[serde(default)]
     pub bound: Option<f64>,
-    /// The network.
     pub topology: String,
-    /// Who sends to whom.
+    /// The traffic pattern.
     pub traffic: String,
-    /// What else was chosen.
+    /// Other options.
     #[serde(default)]
     pub options: String,
-    /// Nanoseconds of a cycle.
+    /// Nanoseconds per cycle.
     pub cycle_ns: f64,
     /// GB/s of messages that a processor sends at full load.
     #[serde(default)]
     pub full_gbytes_per_second: Option<f64>,
 }
 
-/// Why values cannot be read.
+/// Why a file cannot be read.
 #[derive(Debug, Error)]
 pub enum SweepError {
-    /// Not as `phitwire sim --csv` writes them.
+    /// Not in the format of `phitwire sim --csv`.
     #[error("{0}")]
     Row(#[from] csv::Error),
-    /// Names without values.
+    /// A header without rows.
     #[error("it has no points")]
     Empty,
     /// Points of different networks without the figures that convert their units.
@@ -72,7 +69,7 @@ pub enum SweepError {
         "its points are of {0}, and others of {1}: to draw both, each row needs `full_gbytes_per_second`, which this command writes"
     )]
     Mixed(String, String),
-    /// What is no number to draw.
+    /// A load that cannot be plotted.
     #[error("point {0} is not between loads of 0 and 1")]
     Load(usize),
 }
@@ -110,7 +107,7 @@ impl Sample {
         !self.saturated && self.state != "unsettled"
     }
 
-    /// What its sweep is of, in one line.
+    /// The settings of its sweep, in one line.
     pub fn setting(&self) -> String {
         let options = match self.options.as_str() {
             "" => String::new(),
@@ -191,8 +188,8 @@ const ABOUT: [&str; 19] = [
     "command",
 ];
 
-/// All measurements as comma-separated values with a header: a row for each seed with its own
-/// values. `command` returns the command that repeats a seed of a point.
+/// All measurements as comma-separated values with a header: one row per seed with its own values.
+/// `command` returns the command that repeats a seed of a point.
 pub fn csv(
     setting: &Setting,
     all: &[Measured],
@@ -203,7 +200,7 @@ pub fn csv(
     let share = other.map(|(other, _)| super::output::share_key(other));
     let mut table = csv::Writer::from_writer(Vec::new());
     let names = COLUMNS.into_iter().chain(share.as_deref()).chain(ABOUT);
-    // Writing into memory fails only for rows of different lengths, and all have these columns.
+    // Writing to memory fails only for rows of different lengths, and all have these columns.
     let _ = table.write_record(names);
     for measured in all {
         for run in &measured.seeds {

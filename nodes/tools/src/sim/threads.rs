@@ -1,16 +1,16 @@
-//! Partitions side by side, one thread each.
+//! Partitions in parallel, one thread each.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use phitwire::sim::direct::{Executor, Serial, Worker};
 
-/// Turns of waiting for the others before the processor is offered to somebody else.
+/// Spins before a waiting thread yields its core.
 const SPINS: u32 = 2_000;
 
-/// Runs every partition in a thread of its own.
+/// Runs every partition in its own thread.
 ///
-/// After each window a partition waits until all have laid their mail out; then it takes what the
-/// others have for it. One meeting per window is enough: nobody is two windows ahead.
+/// After each window a partition posts its mail, waits until all others have, then collects the
+/// mail for it. One barrier per window is enough: no partition can be two windows ahead.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Threads;
 
@@ -43,7 +43,7 @@ fn work(mut worker: Box<dyn Worker + '_>, windows: u64, meeting: &Meeting) {
     }
 }
 
-/// A barrier that waits without going to sleep, since windows take less time than waking up.
+/// A spinning barrier: a window takes less time than waking up.
 struct Meeting {
     members: usize,
     arrived: AtomicUsize,
@@ -52,7 +52,7 @@ struct Meeting {
     broken: AtomicBool,
 }
 
-/// Tells the others when its owner panics.
+/// Breaks the barrier when its owner panics.
 struct Alarm<'a>(&'a Meeting);
 
 impl Drop for Alarm<'_> {

@@ -1,4 +1,4 @@
-//! Tracing in a running lab: all routers watch, the network interface sends, all are asked.
+//! Tracing in a running lab: all routers watch, the NIC sends, and all are asked for what they saw.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,41 +21,37 @@ use serde_json::Value;
 use super::{Ends, Teller, Trace, Unit, VERSION};
 use crate::description;
 
-/// How long routers watch at most, should nobody tell them to stop.
+/// Longest time that routers watch, unless told to stop.
 const HOLD: Duration = Duration::from_secs(60);
-/// How long all routers together are waited for.
+/// Timeout for the answers of all routers together.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Between two looks at whether the answer is there.
+/// Interval of polls for the answer.
 const LOOK: Duration = Duration::from_millis(1);
-/// How far the offsets of two processes' clocks may be off: a reader of clocks may be interrupted
-/// between two of them.
+/// Tolerated error of the offset between two processes' clocks: a process may be interrupted
+/// between reading two clocks.
 const SLACK_PS: u64 = 2_000_000_000;
-/// The same while a host is overloaded: a process that stood still lets its own time catch up.
+/// The same on an overloaded host: a process that stood still lets its own time catch up.
 const WIDE_SLACK_PS: u64 = 2_000_000_000_000;
-/// After the answer, for links to acknowledge the last packet.
+/// After the answer, time for links to acknowledge the last packet.
 const SETTLE: Duration = Duration::from_millis(20);
 
-/// A network interface of a lab, by what tools and routers know it by.
+/// The identifiers of a NIC of a lab.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// The node.
     pub node: NodeRef,
-    /// The number by which others ask it.
+    /// The number by which tools address it.
     pub number: u16,
-    /// The number that routers know.
+    /// The number that routers use.
     pub routed: u32,
 }
 
-/// A running lab.
 pub struct Lab {
-    /// Its name.
     pub name: String,
-    /// The network that it runs.
     pub network: Box<dyn Network>,
 }
 
 impl Lab {
-    /// The lab of that name.
+    /// Opens the lab of this name.
     ///
     /// # Errors
     /// If it is not running, or its description cannot be read.
@@ -78,13 +74,13 @@ impl Lab {
         })
     }
 
-    /// What a network interface is known by.
+    /// The identifiers of a NIC.
     ///
     /// # Errors
-    /// If there is no such one.
+    /// If there is no such NIC.
     pub fn place(&self, nic: &str) -> miette::Result<Place> {
         let place = place(&*self.network, nic)?;
-        // A spare one may have the number of another.
+        // A spare may have the number of another NIC.
         let info =
             Client::connect(&self.name, nic).and_then(|mut client| client.ask(&Request::Info));
         let info = info.ok().and_then(|info| NodeInfo::deserialize(info).ok());
@@ -98,7 +94,6 @@ impl Lab {
         })
     }
 
-    /// Names of all routers.
     pub fn routers(&self) -> Vec<(NodeRef, String)> {
         let nodes = self.network.nodes().into_iter();
         let routers = nodes.filter(|node| matches!(node, NodeRef::Chip(_)));
@@ -107,16 +102,16 @@ impl Lab {
             .collect()
     }
 
-    /// Waits until nobody else traces here: a router watches one flow at a time. Until what comes back
-    /// is dropped, nobody else does.
+    /// Waits until no one else traces in this lab: a router watches one flow at a time. The
+    /// returned lock keeps others out until it is dropped.
     fn alone(&self) -> miette::Result<File> {
         let dir = LabDir::new(&self.name).map_err(|error| miette!("{error}"))?;
-        // A directory that nobody else locks; so nothing is left of it, however this ends.
+        // The directory, which nothing else locks: no lock file is left behind, however this ends.
         let locked = File::open(dir.path()).and_then(|held| held.lock().map(|()| held));
         locked.map_err(|error| miette!("{}: {error}", dir.path().display()))
     }
 
-    /// Asks all routers for the same.
+    /// Sends one request to all routers.
     fn ask_routers(&self, request: &Request) -> Vec<(NodeRef, String, Result<Value, ClientError>)> {
         let routers = self.routers();
         let names: Vec<String> = routers.iter().map(|(_, name)| name.clone()).collect();
@@ -127,10 +122,10 @@ impl Lab {
     }
 }
 
-/// What a network interface of a network is known by, by the description alone.
+/// The identifiers of a NIC, by the description alone.
 ///
 /// # Errors
-/// If there is no such one.
+/// If there is no such NIC.
 pub fn place(network: &dyn Network, nic: &str) -> miette::Result<Place> {
     let node = find(network, nic)?;
     if !matches!(node, NodeRef::Processor(_)) {
@@ -154,10 +149,10 @@ pub fn place(network: &dyn Network, nic: &str) -> miette::Result<Place> {
     })
 }
 
-/// The node of that name.
+/// The node of this name.
 ///
 /// # Errors
-/// If there is none; with the nearest.
+/// If there is none; suggests the nearest name.
 pub fn find(network: &dyn Network, name: &str) -> miette::Result<NodeRef> {
     let nodes = network.nodes();
     let found = nodes.iter().find(|&&node| network.node_name(node) == name);
@@ -170,7 +165,7 @@ pub fn find(network: &dyn Network, name: &str) -> miette::Result<NodeRef> {
     })
 }
 
-/// A probe in words.
+/// Describes a probe.
 pub fn words(spec: &ProbeSpec) -> String {
     match spec.op {
         Operation::Put => format!("put of {} bytes", spec.bytes),
@@ -179,19 +174,18 @@ pub fn words(spec: &ProbeSpec) -> String {
     }
 }
 
-/// A probe that was sent, and how it ended, if it did in time.
+/// A probe that was sent, and its end, if that came in time.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
-    /// What the network interface said when it sent it.
+    /// The NIC's report on sending it.
     pub report: ProbeReport,
-    /// How it ended.
     pub end: Option<ProbeEnd>,
 }
 
-/// Sends a probe and waits for its end, for so long at most, and until `is_over`.
+/// Sends a probe and waits for its end, up to `limit` or until `is_over`.
 ///
 /// # Errors
-/// If the network interface does not send it.
+/// If the NIC does not send it.
 pub fn send(
     client: &mut Client,
     nic: &str,
@@ -203,7 +197,6 @@ pub fn send(
     end(client, nic, report, limit, is_over)
 }
 
-/// Sends a probe.
 fn begin(client: &mut Client, nic: &str, spec: &ProbeSpec) -> miette::Result<ProbeReport> {
     let answer = client.ask(&Request::Probe(spec.clone()));
     let answer = answer.map_err(|error| miette!("{nic}: {error}"))?;
@@ -211,7 +204,7 @@ fn begin(client: &mut Client, nic: &str, spec: &ProbeSpec) -> miette::Result<Pro
     ProbeReport::deserialize(answer).map_err(malformed)
 }
 
-/// Waits for the end of a probe, for so long at most, and until `is_over`.
+/// Waits for the end of a probe, up to `limit` or until `is_over`.
 fn end(
     client: &mut Client,
     nic: &str,
@@ -239,10 +232,10 @@ fn end(
     }
 }
 
-/// Traces one probe from a network interface to another.
+/// Traces one probe from one NIC to another.
 ///
 /// # Errors
-/// If the source cannot be asked. What routers do not answer is told in the trace.
+/// If the source does not answer. Unanswered requests to routers are noted in the trace.
 pub fn trace(
     lab: &Lab,
     (from, to): (&str, &str),
@@ -269,7 +262,7 @@ pub fn trace(
         }
     }
     let sent = begin(&mut client, from, &spec).and_then(|report| {
-        // Soon, before other packets between the two push it out.
+        // Soon, before other packets between the two evict it.
         let identity = report.probe.identity;
         lab.ask_routers(&Request::Want { identity });
         let sent = end(&mut client, from, report, limit, &|| false)?;
@@ -301,7 +294,7 @@ pub fn trace(
     Ok(trace)
 }
 
-/// What routers have written down, by the clock of the source.
+/// What routers have recorded, by the clock of the source.
 fn sightings(
     answers: Vec<(NodeRef, String, Result<Value, ClientError>)>,
     offset_ns: i64,
@@ -377,7 +370,7 @@ fn told(
     };
     let (back, _) = teller.tell(response, back);
     if !there.delivered && !back.hops.is_empty() {
-        // Whoever has answered was reached.
+        // A target that answered was reached.
         ends.has_come = true;
         there = teller.tell(request, ends).0;
     }
@@ -403,7 +396,7 @@ fn told(
     }
 }
 
-/// How a probe ended, in words.
+/// Describes how a probe ended.
 fn outcome(end: Option<ProbeEnd>) -> &'static str {
     match end.map(|end| end.outcome) {
         Some(ProbeOutcome::Done) => "done",

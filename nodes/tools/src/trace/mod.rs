@@ -1,5 +1,5 @@
-//! A packet's way and times, as they are told: put together from what routers have written down,
-//! as a table, as JSON, and for Perfetto.
+//! A packet's path and times, assembled from what routers recorded: as a table, as JSON, and for
+//! Perfetto.
 
 pub mod live;
 pub mod perfetto;
@@ -9,26 +9,23 @@ use phitwire::net::{Followed, Hop, Network, NodeRef, Peers, Sightings, Way};
 use phitwire::trace::{Choice, Passage};
 use serde::Serialize;
 
-/// The version of the JSON.
 pub const VERSION: u32 = 1;
 
-/// In what times are told.
+/// The unit of reported times.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Unit {
-    /// What it is called.
     pub name: &'static str,
-    /// Picoseconds of one.
+    /// Picoseconds per unit.
     pub ps: u64,
 }
 
 impl Unit {
-    /// Nanoseconds.
     pub const NS: Self = Self {
         name: "ns",
         ps: 1_000,
     };
 
-    /// A span of picoseconds.
+    /// Converts picoseconds.
     fn of(self, ps: i128) -> f64 {
         ps as f64 / self.ps as f64
     }
@@ -37,122 +34,114 @@ impl Unit {
 /// A traced packet and its answer.
 #[derive(Clone, Debug, Serialize)]
 pub struct Trace {
-    /// See [`VERSION`].
     pub version: u32,
-    /// Where: `lab NAME` or `sim TOPOLOGY`.
+    /// `lab NAME` or `sim TOPOLOGY`.
     pub source: String,
-    /// Of all times, which count from the moment at which the packet was sent or born.
+    /// The unit of all times, which count from when the packet was sent or born.
     pub unit: Unit,
-    /// The network interface that it came from.
+    /// The sending NIC.
     pub from: String,
-    /// The one that it went to.
+    /// The receiving NIC.
     pub to: String,
-    /// What it did.
     pub operation: String,
-    /// What routers know it by.
+    /// The packet's identity in routers.
     pub identity: u64,
-    /// How it ended, for whom sent it.
+    /// How it ended for the sender.
     pub outcome: String,
-    /// When.
+    /// When it ended.
     pub ended: Option<f64>,
-    /// Its ways there and, where there is an answer, back.
+    /// Its path there and, if there is an answer, back.
     pub ways: Vec<WayTold>,
-    /// What could not be found out, and why.
+    /// What could not be determined, and why.
     pub notes: Vec<String>,
 }
 
-/// One way.
+/// One path.
 #[derive(Clone, Debug, Serialize)]
 pub struct WayTold {
     /// `request` or `response`.
     pub kind: &'static str,
-    /// The network interfaces that it goes from and to.
+    /// The NIC that it starts from.
     pub from: String,
-    /// See `from`.
+    /// The NIC that it goes to.
     pub to: String,
-    /// When it began, if that is known.
+    /// When it started, if known.
     pub began: Option<f64>,
-    /// When it came there, if that is known.
+    /// When it arrived, if known.
     pub came: Option<f64>,
-    /// Its routers.
     pub hops: Vec<HopTold>,
-    /// How it ends: `delivered`, or where it was last seen, or that the last link has sent it and
-    /// nothing was heard of it.
+    /// How it ends: `delivered`, or where the packet was last seen, or that the last link sent it
+    /// and nothing more is known.
     pub end: String,
-    /// Whether it is known to have come where it was to go.
+    /// Whether it is known to have arrived.
     pub delivered: bool,
 }
 
-/// A router on a way.
+/// A router on a path.
 #[derive(Clone, Debug, Serialize)]
 pub struct HopTold {
-    /// Its name.
     pub router: String,
-    /// The port by which the packet came, and the virtual channel.
+    /// The port and virtual channel on which the packet arrived.
     pub in_port: u8,
     /// See `in_port`.
     pub in_vc: u8,
-    /// Phits or flits of the packet, where its header says.
+    /// Phits or flits of the packet, if its header says.
     pub units: Option<u8>,
-    /// When its header came.
+    /// When its header arrived.
     pub arrived: Option<f64>,
-    /// How long it took from the last place.
+    /// Time since the previous router or NIC.
     pub link: Option<f64>,
     /// The stages that it passed.
     pub stages: Vec<StageTold>,
-    /// What was decided.
+    /// The routing decisions.
     pub choices: Vec<Choice>,
-    /// The port by which it left, and the virtual channel.
+    /// The port and virtual channel by which it left.
     pub out_port: Option<u8>,
     /// See `out_port`.
     pub out_vc: Option<u8>,
-    /// Where that leads: `NODE:PORT`.
+    /// The next hop: `NODE:PORT`.
     pub next: Option<String>,
-    /// What that port's link sent again until everything before was acknowledged.
+    /// What that port's link resent until everything before was acknowledged.
     pub resent: Option<u64>,
 }
 
-/// A stage.
+/// A stage of a router.
 #[derive(Clone, Debug, Serialize)]
 pub struct StageTold {
-    /// What it is called.
     pub stage: String,
     /// When the packet left it.
     pub left: f64,
-    /// How long it was there; unknown where its arrival is.
+    /// How long it was there; `None` if its arrival is unknown.
     pub time: Option<f64>,
     /// How much of that it waited for others.
     pub wait: Option<f64>,
 }
 
-/// A way with its ends in time.
+/// The ends of a path in time.
 #[derive(Clone, Copy, Debug)]
 pub struct Ends {
-    /// When the packet began its way.
+    /// When the packet started.
     pub began_ps: Option<u64>,
-    /// When it came there.
+    /// When it arrived.
     pub came_ps: Option<u64>,
-    /// Whether it is known to have come there, whatever its last link says: it was answered.
+    /// Whether it is known to have arrived, whatever its last link reports: it was answered.
     pub has_come: bool,
 }
 
-/// What is the same of all ways of a trace.
+/// The context that all paths of a trace share.
 #[derive(Clone, Copy, Debug)]
 pub struct Teller<'a> {
-    /// The network.
     pub network: &'a dyn Network,
-    /// Its links.
     pub peers: &'a Peers,
-    /// What routers have written down.
+    /// What routers have recorded.
     pub seen: &'a Sightings,
-    /// In what times are told.
     pub unit: Unit,
     /// When the packet was sent or born.
     pub zero_ps: u64,
 }
 
 impl Teller<'_> {
-    /// A moment.
+    /// A time relative to the start.
     pub fn at(&self, ps: u64) -> f64 {
         self.unit.of(i128::from(ps) - i128::from(self.zero_ps))
     }
@@ -161,7 +150,7 @@ impl Teller<'_> {
         self.network.node_name(node).into_owned()
     }
 
-    /// Follows a packet and tells its way. The time at which it was last seen, for what comes after.
+    /// Follows a packet and describes its path. Also returns when it was last seen.
     pub fn tell(&self, packet: Followed, ends: Ends) -> (WayTold, Option<u64>) {
         let (hops, way) = self.peers.follow(packet, self.seen);
         let last_ps = hops.last().and_then(|hop| hop.passage.last_ps());
@@ -224,7 +213,7 @@ impl Teller<'_> {
         told.collect()
     }
 
-    /// The end of a way in words.
+    /// Describes the end of a path.
     fn end(&self, packet: &Followed, hops: &[Hop], way: &Way) -> String {
         let last = hops.last().map(|hop| (self.name(hop.router), hop));
         let Some((last, hop)) = last else {

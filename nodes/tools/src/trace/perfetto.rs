@@ -1,7 +1,7 @@
-//! Traces as the events of Chrome's trace format, which Perfetto (`ui.perfetto.dev`) opens.
+//! Traces as events of Chrome's trace format, which Perfetto (`ui.perfetto.dev`) opens.
 //!
-//! A process is a traced packet, a thread a node on its way; a slice is the time on a link, in a
-//! stage, or in all. Times are microseconds from when the packet was sent.
+//! Each traced packet is a process, each node on its path a thread; a slice is the time on a link,
+//! in a stage, or in total. Times are microseconds since the packet was sent.
 
 use serde_json::{Value, json};
 
@@ -36,12 +36,12 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// A moment or span of the trace in microseconds.
+    /// Converts a time of the trace to microseconds.
     fn us(&self, value: f64) -> f64 {
         value * self.trace.unit.ps as f64 / 1e6
     }
 
-    /// The thread of a node, whose name is told once.
+    /// The thread of a node, whose name is written once.
     fn thread(&mut self, node: &'a str, events: &mut Vec<Value>) -> usize {
         if let Some(index) = self.nodes.iter().position(|own| *own == node) {
             return index + 1;

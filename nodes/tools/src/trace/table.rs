@@ -1,4 +1,4 @@
-//! A trace as a table, a line per stage.
+//! A trace as a table, one line per stage.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,6 @@ use phitwire::trace::{Candidate, Choice};
 
 use super::{HopTold, Trace, WayTold};
 
-/// The trace for people.
 pub fn render(trace: &Trace) -> String {
     let mut text = format!(
         "{}: {} from {} to {}, known by {:#x}: {}",
@@ -79,12 +78,12 @@ fn hop_rows(table: &mut TextTable, hop: &HopTold) {
         String::new(),
         by + &units,
     ]);
-    // What is decided behind the first queue has to do with the row buffers.
+    // Decisions behind the first queue concern the row buffers.
     let (later, first): (Vec<_>, Vec<_>) = hop.choices.iter().partition(|of| of.among == "row");
     let (mut first, mut later) = (first.into_iter(), later.into_iter());
     let last = hop.stages.len().saturating_sub(1);
     for (index, stage) in hop.stages.iter().enumerate() {
-        // Decisions are taken from the first queue on that is not only a way in.
+        // Decisions are made from the first queue on that is not just an input port.
         let mut what: Vec<String> = Vec::new();
         if !stage.stage.ends_with(" in") {
             what.extend(first.by_ref().map(told));
@@ -109,7 +108,7 @@ fn hop_rows(table: &mut TextTable, hop: &HopTold) {
             table.row([none(), none(), none(), none(), none(), more]);
         }
     }
-    // Of a packet that has not left a stage yet.
+    // Decisions for a packet that has not left a stage yet.
     for choice in first.chain(later) {
         let none = String::new;
         table.row([
@@ -133,7 +132,7 @@ fn leaving(hop: &HopTold) -> Option<String> {
     Some(format!("out by port {port} VC {vc} to {next}{resent}"))
 }
 
-/// A decision in a line.
+/// Describes a decision in one line.
 pub fn told(choice: &Choice) -> String {
     const MOST: usize = 8;
     let named = |candidate: &Candidate| {
@@ -166,7 +165,7 @@ pub fn told(choice: &Choice) -> String {
     format!("{chosen}: {} [{}{times}]", choice.why, choice.mode)
 }
 
-/// A time without more digits than it has.
+/// A time with one decimal, unless that is zero.
 fn number(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)

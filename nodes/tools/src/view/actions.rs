@@ -1,4 +1,4 @@
-//! What can be done to a lab from the page.
+//! Actions on a lab from the page.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,63 +10,61 @@ use serde::{Deserialize, Serialize};
 
 use crate::recording::Event;
 
-/// How long a node, and the script, may take.
+/// Timeouts of a node's answer, and of the script.
 const PATIENCE: Duration = Duration::from_secs(2);
 const SCRIPT_PATIENCE: Duration = Duration::from_secs(20);
-/// Words of an impairment at most, and letters of one.
+/// Most words of an impairment, and letters of a word.
 const MOST_WORDS: usize = 24;
 const LONGEST_WORD: usize = 16;
 
-/// Something that is to be done.
+/// A requested action.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "act", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Act {
-    /// A fault of the control protocol, at the port of a node.
+    /// A fault of the control protocol, at a node's port.
     Fault {
-        /// The node.
         node: String,
-        /// The number of the link, for the time line.
+        /// The link's number, for the timeline.
         link: u32,
-        /// What is to be broken or mended.
+        /// The fault to inject or remove.
         fault: Fault,
     },
-    /// An impairment of a link's wires by the kernel, both directions alike.
+    /// An impairment of a link's wires by the kernel, in both directions.
     Impair {
-        /// The number of the link.
         link: u32,
-        /// What `tc qdisc ... netem` takes; nothing ends it.
+        /// Arguments of `tc qdisc ... netem`; empty removes it.
         netem: String,
     },
 }
 
-/// What can be done.
+/// The available actions.
 #[derive(Debug, Serialize)]
 pub struct Actions {
     #[serde(skip)]
     lab: String,
-    /// The lab that is looked at: nothing is done to one of its name that comes after it.
+    /// The lab being viewed: a later one of the same name is never touched.
     #[serde(skip)]
     this: ThisLab,
-    /// By what links can be impaired, if they can.
+    /// What impairs links, if anything can.
     pub wires: Option<Wires>,
-    /// Why not, or why not by everything that there is.
+    /// Why nothing can, or nothing better.
     pub why_not: Option<String>,
     #[serde(skip)]
     script: Option<PathBuf>,
 }
 
-/// What impairs wires.
+/// The mechanism that impairs wires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wires {
     /// The kernel's netem.
     Netem,
-    /// Its nftables, which can only lose frames.
+    /// Its nftables, which can only drop frames.
     Nft,
 }
 
 impl Wires {
-    /// What the script says that there is; why there is nothing, or nothing better.
+    /// The mechanism that the script reports; why there is none, or no better one.
     fn of(script: &Path) -> (Option<Self>, Option<String>) {
         let mut command = Command::new(script);
         command.arg("--kernel");
@@ -91,10 +89,10 @@ impl Wires {
 }
 
 impl Actions {
-    /// What can be done to a lab by this process, with the scripts in that directory, if there are any.
+    /// The actions that this process can take on a lab, with the scripts in that directory, if any.
     ///
     /// # Errors
-    /// When there is no such lab.
+    /// If there is no such lab.
     pub fn of(lab: &str, scripts: Option<&Path>) -> Result<Self, RunDirError> {
         let this = LabDir::new(lab)?.this()?;
         let found = scripts.map(|scripts| scripts.join("impair.sh"));
@@ -115,10 +113,10 @@ impl Actions {
         })
     }
 
-    /// Asks a node of this lab.
+    /// Sends a request to a node of this lab.
     ///
     /// # Errors
-    /// When it does not answer in time, or refuses, or the lab has been taken down.
+    /// If it does not answer in time, or refuses, or the lab has been taken down.
     pub fn ask(
         &self,
         node: &str,
@@ -126,7 +124,7 @@ impl Actions {
         patience: Duration,
     ) -> Result<serde_json::Value, String> {
         let client = Client::connect_for(&self.lab, node, patience);
-        // Asked afterwards: a node met under its name until now was met in this lab.
+        // Checked afterwards: a node that we reached while the lab has its name belongs to it.
         self.is_there()?;
         let answer = client.and_then(|mut client| client.ask(request));
         answer.map_err(|error| format!("{node}: {error}"))
@@ -139,10 +137,10 @@ impl Actions {
         }
     }
 
-    /// Does it; what the time line is to say.
+    /// Carries out an action and returns its event for the timeline.
     ///
     /// # Errors
-    /// What the node or the script says.
+    /// The error of the node or the script.
     pub fn carry_out(&self, act: Act) -> Result<Event, String> {
         match act {
             Act::Fault { node, link, fault } => self.fault(&node, link, fault),
@@ -199,8 +197,8 @@ impl Actions {
     }
 }
 
-/// The words of an impairment: names, numbers and units, nothing that a shell or `tc` takes for
-/// something else.
+/// The words of an impairment: only names, numbers and units, nothing that a shell or `tc` would
+/// interpret.
 fn words_of(netem: &str) -> Result<Vec<String>, String> {
     let words: Vec<String> = netem.split_whitespace().map(str::to_owned).collect();
     let is_plain = |word: &String| {
@@ -218,7 +216,7 @@ fn words_of(netem: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// Runs the script and waits for it, for a while; what it prints, which is little.
+/// Runs the script with a timeout and returns its short output.
 fn run(mut command: Command, script: &Path) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", script.display());
     let mut child = command
@@ -288,7 +286,7 @@ mod tests {
             let rights = std::fs::Permissions::from_mode(0o755);
             std::fs::set_permissions(&script, rights).expect("it is ours");
             let mut told = Wires::of(&script);
-            // A process that another test starts at that moment has the file open still.
+            // A process that another test forks at that moment may still have the file open.
             while told.1.as_ref().is_some_and(|why| why.contains("busy")) {
                 told = Wires::of(&script);
             }

@@ -1,26 +1,25 @@
-//! Who may look, and who may act.
+//! Access control: who may look, and who may act.
 
 use std::net::{IpAddr, SocketAddr};
 
 /// The rules of a view that listens at one address.
 ///
-/// A page of somebody else that runs in a browser of this machine reaches loopback addresses, too. It
-/// cannot act: it has to say where it is from (`Origin`), and it does not know the secret that the
-/// view's own page has. It cannot look either, not even when its name is made to mean this machine
-/// (DNS rebinding): its requests say whom they are for (`Host`). Beyond loopback, who has not the
-/// token sees nothing.
+/// A foreign page in a browser of this machine also reaches loopback addresses. It cannot act: its
+/// requests carry its `Origin`, and it lacks the secret of the view's own page. Nor can it look,
+/// even if its name resolves to this machine (DNS rebinding): its requests carry its own `Host`.
+/// Beyond loopback, nothing is shown without the token.
 #[derive(Clone, Debug)]
 pub struct Guard {
     token: Option<String>,
     secret: String,
 }
 
-/// What a request says of itself.
+/// The credentials of a request.
 #[derive(Clone, Debug, Default)]
 pub struct Asked<'a> {
-    /// Whom it is for.
+    /// Its `Host`.
     pub host: Option<&'a str>,
-    /// The page that makes it.
+    /// Its `Origin`.
     pub origin: Option<&'a str>,
     /// The token in its address.
     pub token: Option<&'a str>,
@@ -29,7 +28,7 @@ pub struct Asked<'a> {
 }
 
 impl Guard {
-    /// The guard of `at`. `token` and `secret` are drawn at random for each view.
+    /// The guard of `at`. `token` and `secret` are random for each view.
     pub fn new(at: SocketAddr, token: String, secret: String) -> Self {
         let is_loopback = at.ip().is_loopback();
         Self {
@@ -38,17 +37,17 @@ impl Guard {
         }
     }
 
-    /// What is to be in the address, if anything is.
+    /// The token that the address must contain, if any.
     pub fn token(&self) -> Option<&str> {
         self.token.as_deref()
     }
 
-    /// What the page says when it acts.
+    /// The secret that the page sends when it acts.
     pub fn secret(&self) -> &str {
         &self.secret
     }
 
-    /// Whether somebody may look.
+    /// Checks whether a request may look.
     ///
     /// # Errors
     /// Why not.
@@ -67,7 +66,7 @@ impl Guard {
         }
     }
 
-    /// Whether somebody may act.
+    /// Checks whether a request may act.
     ///
     /// # Errors
     /// Why not.
@@ -87,7 +86,7 @@ impl Guard {
     }
 }
 
-/// Whether a host is an address, or the name that means this machine everywhere.
+/// Whether a host is an address, or the name that means the local machine everywhere.
 fn is_address(host: &str) -> bool {
     let is_port = |port: &str| port.is_empty() || port.parse::<u16>().is_ok();
     if let Some(rest) = host.strip_prefix('[') {
@@ -100,7 +99,7 @@ fn is_address(host: &str) -> bool {
     is_port(port) && (name == "localhost" || name.parse::<IpAddr>().is_ok())
 }
 
-/// Whether two secrets are the same, in a time that does not say where they differ.
+/// Compares secrets in a time that does not depend on where they differ.
 fn is_same(a: &str, b: &str) -> bool {
     let differ = a.bytes().zip(b.bytes()).fold(0, |all, (a, b)| all | a ^ b);
     a.len() == b.len() && differ == 0

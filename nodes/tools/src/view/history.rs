@@ -4,17 +4,17 @@ use std::collections::VecDeque;
 
 use crate::recording::{Header, Line, State};
 
-/// Lines that are kept: half an hour at five a second. Pages keep twice as many.
+/// Most lines kept: half an hour at five per second. Pages keep twice as many.
 const MOST_LINES: usize = 9_000;
-/// Bytes of lines that are kept, as numbers and as text.
+/// Most bytes of lines kept, as numbers and as text.
 const MOST_BYTES: usize = 64 << 20;
-/// Bytes of lines that an answer has at most, but for one line.
+/// Most bytes of lines in an answer, unless a single line is longer.
 const MOST_ANSWER: usize = 8 << 20;
 
-/// Lines by number, and how all stood before the first that is kept.
+/// Lines by number, and the state before the first.
 #[derive(Debug)]
 pub struct History {
-    /// How all stood before the first of `lines`.
+    /// The state before the first of `lines`.
     before: State,
     lines: VecDeque<(Line, String)>,
     /// The number of the first of `lines`.
@@ -23,7 +23,6 @@ pub struct History {
 }
 
 impl History {
-    /// Nothing yet.
     pub fn new(header: &Header) -> Self {
         Self {
             before: State::new(header),
@@ -33,9 +32,8 @@ impl History {
         }
     }
 
-    /// Adds the next line.
     pub fn push(&mut self, line: Line) {
-        // A line is plain data.
+        // Serializing plain data cannot fail.
         let text = serde_json::to_string(&line).unwrap_or_default();
         self.bytes += bytes_of(&line, &text);
         self.lines.push_back((line, text));
@@ -45,21 +43,21 @@ impl History {
             };
             self.bytes -= bytes_of(&line, &text);
             self.first += 1;
-            // It was made by an encoder, from the state before it.
+            // An encoder made it from the state before it.
             let _ = self.before.apply(&line);
         }
     }
 
-    /// What somebody has to be told who has all lines before number `from`: `{"next": N, "lines":
-    /// [...]}`, where `next` is the number to ask with next. Whose lines are not there any more is told
-    /// all anew: `"reset": true`.
+    /// The update for a browser that has all lines before number `from`: `{"next": N, "lines":
+    /// [...]}`, where `next` is the number for the next request. If those lines are gone,
+    /// everything is sent again: `"reset": true`.
     pub fn since(&self, from: u64) -> String {
         let end = self.first + self.lines.len() as u64;
         let reset = from == 0 || !(self.first..=end).contains(&from);
         let begin = if reset { self.first } else { from };
         let mut parts = Vec::new();
         if reset {
-            // A line is plain data.
+            // Serializing plain data cannot fail.
             parts.push(serde_json::to_string(&self.before.whole()).unwrap_or_default());
         }
         let mut bytes = 0;
@@ -77,7 +75,7 @@ impl History {
     }
 }
 
-/// What keeping a line takes: nearly all of it are changes of numbers.
+/// Memory of a line, nearly all of it changes of numbers.
 fn bytes_of(line: &Line, text: &str) -> usize {
     text.len() + size_of_val(&line.v[..])
 }
@@ -115,7 +113,7 @@ mod tests {
                     kind: "fault".to_owned(),
                     node: None,
                     link: None,
-                    // As long as to make old ones be forgotten.
+                    // Long enough to evict old lines.
                     text: text.repeat(200),
                 }],
                 v: vec![1 + t as i64, 5, 2, -1],

@@ -1,4 +1,4 @@
-//! A lab that is looked at.
+//! A lab being viewed.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -7,26 +7,26 @@ use super::history::History;
 use crate::recording::{Encoder, Event, Header, header_of, moment_of};
 use crate::watch::{Chronicle, LabEvent, Sample, Sampler};
 
-/// Nodes up to which all are asked for their stages each time.
+/// Labs of up to this many nodes have pipeline stages in every sample.
 const MOST_ASKED: usize = 80;
-/// Otherwise one time out of so many.
+/// Larger labs have them in one sample out of this many.
 const SELDOM: u64 = 5;
 
-/// How long a signal may wait.
+/// Longest delay before a signal is noticed.
 const TURN: Duration = Duration::from_millis(50);
 
-/// The latest of a lab, as browsers are told it.
+/// The latest state of a lab, for browsers.
 #[derive(Debug)]
 pub struct Live {
     header: Header,
     history: Mutex<History>,
-    /// What has been done and is not in the time line yet.
+    /// Actions that are not in the timeline yet.
     done: Mutex<Vec<Event>>,
     over: Mutex<Option<String>>,
 }
 
 impl Live {
-    /// The lab of a sampler, of which nothing is known yet.
+    /// The lab of a sampler, before the first sample.
     pub fn new(sampler: &Sampler, begin_ms: u64) -> Self {
         let header = header_of(sampler.network(), sampler.lab(), begin_ms);
         Self {
@@ -37,27 +37,26 @@ impl Live {
         }
     }
 
-    /// What there is.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// What has happened from line `from` on: see [`History::since`].
+    /// Lines from number `from` on: see [`History::since`].
     pub fn since(&self, from: u64) -> String {
         held(&self.history).since(from)
     }
 
-    /// Why nothing more comes, if so.
+    /// Why no more lines follow, if so.
     pub fn over(&self) -> Option<String> {
         held(&self.over).clone()
     }
 
-    /// Puts something that was done into the time line.
+    /// Adds an action to the timeline.
     pub fn note(&self, event: Event) {
         held(&self.done).push(event);
     }
 
-    /// Looks at the lab at that interval as long as `goes_on` says so and the lab is there.
+    /// Samples the lab at this interval while `goes_on` returns true and the lab exists.
     pub fn watch(&self, mut sampler: Sampler, interval: Duration, goes_on: impl Fn() -> bool) {
         let begin_ms = self.header.clock.begin_ms.unwrap_or(0);
         let mut encoder = Encoder::new(self.header.clone());
@@ -81,7 +80,7 @@ impl Live {
             held(&self.history).push(line);
             before = Some(sample);
             number += 1;
-            // However long the interval, a signal is heard, and the lab's end seen, soon.
+            // However long the interval, notice a signal or the end of the lab soon.
             while goes_on() && sampler.is_there() && begun.elapsed() < interval {
                 std::thread::sleep(interval.saturating_sub(begun.elapsed()).min(TURN));
             }
@@ -89,7 +88,7 @@ impl Live {
     }
 }
 
-/// An event of a lab as recordings have it.
+/// Converts a lab's event for recordings.
 pub fn event_of(event: LabEvent) -> Event {
     Event {
         kind: event.kind.name().to_owned(),
@@ -100,7 +99,7 @@ pub fn event_of(event: LabEvent) -> Event {
 }
 
 fn held<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nobody leaves anything half done in there.
+    // No update can be left half done.
     what.lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }

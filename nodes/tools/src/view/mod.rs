@@ -1,8 +1,8 @@
-//! Networks in a browser: one page over a running lab, over a recording, or by itself in a file.
+//! Networks in a browser: one page for a running lab, a recording, or a self-contained file.
 //!
-//! [`Page`] is the page: HTML, a style and one script, nothing of which comes from elsewhere. It reads
-//! what [`crate::recording`] writes, and nothing else, whatever the machine. [`Live`] keeps a
-//! lab's latest lines and what can be done to it; [`serve`] answers browsers.
+//! [`Page`] is the page: HTML, a style and one script, without external resources. It reads what
+//! [`crate::recording`] writes, whatever the machine. [`Live`] keeps a lab's latest lines and
+//! events; [`serve`] answers browsers.
 
 mod actions;
 mod guard;

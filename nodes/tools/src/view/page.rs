@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-/// HTML and style; the script, what it is to show, and a word that only they know are put in.
+/// HTML and style; the script, its configuration and a nonce are inserted.
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 /// The script, in parts.
@@ -17,19 +17,18 @@ const SCRIPT: [&str; 6] = [
     include_str!("page/main.js"),
 ];
 
-/// The page with what it has to know.
+/// The page and its configuration.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// The name of what it shows.
     pub title: String,
-    /// Where its data comes from, as the script reads it.
+    /// The script's configuration: where its data come from.
     pub config: Value,
-    /// A word that is in it and in what its server says of scripts: others are not run.
+    /// A nonce in the page and in its server's policy: other scripts do not run.
     pub nonce: String,
 }
 
 impl Page {
-    /// What a browser is to allow: this script, and data of where the page is from.
+    /// The content security policy: this script, and data from the page's origin.
     pub fn policy(&self) -> String {
         format!(
             "default-src 'none'; script-src 'nonce-{}'; style-src 'unsafe-inline'; \
@@ -38,7 +37,6 @@ impl Page {
         )
     }
 
-    /// The document.
     pub fn html(&self) -> String {
         self.with("")
     }
@@ -48,7 +46,7 @@ impl Page {
         for part in SCRIPT {
             script.push_str(part);
         }
-        // What ends a script must not stand in it.
+        // The data must not contain the end tag of a script.
         let config = self.config.to_string().replace('<', "\\u003c");
         PAGE.replace("@TITLE@", &escaped(&self.title))
             .replace("@POLICY@", &self.policy())
@@ -60,7 +58,7 @@ impl Page {
     }
 }
 
-/// A page with a whole recording in it, packed as in its file.
+/// A page with a whole recording in it, compressed as in its file.
 pub fn report(title: &str, packed: &[u8], nonce: String) -> String {
     let page = Page {
         title: title.to_owned(),
@@ -76,7 +74,7 @@ fn escaped(text: &str) -> String {
         .replace('@', "&#64;")
 }
 
-/// Bytes as letters, as browsers read them.
+/// Encodes bytes in base64.
 fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -87,7 +85,7 @@ fn base64(bytes: &[u8]) -> String {
         let word = word << (8 * (3 - three.len()));
         for place in 0..4 {
             let letter = LETTERS[(word >> (18 - 6 * place) & 63) as usize];
-            // Writing into a String never fails.
+            // Writing to a String cannot fail.
             let _ = match place <= three.len() {
                 true => text.write_char(letter.into()),
                 false => text.write_char('='),

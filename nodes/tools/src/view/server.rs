@@ -14,19 +14,18 @@ use super::live::Live;
 use super::page::Page;
 use crate::http::{self, Answer, Request};
 
-/// What is shown.
 #[derive(Debug)]
 pub enum Shown {
-    /// A lab, and what can be done to it.
+    /// A lab, and the available actions.
     Lab(Arc<Live>, Actions),
-    /// A recording, packed as in its file.
+    /// A recording, compressed as in its file.
     Recording(Arc<[u8]>),
 }
 
-/// Answers browsers until the flag is raised.
+/// Answers browsers until `stop` is requested.
 ///
 /// # Errors
-/// When it cannot be waited for them.
+/// If waiting for connections fails.
 pub fn serve(
     listener: &TcpListener,
     guard: &Guard,
@@ -109,7 +108,6 @@ fn look(request: &Request, guard: &Guard, page: &Page, shown: &Shown) -> Answer 
     }
 }
 
-/// Every counter of a node.
 fn counters(
     live: &Live,
     actions: &Actions,

@@ -1,4 +1,4 @@
-//! What has happened between two samples.
+//! Events between two samples.
 
 use std::collections::BTreeMap;
 
@@ -7,17 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use super::sample::{NodeSample, Sample};
 
-/// Kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventKind {
-    /// A node does not answer any more.
+    /// A node stopped answering.
     NodeSilent,
     /// A node answers again.
     NodeBack,
     /// A node runs in another process than before.
     NodeRestarted,
-    /// A link is not up any more.
+    /// A link went down.
     LinkDown,
     /// A link is up again.
     LinkUp,
@@ -27,20 +26,20 @@ pub enum EventKind {
     LaneBack,
     /// A router has other route tables than before.
     Reroute,
-    /// Somebody has broken or mended something on purpose.
+    /// A fault was injected or removed on purpose.
     FaultInjected,
-    /// A queueing discipline such as netem stands behind a port now.
+    /// A port has a queueing discipline such as netem now.
     Impaired,
-    /// It does not any more.
+    /// It was removed.
     ImpairmentGone,
-    /// A run of messages has begun at a network interface.
+    /// A traffic run has begun at a NIC.
     TrafficStarted,
-    /// A run of messages has ended at a network interface.
+    /// A traffic run has ended at a NIC.
     TrafficDone,
 }
 
 impl EventKind {
-    /// Its name, as it is written.
+    /// Its serialized name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NodeSilent => "node-silent",
@@ -60,42 +59,39 @@ impl EventKind {
     }
 }
 
-/// Something that has happened in a lab.
+/// An event in a lab.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabEvent {
     /// When it was noticed: milliseconds since 1970, UTC.
     pub at_ms: u64,
-    /// At which node.
     pub node: String,
-    /// At which of its ports, if it is about a link.
+    /// The port, for events of a link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<u8>,
     /// The number of that link in the topology.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<u16>,
-    /// What kind of thing it is.
     pub kind: EventKind,
-    /// What has happened, in words.
     pub text: String,
 }
 
-/// What has happened between two samples of one lab, in the order of the nodes. Both ends of a link
-/// tell what they have noticed.
+/// The events between two samples of one lab, in the order of the nodes. Both ends of a link report
+/// what they noticed.
 pub fn events(before: &Sample, after: &Sample) -> Vec<LabEvent> {
     Chronicle::default().tell(before, after)
 }
 
-/// Tells what has happened from each sample to the next. What happens to a node while it is silent is told
-/// when it answers again: it is compared with how it stood before.
+/// Finds the events from each sample to the next. Changes at a silent node appear when it answers
+/// again, compared with its state before.
 #[derive(Debug, Default)]
 pub struct Chronicle {
-    /// How nodes that are silent stood when they last answered.
+    /// The last known state of silent nodes.
     heard: BTreeMap<String, NodeSample>,
 }
 
 impl Chronicle {
-    /// What has happened between two samples of the same network, the later of which is the earlier one
-    /// the next time.
+    /// The events between two samples of the same network; the later one must be the next call's
+    /// earlier one.
     pub fn tell(&mut self, before: &Sample, after: &Sample) -> Vec<LabEvent> {
         let mut events = Vec::new();
         for node in &after.nodes {
@@ -119,7 +115,7 @@ impl Chronicle {
     }
 }
 
-/// Tells what one node has been through.
+/// Collects the events of one node.
 struct Teller<'a> {
     at_ms: u64,
     node: &'a NodeSample,
@@ -138,7 +134,7 @@ impl Teller<'_> {
         });
     }
 
-    /// Whether it answers now, which is told if it has changed.
+    /// Whether it answers now; a change is an event.
     fn answers(&mut self, earlier: &NodeSample) -> bool {
         match (&earlier.silent, &self.node.silent) {
             (None, Some(why)) => self.tell(EventKind::NodeSilent, None, why),
@@ -148,7 +144,7 @@ impl Teller<'_> {
         self.node.silent.is_none()
     }
 
-    /// Compares it with how it stood when it last answered, or with nothing.
+    /// Compares it with its last known state.
     fn compare(&mut self, earlier: &NodeSample) {
         let restarted = matches!((earlier.pid, self.node.pid), (Some(a), Some(b)) if a != b);
         if restarted {
@@ -252,7 +248,7 @@ impl Teller<'_> {
     }
 }
 
-/// The port and the fault of a counter of commanded faults: `portN.fault_KIND`.
+/// The port and fault of a counter of injected faults: `portN.fault_KIND`.
 fn fault_counter(name: &str) -> Option<(u8, String)> {
     let (port, counter) = name.strip_prefix("port")?.split_once('.')?;
     let fault = counter.strip_prefix("fault_")?.replace('_', "-");

@@ -1,9 +1,9 @@
-//! How a running lab stands, for those who look at it: one sampler for all of them.
+//! The state of a running lab: one sampler for all viewers.
 //!
-//! A [`Sampler`] keeps a control connection to every process of a lab and asks all of them at once;
-//! what it brings is a [`Sample`], plain data that can be written as JSON. [`events`] says what has
-//! happened between two samples, [`Rates`] how much. Whoever shows this to people knows no machine:
-//! the names of counters are the machine's own.
+//! A [`Sampler`] keeps a control connection to every process of a lab and polls all of them at
+//! once; the result is a [`Sample`], plain data that can be written as JSON. [`events`] finds what
+//! happened between two samples, [`Rates`] how much. Viewers know no machine: counter names are the
+//! machine's own.
 
 mod events;
 mod rates;

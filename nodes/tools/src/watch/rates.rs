@@ -1,4 +1,4 @@
-//! How much has happened between two samples, per second.
+//! Rates per second between two samples.
 
 use phitwire::net::{End, Network, NodeRef};
 use phitwire_nodes::control::LinkReport;
@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::sample::{NodeSample, Sample};
 
-/// Rates of all links and nodes of a lab.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Rates {
     /// Seconds between the two samples.
@@ -17,44 +16,38 @@ pub struct Rates {
     pub nodes: Vec<NodeRates>,
 }
 
-/// Rates of a link.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkRates {
     /// Its number in the topology.
     pub link: usize,
-    /// From its end A to its end B, and back.
+    /// From end A to end B, and back.
     pub directions: [DirectionRates; 2],
 }
 
-/// Rates of one direction of a link. What nobody counted, because an end is silent or was started
-/// again, is zero.
+/// Rates of one direction of a link; zero if uncounted because an end is silent or was restarted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DirectionRates {
     /// The sending node.
     pub from: String,
-    /// Its port.
     pub from_port: u8,
     /// The receiving node.
     pub to: String,
-    /// Its port.
     pub to_port: u8,
-    /// Frames per second: as sent, or as received where the sender is silent.
+    /// Frames per second: as sent, or as received if the sender is silent.
     pub frames: f64,
-    /// Packets, or sets, sent again per second.
+    /// Packets, or sets, resent per second.
     pub resent: f64,
-    /// Packets, or sets, that came with a wrong check, per second.
+    /// Packets, or sets, with a wrong check, per second.
     pub bad_checks: f64,
-    /// `frames`, as a share of those of the busiest direction of the lab at that time: what a
-    /// wire could carry, nobody knows.
+    /// `frames` relative to the busiest direction of the lab at that time, since the capacity of a
+    /// wire is unknown.
     pub share: f64,
 }
 
-/// Rates of a node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeRates {
-    /// Its name.
     pub node: String,
-    /// Bytes of frames sent per second, without the headers that carry them.
+    /// Bytes of frames sent per second, without encapsulation.
     pub bytes_sent: f64,
     /// Bytes of frames received per second.
     pub bytes_received: f64,
@@ -65,8 +58,7 @@ pub struct NodeRates {
 }
 
 impl Rates {
-    /// The rates between two samples of a lab that runs `network`; all zero if no time is between
-    /// them.
+    /// The rates between two samples of a lab that runs `network`; all zero if no time passed.
     pub fn between(network: &dyn Network, before: &Sample, after: &Sample) -> Self {
         let seconds = after.at_ms.saturating_sub(before.at_ms) as f64 / 1e3;
         let pair = |name: &str| Some((before.node(name)?, after.node(name)?));
@@ -97,7 +89,7 @@ impl Rates {
     }
 }
 
-/// An end of a link, before and after.
+/// A link end, before and after.
 struct Watched<'a> {
     name: String,
     port: u8,
@@ -161,7 +153,7 @@ fn node_rates(before: Option<&NodeSample>, after: &NodeSample, seconds: f64) -> 
     rates
 }
 
-/// Of a counter that began again, nothing is known.
+/// The rate of a counter; zero if it restarted.
 fn per_second(before: u64, after: u64, seconds: f64) -> f64 {
     match seconds > 0.0 {
         true => after.saturating_sub(before) as f64 / seconds,

@@ -1,4 +1,4 @@
-//! Takes samples of a lab, as often as wanted.
+//! Takes samples of a lab on demand.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -14,24 +14,23 @@ use super::sample::{NodeSample, Sample};
 use crate::description;
 use crate::manage::fleet::Fleet;
 
-/// Connections to all nodes of a lab. Nodes that were started again are connected to again; one
-/// that stands still is waited for once, together with all others, and not again before it has
-/// answered.
+/// Connections to all nodes of a lab. Restarted nodes are reconnected. A stalled one is waited for
+/// once, together with all others, and not again before it has answered.
 pub struct Sampler {
     lab: LabDir,
     network: Box<dyn Network>,
     nodes: Vec<(NodeRef, String)>,
     fleet: Fleet,
-    /// A moment, and when it was in milliseconds since 1970: the clock of the machine may be set meanwhile,
-    /// and rates are over time that has passed.
+    /// An instant, and its time in milliseconds since 1970: the wall clock may be set later, and
+    /// rates need elapsed time.
     begun: (Instant, u64),
-    /// Whether nodes are asked for their stages.
+    /// Whether to request pipeline stages.
     pipelines: bool,
-    /// Nodes that have refused a question which their machine does not know, by question.
+    /// Nodes whose machine does not know a question, by question.
     deaf: [Vec<NodeRef>; QUESTIONS.len()],
 }
 
-/// What only some nodes answer, and who is asked.
+/// Questions that only some nodes answer, and which nodes to ask.
 const QUESTIONS: [(Request, NodeKind, Field); 4] = [
     (Request::Routing, NodeKind::Router, |node, answer| {
         node.routing = read(answer);
@@ -49,19 +48,19 @@ const QUESTIONS: [(Request, NodeKind, Field); 4] = [
     ),
 ];
 
-/// Puts an answer where it belongs.
+/// Stores an answer in its field.
 type Field = fn(&mut NodeSample, Value);
 
 impl Sampler {
-    /// A sampler of the lab of that name, which must be there.
+    /// Opens a sampler of the lab of this name, which must be running.
     ///
     /// # Errors
-    /// When there is no such lab, or its description cannot be read.
+    /// If there is no such lab, or its description cannot be read.
     pub fn open(lab: &str) -> miette::Result<Self> {
         Self::of(LabDir::new(lab).map_err(|error| miette!("{error}"))?)
     }
 
-    /// A sampler of the lab in that directory, which has its description in it.
+    /// A sampler of the lab in this directory, which contains its description.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -95,12 +94,10 @@ impl Sampler {
         })
     }
 
-    /// The lab's name.
     pub fn lab(&self) -> &str {
         self.lab.lab()
     }
 
-    /// The network that the lab runs.
     pub fn network(&self) -> &dyn Network {
         &*self.network
     }
@@ -110,16 +107,16 @@ impl Sampler {
         self.fleet.is_there()
     }
 
-    /// From now on nodes are asked for what is in their stages, too, or are not. At first they are not:
-    /// of all that can be asked for it is the longest.
+    /// Sets whether samples include pipeline stages. Off by default: they are the longest answer of
+    /// all.
     pub fn ask_for_pipelines(&mut self, pipelines: bool) {
         self.pipelines = pipelines;
     }
 
-    /// Asks a node by name, such as for a fault.
+    /// Sends a request to a node by name, such as for a fault.
     ///
     /// # Errors
-    /// When there is no such node, it does not answer in time, or it refuses.
+    /// If there is no such node, it does not answer in time, or it refuses.
     pub fn ask(&mut self, node: &str, request: &Request) -> miette::Result<Value> {
         let found = self.nodes.iter().find(|(_, name)| name == node);
         let (node, name) = found.ok_or_else(|| {
@@ -131,8 +128,8 @@ impl Sampler {
         answer.map_err(|error| miette!("{name}: {error}"))
     }
 
-    /// Asks all nodes how they stand. It takes as long as the slowest of them, and at most
-    /// [`PATIENCE`](crate::manage::fleet::PATIENCE) for those that stand still, once.
+    /// Polls all nodes. Takes as long as the slowest of them, and at most
+    /// [`PATIENCE`](crate::manage::fleet::PATIENCE) for stalled ones, once.
     pub fn sample(&mut self) -> Sample {
         let begin = Instant::now();
         let at_ms = self.begun.1 + self.begun.0.elapsed().as_millis() as u64;
@@ -164,8 +161,8 @@ impl Sampler {
             for (at, answer) in asked.into_iter().zip(answers) {
                 match answer {
                     Ok(answer) => question.2(&mut nodes[at], answer),
-                    // A router without such tables never has any; a network interface may run
-                    // traffic at any time.
+                    // A router without such tables never has any; a NIC may run traffic at any
+                    // time.
                     Err(ClientError::Refused(_)) if question.1 == NodeKind::Router => {
                         deaf.push(all[at]);
                     }
@@ -199,7 +196,7 @@ fn take<T: DeserializeOwned>(answer: Result<Value, ClientError>) -> Result<T, Cl
     Ok(serde_json::from_value(answer?)?)
 }
 
-/// An answer of another age is none.
+/// Parses an answer; `None` if it is of another version.
 fn read<T: DeserializeOwned>(answer: Value) -> Option<T> {
     serde_json::from_value(answer).ok()
 }

@@ -1,4 +1,4 @@
-//! Events and rates of samples that were made up.
+//! Events and rates of made-up samples.
 
 use crate::machines::machines;
 use phitwire::net::{Network, NodeRef};
@@ -9,7 +9,7 @@ use super::{Chronicle, EventKind, NodeSample, Rates, Sample, events};
 
 const DESCRIPTION: &str = include_str!("../../../../netns-scripts/topologies/quickstart.toml");
 
-/// The network of the quickstart, and a sample of it in which all is well and idle.
+/// The network of the quickstart, and a sample of it, healthy and idle.
 pub fn lab() -> (Box<dyn Network>, Sample) {
     let network = machines()
         .read("quickstart.toml", DESCRIPTION)
@@ -55,7 +55,7 @@ pub fn lab() -> (Box<dyn Network>, Sample) {
     (network, sample)
 }
 
-/// The node of that place, to change it.
+/// The first link of a node, to change it.
 fn first_link(sample: &mut Sample, node: usize) -> &mut LinkReport {
     &mut sample.nodes[node].links[0]
 }
@@ -235,7 +235,7 @@ fn rates_are_those_of_a_direction_and_of_its_own_time() {
     assert_eq!(there.from, network.node_name(a.node));
     assert_eq!((there.from_port, there.to_port), (a.port, b.port));
 
-    // Of a process that is another one, nothing is known; what was received tells of its sending.
+    // Nothing is known of a new process; its sending is inferred from what was received.
     let name = network.node_name(a.node).into_owned();
     let node = after.nodes.iter_mut().find(|node| node.name == name);
     node.expect("it is there").pid = Some(1);

@@ -1,4 +1,4 @@
-//! From nodes and encoded links to partitions.
+//! Builds partitions from nodes and encoded links.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,33 +14,33 @@ use crate::sim::direct::shared::Shared;
 use crate::sim::fabric::NodeId;
 use crate::time::Duration;
 
-/// The configuration of a link of model `M`.
+/// Link configuration of model `M`.
 pub(crate) type LinkOf<M> = <<M as CycleModel>::End as LinkControlBlock>::Config;
 
-/// What makes the nodes of a network.
+/// Makes the nodes of a network.
 pub trait Nodes<M: CycleModel> {
-    /// A router; `None` if the chip is not there.
+    /// A router; `None` if the chip is missing.
     ///
     /// # Errors
     /// See [`PlanError`].
     fn router(&self, chip: u32, runtime: &Runtime) -> Result<Option<M::Router>, PlanError>;
-    /// The links of a network interface, port by port.
+    /// The links of a NIC, port by port.
     ///
     /// # Errors
     /// See [`PlanError`].
     fn links(&self, nic: u32, runtime: &Runtime) -> Result<Vec<LinkOf<M>>, PlanError>;
-    /// Cycles that frames travel on a link.
+    /// Latency of a link in cycles.
     ///
     /// # Errors
     /// [`ConfigError::Topology`].
     fn cycles(&self, link: usize) -> Result<u32, ConfigError>;
-    /// The run of the nodes.
+    /// Adjusts the nodes' runtime.
     fn runtime(&self, usual: Runtime) -> Runtime {
         usual
     }
 }
 
-/// The partitions of a network whose links are encoded, with windows of that many cycles.
+/// The partitions of a network with encoded links, with windows of `window` cycles.
 ///
 /// # Errors
 /// Those of `nodes`.
@@ -53,7 +53,7 @@ pub fn encoded<M: CycleModel>(
     window: u32,
 ) -> Result<Vec<Partition<M>>, ConfigError> {
     let runtime = nodes.runtime(Runtime {
-        // The chip's own depths and time: what is simulated is the machine, not a lab.
+        // The chip's own depths and times: this simulates the machine, not a lab.
         clock: Some(Clock::Paced { dilation: 1 }),
         profile: Some(Profile::Paper),
         frames_overtake: netem.is_some_and(|netem| netem.may_overtake()),
@@ -94,30 +94,30 @@ pub fn encoded<M: CycleModel>(
     Ok(builder.finish(window as usize))
 }
 
-/// Where a node went: partition and number there.
+/// Location of a node: its partition, and its number there.
 #[derive(Clone, Copy, Debug)]
 struct Place(usize, NodeId);
 
 impl Place {
-    /// Where nothing went.
+    /// Location of a missing node.
     const NOWHERE: Self = Self(0, NodeId(u32::MAX));
 }
 
-/// What becomes a partition.
+/// A partition under construction.
 struct Part<M: CycleModel> {
     chips: Vec<u32>,
     terminals: Vec<M::Terminal>,
     nodes: EncodedPartition<M>,
 }
 
-/// Partitions with encoded links while they are made.
+/// Partitions with encoded links under construction.
 struct Builder<M: CycleModel> {
     shared: Shared<M>,
     parts: Vec<Part<M>>,
 }
 
 impl<M: CycleModel> Builder<M> {
-    /// Partitions with these terminals and nothing else.
+    /// Partitions with only these terminals.
     fn new(seed: u64, shared: Shared<M>, terminals: Vec<Vec<M::Terminal>>) -> Self {
         let part = |terminals| {
             let traffic = Traffic {
@@ -134,7 +134,7 @@ impl<M: CycleModel> Builder<M> {
         Self { shared, parts }
     }
 
-    /// Adds the router of a chip of the topology.
+    /// Adds the router of a topology's chip.
     fn add_router(&mut self, partition: u32, chip: u32, router: M::Router) -> Place {
         let Part { chips, nodes, .. } = &mut self.parts[partition as usize];
         let id = nodes.fabric.add(EncodedNode::Router(Box::new(router)));
@@ -153,7 +153,7 @@ impl<M: CycleModel> Builder<M> {
         Place(partition as usize, id)
     }
 
-    /// Joins the ends A and B of a link.
+    /// Connects the ends A and B of a link.
     fn connect(
         &mut self,
         link: u32,
@@ -172,7 +172,7 @@ impl<M: CycleModel> Builder<M> {
         half.connect_abroad((link, true), b, part_a, latency, netem);
     }
 
-    /// The partitions, with windows of that many cycles.
+    /// The finished partitions, with windows of `window` cycles.
     fn finish(self, window: usize) -> Vec<Partition<M>> {
         let count = self.parts.len();
         let parts = (0..).zip(self.parts);

@@ -76,7 +76,7 @@ impl<M: CycleModel> Node for TerminalNode<M> {
         let link = Wakeup::at(self.link.next_wakeup(), WakeReason::Link);
         let traffic = locked(&self.traffic);
         let terminal = &traffic.terminals[self.terminal];
-        // A packet that is due and has no room waits for credits, which come in a frame.
+        // A due packet without room waits for credits, which arrive in a frame.
         let next = next_due(self.link.end(), terminal, &traffic.shared);
         let birth = (next != NEVER).then(|| Wakeup {
             at: Time::ZERO + M::CYCLE.times(next),
@@ -90,8 +90,8 @@ impl<M: CycleModel> Node for TerminalNode<M> {
     }
 }
 
-/// The cycles from which on the next request and the next reply are due; [`NEVER`] for those that
-/// the link has no room for.
+/// First cycles in which the next request and the next reply are due; [`NEVER`] for those that the
+/// link has no room for.
 fn due<M: CycleModel>(end: &M::End, terminal: &M::Terminal, shared: &Shared<M>) -> [u64; 2] {
     let [request, reply] = terminal.due(shared);
     [(request, false), (reply, true)].map(|(due, is_reply)| {
@@ -102,14 +102,14 @@ fn due<M: CycleModel>(end: &M::End, terminal: &M::Terminal, shared: &Shared<M>) 
     })
 }
 
-/// The cycle in which a packet of the terminal is due for which the link has room; [`NEVER`] if
+/// First cycle in which a packet of the terminal is due that the link has room for; [`NEVER`] if
 /// there is none.
 fn next_due<M: CycleModel>(end: &M::End, terminal: &M::Terminal, shared: &Shared<M>) -> u64 {
     let [request, reply] = due(end, terminal, shared);
     request.min(reply)
 }
 
-/// Hands over the packets of a terminal that are due by `cycle` and have room in the link.
+/// Hands over the terminal's packets that are due by `cycle` and fit into the link.
 fn transmit<M: CycleModel>(
     end: &mut M::End,
     cycle: u64,

@@ -5,7 +5,6 @@ use crate::node::{Node, PortId, Wakeup};
 use crate::sim::direct::model::CycleModel;
 use crate::time::Time;
 
-/// A node of either kind.
 pub(super) enum EncodedNode<M: CycleModel> {
     /// A router chip.
     Router(Box<M::Router>),
@@ -23,7 +22,7 @@ macro_rules! each {
 }
 
 impl<M: CycleModel> Node for EncodedNode<M> {
-    /// What routers report is not asked for: the run's own checkers look at all of it.
+    /// Router events are discarded: the run's own checkers inspect all of the state.
     type Event = ();
 
     fn ports(&self) -> usize {
@@ -59,7 +58,6 @@ impl<M: CycleModel> Node for EncodedNode<M> {
 }
 
 impl<M: CycleModel> EncodedNode<M> {
-    /// The router, if it is one.
     pub(super) fn router(&self) -> Option<&M::Router> {
         match self {
             Self::Router(router) => Some(router),

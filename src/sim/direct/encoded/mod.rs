@@ -1,10 +1,10 @@
-//! The same traffic over encoded links: frames, impaired as on a wire, parsed and acknowledged.
+//! Direct mode's traffic over encoded links: framed, impaired, parsed and acknowledged.
 //!
-//! Routers are whole nodes, those that processes run, and terminals have link control blocks of
-//! their own, all in the chip's own depths and time. A partition of the network is a [`Fabric`]
-//! whose links into other partitions lead abroad; the latency of a link is the window, and what an
-//! impairment adds only makes frames later. Everything above the links is that of direct mode:
-//! sources, sinks, phases, measurement.
+//! Routers are the complete nodes that processes run, and terminals have their own link control
+//! blocks, all with the chip's own depths and times. Each partition is a [`Fabric`] whose links
+//! into other partitions leave it; a link's latency is at least the window, and impairments only
+//! add delay. Everything above the links is that of direct mode: sources, sinks, phases,
+//! measurement.
 
 pub mod build;
 pub(crate) mod endpoint;
@@ -28,7 +28,7 @@ use crate::sim::fabric::{Direction, Fabric, LinkId, LinkSpec, NodeId};
 use crate::sim::tap::Tap;
 use crate::time::{Duration, Time};
 
-/// Longest frame: an Ethernet's. The chips' bursts are far shorter.
+/// Longest frame: Ethernet's. The chips' bursts are far shorter.
 const MTU: usize = 1_500;
 
 /// Sources and sinks of a partition while its nodes run.
@@ -38,35 +38,35 @@ struct Traffic<M: CycleModel> {
     terminals: Vec<M::Terminal>,
 }
 
-/// Traffic that the nodes of one fabric share. Only one thread at a time runs a fabric, so nobody
-/// ever waits for the lock.
+/// Traffic that the nodes of one fabric share. Only one thread at a time runs a fabric, so the lock
+/// is never contended.
 type SharedTraffic<M> = Arc<Mutex<Traffic<M>>>;
 
 fn locked<M: CycleModel>(traffic: &SharedTraffic<M>) -> MutexGuard<'_, Traffic<M>> {
     traffic.lock().unwrap_or_else(|broken| broken.into_inner())
 }
 
-/// The one end that a partition has of a link into another.
+/// This partition's end of a link into another.
 #[derive(Clone, Copy, Debug)]
 struct CrossLink {
-    /// Number of the link in the topology, and whether this end is its second.
+    /// The link's number in the topology, and whether this end is its second.
     link: u32,
     is_b: bool,
-    /// Where frames come in.
+    /// Where frames enter.
     entry: LinkId,
-    /// Where frames go out, and to which partition.
+    /// Where frames leave, and to which partition.
     exit: usize,
     partition: usize,
 }
 
-/// A part of a network with encoded links: the nodes of a partition.
+/// The nodes of one partition of a network with encoded links.
 pub(crate) struct EncodedPartition<M: CycleModel> {
     fabric: Fabric<EncodedNode<M>>,
     traffic: SharedTraffic<M>,
-    /// Nodes of the chips, in the partition's order.
+    /// Nodes of the chips, in partition order.
     chips: Vec<NodeId>,
     abroad: Vec<CrossLink>,
-    /// Links with both ends here: number in the topology and in the fabric.
+    /// Links with both ends here: numbers in the topology and in the fabric.
     home: Vec<(u32, LinkId)>,
 }
 
@@ -89,7 +89,7 @@ impl<M: CycleModel> EncodedPartition<M> {
         }
     }
 
-    /// Joins two ports of this partition.
+    /// Connects two ports of this partition.
     fn connect(
         &mut self,
         link: u32,
@@ -108,7 +108,7 @@ impl<M: CycleModel> EncodedPartition<M> {
         self.home.push((link, id));
     }
 
-    /// Joins a port to one of another partition; `is_b`: the port is the link's second end.
+    /// Connects a port to one of another partition; `is_b`: the port is the link's second end.
     fn connect_abroad(
         &mut self,
         (link, is_b): (u32, bool),
@@ -138,7 +138,7 @@ impl<M: CycleModel> EncodedPartition<M> {
         }
     }
 
-    /// From now on `tap` is told of every frame that an end of a link here sends.
+    /// Passes every frame that a link end here sends from now on to `tap`.
     pub(super) fn set_tap(&mut self, tap: Tap) {
         let mut ends = BTreeMap::new();
         for &(link, id) in &self.home {
@@ -156,7 +156,7 @@ impl<M: CycleModel> EncodedPartition<M> {
         }));
     }
 
-    /// The nodes look at what the partition holds between windows.
+    /// Exchanges the traffic between the partition, which holds it between windows, and the nodes.
     fn swap(&mut self, shared: &mut Shared<M>, terminals: &mut Vec<M::Terminal>) {
         let mut traffic = locked(&self.traffic);
         core::mem::swap(&mut traffic.shared, shared);
@@ -185,7 +185,7 @@ impl<M: CycleModel> EncodedPartition<M> {
         node.router().expect("chips are routers")
     }
 
-    /// Runs the nodes up to, and without, the beginning of cycle `end`.
+    /// Runs the nodes up to the start of cycle `end`, exclusive.
     pub(super) fn run_window(
         &mut self,
         end: u64,
@@ -211,7 +211,7 @@ impl<M: CycleModel> EncodedPartition<M> {
         }
     }
 
-    /// Takes the frames that another partition sent.
+    /// Receives the frames that another partition sent.
     pub(super) fn receive(&mut self, mail: &mut Mail<M::Direct>) {
         for (link, is_b, mut frames) in mail.frames.drain(..) {
             let here = self
@@ -222,14 +222,14 @@ impl<M: CycleModel> EncodedPartition<M> {
         }
     }
 
-    /// Lets every endpoint look again at what its terminals have to send.
+    /// Makes every endpoint check again what its terminals have to send.
     pub(super) fn wake_endpoints(&mut self) {
         for id in (0..self.fabric.nodes() as u32).map(NodeId) {
             self.fabric.command(id, |_, _| ());
         }
     }
 
-    /// Cuts a link, so that what is on the way is lost, or makes it whole.
+    /// Cuts a link, losing what is under way, or restores it.
     pub(super) fn set_link(&mut self, link: u32, up: bool) {
         let home = self.home.iter().filter(|(number, _)| *number == link);
         let both = home.flat_map(|&(_, id)| Direction::BOTH.map(|direction| (id, direction)));
@@ -243,7 +243,7 @@ impl<M: CycleModel> EncodedPartition<M> {
         }
     }
 
-    /// What every link end says of its packets and credits.
+    /// Adds the account of every link end.
     pub(super) fn accounts(&self, into: &mut Vec<LinkAccount>) {
         self.each_end(|link, is_b, end| {
             into.push(LinkAccount {
@@ -254,25 +254,25 @@ impl<M: CycleModel> EncodedPartition<M> {
         });
     }
 
-    /// Looks at a chip, in the partition's order.
+    /// State of a chip, by partition order.
     pub(super) fn view(&self, index: usize) -> ChipView {
         M::view(self.chip(index))
     }
 
-    /// What is in the stages of a chip.
+    /// Contents of a chip's stages.
     pub(super) fn pipeline(&self, index: usize) -> PipelineReport {
         M::pipeline(self.chip(index))
     }
 
-    /// Phits that a chip has put on each of its links, repetitions included.
+    /// Phits that a chip sent on each of its links, including resent ones.
     pub(super) fn sent(&self, index: usize) -> Vec<u64> {
         let chip = self.chip(index);
         let ends = (0..M::PORTS as u8).map(|port| M::end(chip, port));
         ends.map(|end| end.map_or(0, M::sent)).collect()
     }
 
-    /// What link ends here have sent again (see [`CycleModel::Router`]'s links), frames sent,
-    /// frames that an impairment lost.
+    /// Units that link ends here resent (see [`CycleModel::Router`]'s links), frames sent, frames
+    /// lost to impairment.
     pub(super) fn work(&self) -> [u64; 3] {
         let mut again = 0;
         self.each_end(|_, _, end| again += end.resent());
@@ -280,8 +280,8 @@ impl<M: CycleModel> EncodedPartition<M> {
         [again, counters.sent, counters.impaired.lost]
     }
 
-    /// Healthy packets that routers here have accepted. Those that came damaged come again, but the
-    /// damaged ones may have gone on all the same, marked as such.
+    /// Undamaged packets that routers here accepted. Damaged ones are resent, but may still have
+    /// been forwarded, marked as damaged.
     pub(super) fn packets_taken(&self) -> u64 {
         let ports =
             |index| (0..M::PORTS as u8).filter_map(move |port| M::end(self.chip(index), port));
@@ -299,7 +299,7 @@ impl<M: CycleModel> EncodedPartition<M> {
 
 /// Random stream of the impairment towards one end of a link.
 fn stream(link: u32, towards_b: bool) -> u64 {
-    // Beside the streams that terminals draw from, which are small numbers.
+    // Terminals use small stream numbers; these do not collide with them.
     1 << 40 | u64::from(link) << 1 | u64::from(towards_b)
 }
 
@@ -313,7 +313,7 @@ pub(super) fn all_up(accounts: &mut [LinkAccount]) -> bool {
     })
 }
 
-/// What is wrong with links at rest: each direction by the accounts of its two ends.
+/// Checks links at rest: each direction by the accounts of its two ends.
 pub(super) fn check_links(accounts: &mut [LinkAccount], violations: &mut Vec<check::Violation>) {
     accounts.sort_by_key(|account| account.end);
     for pair in accounts.chunk_by(|x, y| x.end.0 == y.end.0) {

@@ -1,5 +1,5 @@
-//! Encoded partitions of a network that is nothing but nodes and links: every network interface is
-//! a terminal with one link, and all links are equally long.
+//! Encoded partitions of a network of plain nodes and links: every NIC is a terminal with one link,
+//! and all links are equally long.
 
 use super::build::{Nodes, encoded};
 use crate::link::impair::Netem;
@@ -12,7 +12,7 @@ use crate::sim::direct::places::{Numbers, Places, ends, kinds};
 use crate::sim::direct::shared::{Common, Shared};
 use crate::sim::direct::source::Births;
 
-/// Routers go in ranges, network interfaces with the routers that they are linked to.
+/// Splits the routers into ranges; NICs go with the routers that they are linked to.
 pub fn places(network: &impl Network, partitions: usize) -> Result<Places, ConfigError> {
     let nodes = network.nodes();
     let is_chip = |node: &&NodeRef| matches!(node, NodeRef::Chip(_));
@@ -43,8 +43,8 @@ pub fn places(network: &impl Network, partitions: usize) -> Result<Places, Confi
     })
 }
 
-/// `network` with its traffic in this number of partitions, over links on which everything travels
-/// for `cycles` cycles. `terminal` makes terminals.
+/// `network` with its traffic in `partitions` partitions, over links with a latency of `cycles`
+/// cycles. `terminal` makes terminals.
 ///
 /// # Errors
 /// See [`ConfigError`].

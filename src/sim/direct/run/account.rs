@@ -7,7 +7,7 @@ use super::super::tally::Tally;
 use super::{Mark, Simulation};
 
 /// Births and departures in a measurement. Births are a random sequence that nothing influences, so
-/// copies of the sources count them even if the sources themselves lag behind.
+/// copies of the sources count them even if the sources themselves fall behind.
 pub(super) struct Account {
     sources: Vec<Vec<Source>>,
     /// Requests born in the measurement, by terminal.
@@ -35,7 +35,7 @@ impl Account {
             series: Series::new(inside),
             counted: (0, gone(run, &mark.tally)),
         };
-        // Requests that wait at the start were born earlier and do not count.
+        // Requests waiting at the start were born earlier and do not count.
         account.advance(run);
         for births in account.births.iter_mut().flatten() {
             *births = 0;
@@ -43,7 +43,7 @@ impl Account {
         account
     }
 
-    /// Counts births up to the present cycle.
+    /// Counts births up to the current cycle.
     fn advance<M: CycleModel>(&mut self, run: &Simulation<M>) {
         let parts = run.partitions.iter().zip(&mut self.sources);
         for ((partition, sources), births) in parts.zip(&mut self.births) {
@@ -76,7 +76,7 @@ impl Account {
     }
 }
 
-/// Messages that have arrived or that a fault has destroyed.
+/// Messages that arrived or were destroyed by a fault.
 fn gone<M: CycleModel>(run: &Simulation<M>, tally: &Tally) -> u64 {
     tally.latency_packets + run.discarded()[0]
 }

@@ -1,4 +1,4 @@
-//! What a run adds up over its partitions, and what must hold of it.
+//! Sums over a run's partitions, and their invariants.
 
 use super::super::check::{Violation, check_credits};
 use super::super::encoded::check_links;
@@ -16,11 +16,11 @@ impl<M: CycleModel> Simulation<M> {
         sum
     }
 
-    /// Checks what must hold between any two windows: phits and credits are conserved.
+    /// Checks the invariants between any two windows: phits and credits are conserved.
     pub fn check_now(&self, violations: &mut Vec<Violation>) {
         let tally = self.tally();
         let inside: u64 = self.partitions.iter().map(Partition::phits_inside).sum();
-        // Encoded links repeat phits, so that they can be counted only at rest.
+        // Encoded links resend phits, so those can be counted only at rest.
         violations.extend(self.links_amiss().into_iter().map(Violation::Link));
         let gone = self.discarded()[1];
         if tally.sent_phits != tally.arrived_phits.wrapping_add(inside + gone) {
@@ -43,8 +43,8 @@ impl<M: CycleModel> Simulation<M> {
         }
     }
 
-    /// Packets and phits that routers have thrown away because of faults; what they refuse without
-    /// is a violation.
+    /// Packets and phits that routers dropped because of faults; without faults, a reject is a
+    /// violation.
     pub(crate) fn discarded(&self) -> [u64; 2] {
         let mut sum = [0; 2];
         if self.has_faults && !self.encoded {
@@ -56,7 +56,7 @@ impl<M: CycleModel> Simulation<M> {
         sum
     }
 
-    /// What is wrong with encoded links at rest.
+    /// Violations of encoded links at rest.
     pub(super) fn links_amiss(&self) -> Vec<crate::sim::check::Violation> {
         let mut found = Vec::new();
         check_links(&mut self.link_accounts(), &mut found);
@@ -71,7 +71,7 @@ impl<M: CycleModel> Simulation<M> {
         accounts
     }
 
-    /// Checks what must hold once the network is empty.
+    /// Checks the invariants of an empty network.
     pub(super) fn check_packets(&self, violations: &mut Vec<Violation>) {
         let tally = self.tally();
         let gone = self.discarded()[0];

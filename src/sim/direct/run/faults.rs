@@ -1,4 +1,4 @@
-//! What breaks while a run goes on, and is mended.
+//! Faults and repairs during a run.
 
 use super::super::config::ConfigError;
 use super::super::fault::{Switch, schedule};
@@ -7,7 +7,7 @@ use super::{Simulation, Whereabouts};
 use crate::net::{End, NodeRef};
 
 impl<M: CycleModel> Simulation<M> {
-    /// Finds out what the faults of the run do when, from the present on.
+    /// Schedules the run's faults, counted from the current cycle.
     pub(super) fn plan_faults(&mut self, topology: &M::Topology) -> Result<(), ConfigError> {
         let faults = core::mem::take(&mut self.config.faults);
         if let Some(fault) = faults.iter().find(|f| self.encoded && f.lasts.is_none()) {
@@ -28,7 +28,7 @@ impl<M: CycleModel> Simulation<M> {
         Ok(())
     }
 
-    /// What had not broken yet when the run was over.
+    /// Faults that had not happened when the run ended.
     pub(super) fn late_faults(&self) -> Vec<String> {
         let is_late = |number| self.switches.iter().any(|s| s.down && s.fault == number);
         let faults = self.config.faults.iter().enumerate();
@@ -53,7 +53,7 @@ impl<M: CycleModel> Simulation<M> {
         Some(Whereabouts { partition, place })
     }
 
-    /// Lets what is due happen to links. The cycles until something happens again.
+    /// Applies due link changes. Returns the cycles until the next one.
     pub(super) fn break_links(&mut self) -> u64 {
         while let Some(switch) = self.switches.front().copied() {
             if switch.cycle > self.cycle {

@@ -1,4 +1,4 @@
-//! From what was counted to a report.
+//! Builds the report from the counts.
 
 use super::super::model::{CycleModel, Lanes as _, PortUse, Terminal};
 use super::super::partition::Partition;
@@ -8,11 +8,11 @@ use super::account::Account;
 use super::{Mark, Simulation, StageSamples};
 use crate::sim::TraceHash;
 
-/// Part of the packets born by which the source queues may grow without saturation.
+/// Source queues may grow by this fraction of the packets born without counting as saturated.
 const GROWTH: f64 = 0.02;
 
 impl<M: CycleModel> Simulation<M> {
-    /// What the measurement itself says.
+    /// The results of the measurement itself.
     pub(super) fn measured(
         &self,
         (before, after): (&Mark, &Mark),
@@ -65,7 +65,7 @@ impl<M: CycleModel> Simulation<M> {
         report
     }
 
-    /// The sending terminal that was served least, and the load it offered.
+    /// The sending terminal that sent least, and the load it offered.
     fn least_served(&self, before: &Mark, after: &Mark, account: &Account) -> Option<(u64, f64)> {
         let sent = before.terminals.iter().zip(&after.terminals);
         let parts = self.partitions.iter().zip(sent.zip(&account.births));
@@ -142,8 +142,8 @@ impl<M: CycleModel> Simulation<M> {
             .collect();
     }
 
-    /// Mean number of links of each kind that a phit passed in the measurement. Phits pass links
-    /// before they arrive, so the list is empty until as many have arrived as are in flight.
+    /// Mean links of each kind that a phit passed in the measurement. Phits pass links before they
+    /// arrive, so the list is empty until as many have arrived as are in flight.
     fn hops_by_kind(before: &Mark, after: &Mark, uses: &[Uses]) -> Vec<(&'static str, f64)> {
         let arrived = after.tally.since(&before.tally).arrived_phits;
         let inside = after
@@ -159,14 +159,14 @@ impl<M: CycleModel> Simulation<M> {
             .collect()
     }
 
-    /// What the whole run says.
+    /// Adds the results of the whole run.
     pub(super) fn finish(&self, report: &mut Report) {
         let tally = self.tally();
         report.discarded_packets = self.discarded()[0];
         let mut latencies = Latencies::new();
         let mut traces = Vec::new();
         for partition in &self.partitions {
-            // Above saturation the packets born last are still in the queues of their sources.
+            // Above saturation the packets born last are still queued at their sources.
             latencies.add(if report.saturated {
                 &partition.shared.arrived_latencies
             } else {
@@ -195,8 +195,8 @@ impl<M: CycleModel> Simulation<M> {
         report.hops_mean = self.hops_per_message(report.phit_hops, &tally);
     }
 
-    /// Routers that a message passed: with replies, those of both its packets. Over encoded links
-    /// phits pass again whose packet was damaged, so that packets are counted there.
+    /// Routers that a message passed; with replies, those of both packets. Encoded links resend the
+    /// phits of damaged packets, so packets are counted there.
     fn hops_per_message(&self, phit_hops: u64, tally: &Tally) -> f64 {
         let (passed, arrived) = if self.encoded {
             let taken = self.partitions.iter().map(Partition::packets_taken).sum();
@@ -219,7 +219,7 @@ fn full<M: CycleModel>(cycles: u64) -> f64 {
     (cycles * phits) as f64 / of_cycles as f64
 }
 
-/// The share of decisions that fell for other ways than the first, where there is a choice.
+/// Share of decisions for other paths than the preferred one, where there is a choice.
 fn other_ways(before: [u64; 2], after: [u64; 2]) -> Option<f64> {
     // A packet in flight at the start may have changed its path since.
     let [first, other] = [0, 1].map(|i| (after[i].wrapping_sub(before[i]) as i64).max(0));

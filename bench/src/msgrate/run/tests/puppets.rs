@@ -1,4 +1,4 @@
-//! A lab of puppets: what it answers is written beforehand, and its clock moves when told to.
+//! A lab of puppets: its answers are scripted, and its clock moves only on request.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use phitwire::nic::{LatencyCounts, TrafficPattern, TrafficReport, TrafficSpec};
 use phitwire_nodes::control::{ClientError, Code, Refusal, Request};
 use serde_json::{Value, json};
 
-/// A lab that answers by script. Sources finish on the second look.
+/// A lab that answers by script. Sources finish at the second poll.
 #[derive(Default)]
 pub(super) struct Puppets {
     pub nodes: BTreeMap<&'static str, Role>,
@@ -24,19 +24,19 @@ pub(super) struct Puppets {
     pub refusers: Vec<u16>,
     /// Nothing is sent and nothing arrives.
     pub deserted: bool,
-    /// Who refuses to be claimed, why, and until when if not for ever.
+    /// A node that refuses to be claimed, why, and until when if not for ever.
     pub busy: Option<(&'static str, Refusal, Option<Duration>)>,
-    /// Who stands still, from when to when.
+    /// A node that is stopped, from when to when.
     pub still: Option<(&'static str, Duration, Duration)>,
     pub clock: Rc<Cell<Duration>>,
     /// The number of the latest run.
     pub latest: u64,
     pub stuck: bool,
-    /// Its routers choose between kinds of ways.
+    /// Its routers choose between kinds of paths.
     pub decides: bool,
-    /// Sources end when they are told to, and not before.
+    /// Sources finish only when stopped.
     pub endless: bool,
-    /// Dies, or is started again, after this number of looks at anybody.
+    /// Dies, or is restarted, after this many polls in total.
     pub dies: Option<(&'static str, u32)>,
 }
 
@@ -47,14 +47,13 @@ impl Puppets {
             .is_some_and(|(who, from, to)| who == node && (from..to).contains(&now))
     }
 
-    /// Of the process that has the name now.
+    /// The process that has the name now.
     fn pid(&self, node: &str) -> u64 {
         let again = |(who, when): (&str, u32)| who == node && self.looks > when;
         1 + u64::from(self.dies.is_some_and(again))
     }
 
-    /// Counters, which grow from question to question; routers decide as many times as questions
-    /// are asked.
+    /// Counters that grow with each request; routers make as many decisions as there are requests.
     fn stats(&self, node: &str) -> Value {
         let asked = self.asked.len();
         match self.nodes[node] {
@@ -67,7 +66,7 @@ impl Puppets {
         }
     }
 
-    /// Who was told to stop.
+    /// The nodes that were told to stop.
     pub fn stopped(&self) -> Vec<&str> {
         let told = self.asked.iter();
         told.filter(|(_, request)| *request == Request::TrafficStop)
@@ -163,7 +162,7 @@ impl Lab for Puppets {
             return Err(wrap(ClientError::Silent));
         }
         match request {
-            // A process that was started again counts from nothing.
+            // A restarted process counts from zero.
             Request::Stats if self.pid(node) > 1 => Ok(json!({ "port0.tx_frames": 7 })),
             Request::Stats => Ok(self.stats(node)),
             Request::Info => Ok(json!({ "kind": "nic", "pid": self.pid(node) })),
@@ -210,11 +209,11 @@ pub(super) fn refused(refusal: Refusal) -> ClientError {
     ClientError::Refused(Box::new(refusal))
 }
 
-/// A clock that only moves when someone sleeps.
+/// A clock that only moves during sleeps.
 #[derive(Default)]
 pub(super) struct Sleeper {
     pub now: Rc<Cell<Duration>>,
-    /// Times at which the user asks for an end.
+    /// Times at which the user asks to stop.
     pub interrupts: Vec<Duration>,
 }
 

@@ -1,4 +1,4 @@
-//! What a router's tiles see of their links while a window runs.
+//! The links of a router as its tiles see them during a window.
 
 use core::cell::Cell;
 
@@ -12,14 +12,14 @@ use phitwire::kit::bits;
 use phitwire::sim::direct::exchange::Arrivals;
 use phitwire::sim::direct::model::{Lanes as _, NO_SLOT};
 
-/// Cycles of a window, one bit each, up to and including `now`.
+/// Cycles of a window up to and including `now`, one bit each.
 #[inline]
 const fn up_to(now: u32) -> u64 {
     u64::MAX >> (63 - now)
 }
 
-/// What is left of a packet that was handed to a link whole: its flits go out in the cycles in
-/// which they would have been handed over one by one.
+/// The rest of a packet handed to a link whole: its flits leave in the cycles in which they would
+/// have been handed over one by one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Leaving {
     pub(super) flits: [u64; MAX_PACKET_FLITS],
@@ -44,8 +44,8 @@ impl Leaving {
     }
 }
 
-/// Places that a packet which was taken whole frees one after the other, as if its flits were taken
-/// one by one.
+/// Slots freed one after the other by a packet that was taken whole, as if its flits were taken one
+/// by one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Freeing {
     pub(super) vc: u8,
@@ -61,9 +61,9 @@ pub(super) struct Window<'a> {
     pub(super) flits: &'a mut [u64],
     pub(super) size: usize,
     pub(super) base: u64,
-    /// Cycle of the window that runs.
+    /// Current cycle of the window.
     pub(super) now: u32,
-    /// Ports that had no room when they were asked.
+    /// Ports that lacked room when queried.
     pub(super) blocked: Cell<u64>,
 }
 
@@ -72,7 +72,7 @@ impl Window<'_> {
         self.base + self.now as u64
     }
 
-    /// The first lane of a port that is unused in this cycle.
+    /// The first unused lane of a port in this cycle.
     #[inline]
     fn next_lane(&self, port: usize, used: impl Fn(&Arrivals<Aries>) -> u64) -> usize {
         let (first, count) = Aries::lanes(port);
@@ -94,7 +94,7 @@ impl Window<'_> {
         self.flits[slot * self.size + now as usize] = flit;
     }
 
-    /// Returns the credits of this window for packets that were taken whole.
+    /// Returns this window's credits for packets that were taken whole.
     pub(super) fn free(&mut self, ports: u64) {
         for port in bits(ports) {
             let mut freeing = self.lanes.freeing[port];
@@ -117,7 +117,7 @@ impl Window<'_> {
         }
     }
 
-    /// Sends what this window has of packets that were handed over whole.
+    /// Sends this window's flits of packets that were handed over whole.
     pub(super) fn send_leaving(&mut self, ports: u64) {
         for port in bits(ports) {
             let mut leaving = self.lanes.leaving[port];
@@ -235,7 +235,7 @@ impl Ports for Window<'_> {
         let Some(leaving) = self.lanes.leaving.get(port) else {
             return 0;
         };
-        // Those of this window are in it already.
+        // Flits of this window are included already.
         let pace = self.lanes.pace(port);
         let next = pace.before(self.cycle() + 1);
         leaving.flits() + pace.before(leaving.cycle).saturating_sub(next) as u32
@@ -247,7 +247,7 @@ impl Ports for Window<'_> {
         if self.lanes.early >> port & 1 == 0 {
             return end.far_flits(self.cycle(), 0);
         }
-        // Credits that have been given and come only later in this window.
+        // Credits returned early that arrive later in this window.
         let later = !up_to(self.now);
         let lanes = self.lanes.returned[port].iter();
         let early = lanes.map(|lane| (lane.cycles & later).count_ones()).sum();
@@ -273,7 +273,7 @@ impl Ports for Window<'_> {
     }
 }
 
-/// Links on which nothing happens: a core that has rested runs up to the present.
+/// Links on which nothing happens, to run an idle core up to the present.
 pub(super) struct NoPorts;
 
 impl Ports for NoPorts {

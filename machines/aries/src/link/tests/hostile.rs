@@ -93,7 +93,7 @@ fn flits_that_are_no_head_and_packets_without_credits_are_dropped() {
     pair.inject(B, &frame);
     assert_eq!(pair.sets(B, |c| c.rx_malformed_flits), 1);
     pair.ends[B].drain = Drain::Blocked;
-    // Nobody took credits for these 18,000 flits of 16,384.
+    // These 18,000 flits exceed the 16,384 credits.
     for number in 1..=2_000 {
         let flits = data(number.into(), &packet(0, number, 9));
         let frame = frame_with(&pair, B, 7, &[word(number), flits]);
@@ -114,7 +114,7 @@ fn random_bytes_and_mutated_frames_never_panic() {
     }
 }
 
-/// The mutations get everywhere.
+/// The mutations reach every counter.
 fn all_reached(pair: &Pair, full: bool) {
     let (link, sets): (&LinkCounters, &SetCounters) =
         (pair.ends[B].lcb.counters(), pair.ends[B].lcb.set_counters());
@@ -193,7 +193,7 @@ fn random_data(rng: &mut Rng, number: u64) -> Set {
     Set::Data(set)
 }
 
-/// A frame that is nearly right, with every check recomputed so that the change gets far.
+/// A nearly valid frame, with every check recomputed so that the change gets far.
 fn mutated(pair: &mut Pair) -> Vec<u8> {
     let expected = pair.ends[B].lcb.rx.expected();
     let mut rng = Rng::new(pair.rng.next_u64(), 1);

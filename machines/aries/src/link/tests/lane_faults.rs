@@ -1,4 +1,4 @@
-//! Lanes that are given up: how many, and on the chip's own terms.
+//! Dropped lanes: how many, and on the chip's terms.
 
 use crate::link::SetProfile;
 use crate::link::testing::{AriesPair as _, Pair, aries, config, paper_of, with};

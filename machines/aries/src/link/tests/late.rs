@@ -1,4 +1,4 @@
-//! Frames that come late: what a link end sent long ago, as it was.
+//! Late frames: exact copies of what a link end sent long ago.
 
 use phitwire_framing::aries::flit::VCS;
 use phitwire_framing::aries::set::{ControlSet, Set};
@@ -9,8 +9,8 @@ use phitwire::link::testing::end::Drain;
 use phitwire::link::testing::rig::{A, B, SECOND};
 use phitwire::time::Duration;
 
-/// At 10 million packets a second 32 bits of flits come round within a minute: a control set so old
-/// may say anything of credits. What it acknowledges tells that it is old.
+/// At 10 million packets a second, 32-bit flit counts wrap within a minute: a control set that old
+/// may hold any credit count. Its acknowledgement shows that it is old.
 #[test]
 fn an_old_control_set_gives_no_credits() {
     let mut pair = Pair::up(1);
@@ -50,7 +50,7 @@ fn an_old_control_set_gives_no_credits() {
     pair.finish(SECOND);
 }
 
-/// A frame more than a window old is no sign of life, is not answered and tells nothing.
+/// A frame more than a window old is no sign of life, gets no answer and has no effect.
 #[test]
 fn frames_older_than_a_window_are_passed_over() {
     let mut pair = Pair::up(2);

@@ -1,4 +1,4 @@
-//! The links of Aries: what holds for all links, and what is their own.
+//! Aries links: tests common to all links, and Aries-specific ones.
 
 mod faults;
 mod hostile;

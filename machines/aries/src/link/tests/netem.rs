@@ -9,7 +9,7 @@ use phitwire::link::testing::rig::{A, B};
 use phitwire::rng::Rng;
 use phitwire::time::Duration;
 
-/// Both profiles behind the netem decorator: what the labs put on a wire.
+/// Both profiles behind the netem decorator, with the effects that the labs use.
 #[test]
 fn netem_s_own_effects_are_survived() {
     let list = [

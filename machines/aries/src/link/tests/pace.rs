@@ -7,7 +7,7 @@ use phitwire::link::testing::rig::{A, B};
 use phitwire::link::{EndStatus, LaneRate, LinkClock, LinkProfile};
 use phitwire::time::{Duration, Time};
 
-/// A pair at real speed over a cable of 50 ns.
+/// A pair at full speed over a cable of 50 ns.
 fn pair(rate: LaneRate) -> Pair {
     let end = |end| {
         let builder = config(end)
@@ -21,7 +21,7 @@ fn pair(rate: LaneRate) -> Pair {
     pair
 }
 
-/// Flits per microsecond that B receives of a full load.
+/// Flits per microsecond that B receives at full load.
 fn rate_of(pair: &mut Pair) -> u64 {
     for _ in 0..20_000 {
         pair.ends[A].send(1, 14);
@@ -101,7 +101,7 @@ fn near_end_load_shows_and_is_bounded() {
 
 #[test]
 fn a_flit_takes_a_cycle_of_875_mhz() {
-    // White paper: 14 Gb/s on each of three lanes, 5.25 GB/s.
+    // XC white paper: 14 Gb/s on each of three lanes, 5.25 GB/s.
     assert_eq!(rates::G14_0.time_of(48, 3), Duration::from_ps(1_143));
     assert_eq!(rates::G14_0.time_of(480, 3), Duration::from_ps(11_429));
     assert_eq!(rates::G12_5.time_of(480, 3), Duration::from_ps(12_800));

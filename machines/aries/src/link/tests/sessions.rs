@@ -1,4 +1,4 @@
-//! What two ends of Aries agree on, what is left of an old session, and whom they do not speak to.
+//! Session negotiation between two Aries ends, leftovers of old sessions, and rejected peers.
 
 use phitwire_framing::aries::flit::VCS;
 use phitwire_framing::carrier::lanes::Permutation;
@@ -83,7 +83,7 @@ fn another_cable_is_learnt_when_the_lanes_are_initialised_again() {
     let mut pair = Pair::up(13);
     pair.load(A, 500);
     pair.finish(SECOND);
-    // Somebody swaps two lanes while data flows: every CRC is bad until the lanes are looked at.
+    // Two lanes are swapped while data flows: every CRC is bad until the lanes are retested.
     let cable = Permutation::new([1, 0, 2], [false, true, false]).unwrap();
     pair.ends[A].lcb.common.config.cable = cable;
     pair.load(A, 500);

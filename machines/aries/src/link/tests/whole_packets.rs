@@ -1,4 +1,4 @@
-//! Packets handed over whole: nothing but the speed tells them from flit by flit.
+//! Packets handed over whole: only the speed differs from flit by flit.
 
 use phitwire_framing::aries::flit::Flit;
 
@@ -18,7 +18,7 @@ fn hand_over(lcb: &mut AriesLcb, flits: &[Flit], flit_by_flit: bool) {
     }
 }
 
-/// What two ends did of which the same was asked: everything that could differ.
+/// The actions of two ends with the same input: everything that could differ.
 fn trace(seed: u64, flit_by_flit: bool) -> String {
     let mut pair = Pair::up(seed);
     let mut rng = Rng::new(seed, 1);
@@ -40,7 +40,7 @@ fn trace(seed: u64, flit_by_flit: bool) -> String {
             6 => at.drain = Drain::Slow(3),
             7 => at.drain = Drain::Eager,
             8..11 if !at.lcb.is_active() => {
-                // Swallowed, all of it.
+                // Dropped whole.
                 let flits = packet(2, 0, 1 + rng.below(14) as usize);
                 hand_over(&mut at.lcb, &flits, flit_by_flit);
             }

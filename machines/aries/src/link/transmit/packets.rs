@@ -1,4 +1,4 @@
-//! Packets on their way from the core into the replay buffer.
+//! Packets from the core into the replay buffer.
 
 use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS};
 
@@ -19,8 +19,8 @@ impl Transmitter {
             && self.buffer.has_room(flits as u32)
     }
 
-    /// Takes a whole packet of an active link at once. False, and nothing is done, where it takes
-    /// more than that: [`Self::push`] is then for its flits.
+    /// Takes a whole packet of an active link at once. False, without effect, if the packet needs a
+    /// check per flit: call [`Self::push`] for its flits then.
     ///
     /// # Panics
     /// Without [`Self::can_begin`].
@@ -57,8 +57,7 @@ impl Transmitter {
     /// damaged.
     ///
     /// # Panics
-    /// If a packet begins with something that is no head, or, while `active`, without
-    /// [`Self::can_begin`].
+    /// If a packet begins with an invalid head, or, while `active`, without [`Self::can_begin`].
     #[inline]
     pub fn push(
         &mut self,

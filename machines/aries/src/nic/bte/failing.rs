@@ -7,15 +7,15 @@ use super::super::transfer_targets::{Silence, TargetIndex};
 use super::{BlockTransferEngine, CHANNELS, TransferEnded, TransferOwner};
 
 impl BlockTransferEngine {
-    /// Ends all transfers of `owner`. After that no memory of theirs is touched, except by
-    /// transfers that have been sent completely.
+    /// Ends all transfers of `owner`. After that its memory is not touched, except by transfers
+    /// that were sent completely.
     pub(crate) fn give_up(&mut self, owner: TransferOwner, transactions: &mut Transactions) {
         let is_its = |queued: &Queued, _: bool| queued.owner == owner;
         self.fail(Failure::Aborted, is_its, transactions);
     }
 
     /// Fails the transfers queued behind a window that has timed out completely, so that each
-    /// window does not cost another time-out. If all targets are silent, transfers to other targets
+    /// window does not cost another timeout. If all targets are silent, transfers to other targets
     /// fail too: they waited only because the window was full. Sends and fenced transfers do not,
     /// since they may wait for something else.
     pub(super) fn fail_silent(
@@ -32,8 +32,8 @@ impl BlockTransferEngine {
     }
 
     /// Ends the transfers that `which` selects: queued ones at once, partly sent ones when their
-    /// outstanding packets have been answered or have timed out. Completely sent ones run their
-    /// course. The second argument of `which` says whether the transfer is behind a fence.
+    /// outstanding packets have been answered or timed out. Completely sent ones run their course.
+    /// The second argument of `which` says whether the transfer is behind a fence.
     fn fail(
         &mut self,
         failure: Failure,

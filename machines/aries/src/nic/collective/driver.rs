@@ -28,7 +28,7 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// The run of `spec`, which is valid, at `rank`.
+    /// The run of a valid `spec` at `rank`.
     pub(super) fn new(spec: CollectiveSpec, rank: u32, now: Time) -> Self {
         let counts = CollectiveReport {
             run: spec.run,
@@ -67,18 +67,18 @@ impl Driver {
         self.phase == RunPhase::Done
     }
 
-    /// Lets the run end, at all participants, after the next operation that this one joins; true if
-    /// it was to before.
+    /// Ends the run, at all participants, after the next operation that this one joins; true if
+    /// that was already requested.
     pub(super) fn stop(&mut self) -> bool {
         core::mem::replace(&mut self.stopping, true)
     }
 
-    /// When the next operation is to be joined: at once, if it is not joined.
+    /// When to join the next operation: at once, if none is joined.
     pub(super) fn due(&self) -> Option<Time> {
         (self.phase == RunPhase::Running && !self.joined).then_some(self.last)
     }
 
-    /// The next operation, which the caller joins.
+    /// The next operation, for the caller to join.
     pub(super) fn next(&mut self, now: Time) -> Join {
         let Self {
             spec, iteration, ..
@@ -97,7 +97,7 @@ impl Driver {
         }
     }
 
-    /// The end of the operation that was joined.
+    /// The joined operation has ended.
     pub(super) fn ended(&mut self, now: Time, ended: &Ended) {
         self.joined = false;
         self.last = now;
@@ -119,7 +119,7 @@ impl Driver {
         self.iteration += 1;
     }
 
-    /// The run is over: its tree has failed, or its participants do not fit together.
+    /// The run is over: its tree has failed, or its participants do not match.
     pub(super) fn fail(&mut self, failure: CollectiveFailure) {
         let timed_out = matches!(
             failure,
@@ -134,7 +134,7 @@ impl Driver {
         self.phase = RunPhase::Draining;
     }
 
-    /// The engine has nothing more to do.
+    /// The engine is drained.
     pub(super) fn drained(&mut self) {
         if self.phase == RunPhase::Draining {
             self.phase = RunPhase::Done;

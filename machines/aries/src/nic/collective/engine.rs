@@ -1,18 +1,18 @@
 //! One virtual collective engine: the operations of one reduction tree, one after the other.
 //!
 //! Operations are numbered from 0 in the order in which they are joined. The engine collects the
-//! contribution of its own node and one of each child; when it has all, it combines them and hands
-//! the result to its parent; what comes back from there ends the operation here and goes to the
-//! children. At the root there is nobody to wait for.
+//! contribution of its own node and one of each child, combines them and sends the result to its
+//! parent; the parent's result ends the operation here and goes to the children. The root waits for
+//! nobody.
 //!
 //! A request that timed out may have been carried out, so every message is repeated until it is
-//! acknowledged and its receiver knows repetitions by their number: a contribution is taken only
-//! for the operation that is being collected and only if that child's place is empty, a result only
-//! for the operation that waits for it. No participant can be ahead by more than one: it joins the
-//! next operation after the result of this one.
+//! acknowledged, and its receiver recognizes repeats by their number: a contribution counts only
+//! for the operation being collected and only if that child's slot is empty, a result only for the
+//! operation that waits for it. No participant can be ahead by more than one: it joins the next
+//! operation after the result of this one.
 //!
-//! Contributions are combined in a fixed order, the own one first, then the children's by index,
-//! whatever the order in which they came: sums of floating point numbers depend on the tree only.
+//! Contributions are combined in a fixed order, first our own, then the children's by index, in
+//! whatever order they arrive: sums of floating point numbers depend on the tree only.
 
 use std::collections::VecDeque;
 
@@ -27,37 +27,37 @@ use super::tree::Neighbours;
 use phitwire::nic::{Collective, Operand};
 use phitwire::time::Time;
 
-/// Who joined, and is told the result.
+/// The joiner, which gets the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Joiner {
-    /// A user, with data of its own that the completion repeats.
+    /// A user, with data that the completion repeats.
     User(u64),
     /// The driver of collective runs.
     Driver,
 }
 
-/// How a message was taken.
+/// The outcome of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// The answer, to be sent at once.
+    /// The answer to send at once.
     Answered(Status),
-    /// It is done, and brought something new from this neighbour.
+    /// Done, and it brought something new from this neighbour.
     News(usize),
 }
 
-/// An operation that the own node has joined.
+/// An operation joined by this node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Joined {
     pub joiner: Joiner,
     pub collective: Collective,
     pub operand: Operand,
     pub mark: bool,
-    /// Where the result goes in the local memory.
+    /// Local address for the result.
     pub into: Option<u64>,
     pub at: Time,
 }
 
-/// An operation that has ended for the own node.
+/// An operation that has ended at this node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ended {
     pub joined: Joined,
@@ -67,15 +67,15 @@ pub(super) struct Ended {
     pub mark: bool,
 }
 
-/// A "done" that a neighbour waits for: the next message to it may say so, or a response does.
+/// A "done" that a neighbour waits for: the next message to it carries it, or a response does.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Owed {
     pub answer: Response,
-    /// When it is said by a response.
+    /// When a response must carry it.
     pub due: Time,
 }
 
-/// Where engines leave what they do.
+/// Collects the effects of engines.
 #[derive(Debug)]
 pub(super) struct Sink {
     pub now: Time,
@@ -94,7 +94,7 @@ impl Default for Sink {
 }
 
 impl Sink {
-    /// The same for what happens at `now`.
+    /// The same sink, at `now`.
     pub(super) fn at(&mut self, now: Time) -> &mut Self {
         self.now = now;
         self
@@ -106,22 +106,22 @@ impl Sink {
 pub(super) struct Engine {
     index: u8,
     pub tree: Neighbours,
-    /// Number of the operation being collected, or waiting for its result.
+    /// The operation being collected or waiting for its result.
     sequence: u32,
     joined: Option<Joined>,
-    /// Contributions to it, by child.
+    /// Its contributions, by child.
     shares: Box<[Option<Message>]>,
-    /// The partial result is with the parent.
+    /// The partial result was sent to the parent.
     handed_up: bool,
-    /// The tree works no more.
+    /// Why the tree failed.
     broken: Option<CollectiveFailure>,
     /// By neighbour.
     outboxes: Box<[Option<Outbox>]>,
-    /// The outboxes with a message that is not sent, as bits.
+    /// Outboxes with an unsent message, one bit each.
     due: u64,
-    /// By neighbour, what its last message waits for.
+    /// Delayed answer to the last message, by neighbour.
     owed: Box<[Option<Owed>]>,
-    /// Canary: lets this many children be missing.
+    /// Canary: completes without this many children.
     #[cfg(test)]
     pub hasty: usize,
 }
@@ -144,13 +144,13 @@ impl Engine {
         }
     }
 
-    /// Whether nothing would be lost with it: no operation is joined, and all results have arrived.
-    /// A broken engine has nothing to lose.
+    /// Whether removing it would lose nothing: no operation is joined and all results are
+    /// delivered. A broken engine has nothing to lose.
     pub(super) fn is_idle(&self) -> bool {
         self.broken.is_some() || self.has_told_all()
     }
 
-    /// Whether nothing is joined, and nobody has still to be told of a result or of a failure.
+    /// Whether nothing is joined and no neighbour still needs a result or a failure.
     pub(super) fn has_told_all(&self) -> bool {
         self.joined.is_none() && self.outboxes.iter().all(Option::is_none)
     }
@@ -163,7 +163,7 @@ impl Engine {
         self.joined.is_some()
     }
 
-    /// Joins the next operation. Nothing is joined, and the engine is not broken.
+    /// Joins the next operation. None may be pending, and the engine must not be broken.
     pub(super) fn join(&mut self, joined: Joined, sink: &mut Sink) -> u32 {
         debug_assert!(self.joined.is_none() && self.broken.is_none());
         let sequence = self.sequence;
@@ -172,8 +172,8 @@ impl Engine {
         sequence
     }
 
-    /// Takes a message of another node. The answer may wait if it brought something new: see
-    /// [`owe`](Self::owe).
+    /// Handles a message of another node. The answer may be delayed if it brought something new:
+    /// see [`owe`](Self::owe).
     pub(super) fn handle(&mut self, source: NodeId, message: &Message, sink: &mut Sink) -> Taken {
         let parent = self.tree.parent();
         let from = match (self.tree.index_of(source), message.kind) {
@@ -190,7 +190,7 @@ impl Engine {
             return Taken::Answered(Status::Done);
         }
         if let Some(failure) = self.broken {
-            // It does not know yet, or its knowing has not been acknowledged.
+            // It has not heard of the failure, or its acknowledgement is missing.
             self.tell_broken(from, failure, sink.now);
             return Taken::Answered(Status::Done);
         }
@@ -200,7 +200,7 @@ impl Engine {
                 sink.counters.collective_duplicates += 1;
                 Taken::Answered(Status::Done)
             }
-            // Its sender is one operation further than it can be: it asks again.
+            // The sender is further ahead than possible; it asks again.
             _ if ahead > 0 => Taken::Answered(Status::Busy),
             Kind::Contribution => self.contribute(from, *message, sink),
             _ if self.handed_up => {
@@ -208,7 +208,7 @@ impl Engine {
                 self.finish(message, sink);
                 Taken::News(from)
             }
-            // A result of what has not been handed up.
+            // A result of something not handed up.
             _ => {
                 sink.counters.collective_strangers += 1;
                 Taken::Answered(Status::Unsupported)
@@ -223,14 +223,14 @@ impl Engine {
         }
         sink.counters.collective_contributions += 1;
         self.shares[child] = Some(share);
-        // A contributor to this operation has the result of the one before.
+        // A contributor to this operation has the previous result.
         self.clear(child);
         self.progress(sink);
         Taken::News(child)
     }
 
-    /// Keeps the answer to what [`handle`](Self::handle) took from `neighbour` until the next
-    /// message to it, or until it is due; answers what was kept before and is to be said now.
+    /// Delays the answer to what [`handle`](Self::handle) accepted from `neighbour` until the next
+    /// message to it, or until it is due; returns an earlier one, to be sent now.
     ///
     /// In a run of operations there always is a next message: the result answers the contribution,
     /// the next contribution the result.
@@ -238,18 +238,18 @@ impl Engine {
         self.owed[neighbour].replace(owed)
     }
 
-    /// What the next message to `neighbour` says beside its own, which is said with it.
+    /// The delayed answer that the next message to `neighbour` carries.
     pub(super) fn settle(&mut self, neighbour: usize) -> Option<Owed> {
         self.owed[neighbour].take()
     }
 
-    /// An answer that has waited long enough.
+    /// An overdue answer.
     pub(super) fn overdue(&mut self, now: Time) -> Option<Owed> {
         let is_due = |owed: &mut Owed| owed.due <= now;
         self.owed.iter_mut().find_map(|owed| owed.take_if(is_due))
     }
 
-    /// Gives all answers up that wait, for somebody else to say them.
+    /// Removes and returns all delayed answers.
     pub(super) fn all_owed(&mut self) -> impl Iterator<Item = Owed> {
         self.owed.iter_mut().filter_map(Option::take)
     }
@@ -266,7 +266,7 @@ impl Engine {
         self.shares.iter().filter(|share| share.is_none()).count() <= self.hasty
     }
 
-    /// Combines when everything is there.
+    /// Combines the contributions once all are there.
     fn progress(&mut self, sink: &mut Sink) {
         let Some(joined) = &self.joined else {
             return;
@@ -329,7 +329,7 @@ impl Engine {
         });
     }
 
-    /// Gives the tree up and tells all neighbours but `from`, who told it.
+    /// Fails the tree and notifies all neighbours but `from`, which reported the failure.
     pub(super) fn break_off(
         &mut self,
         failure: CollectiveFailure,
@@ -338,7 +338,7 @@ impl Engine {
     ) {
         if self.broken.is_some() {
             if let Some(from) = from {
-                // No need to tell it any more.
+                // It knows already.
                 self.clear(from);
             }
             return;
@@ -378,7 +378,7 @@ impl Engine {
         self.due &= !(1 << neighbour);
     }
 
-    /// The neighbours with a message that is not sent.
+    /// Neighbours with an unsent message.
     fn waiting(&self) -> impl Iterator<Item = usize> + use<> {
         let mut due = self.due;
         core::iter::from_fn(move || {
@@ -397,7 +397,7 @@ impl Engine {
         })
     }
 
-    /// The message of [`next_message`](Self::next_message) is on its way under `number`.
+    /// The message of [`next_message`](Self::next_message) was sent as `number`.
     pub(super) fn sent(&mut self, neighbour: usize, number: u32) {
         if let Some(outbox) = &mut self.outboxes[neighbour] {
             outbox.sent(number);
@@ -405,7 +405,7 @@ impl Engine {
         }
     }
 
-    /// The end of the request that was sent to a neighbour under `number`.
+    /// The request sent to a neighbour as `number` has ended.
     pub(super) fn answered(
         &mut self,
         neighbour: usize,
@@ -441,7 +441,7 @@ impl Engine {
         }
     }
 
-    /// What a neighbour that has not answered may be accused of.
+    /// The failure that a neighbour's silence indicates.
     fn silence(&self, neighbour: usize) -> CollectiveFailure {
         let node = self.tree.node(neighbour);
         match &self.outboxes[neighbour] {
@@ -452,7 +452,7 @@ impl Engine {
         }
     }
 
-    /// Gives up when the others did not come in time.
+    /// Gives up if the others did not come in time.
     pub(super) fn expire(&mut self, sink: &mut Sink) {
         if self.patience_ends().is_none_or(|end| end > sink.now) {
             return;
@@ -468,7 +468,7 @@ impl Engine {
         Some(self.joined.as_ref()?.at + self.tree.patience)
     }
 
-    /// When something is to be sent or given up, if `can_send`.
+    /// When something must be sent (if `can_send`) or given up.
     pub(super) fn next_deadline(&self, can_send: bool) -> Option<Time> {
         let answers = self.owed.iter().flatten().map(|owed| owed.due);
         let mut next = self.patience_ends().into_iter().chain(answers).min();

@@ -25,7 +25,7 @@ pub(super) fn barrier() -> Join {
     join_of(Collective::Barrier, Operand::default())
 }
 
-/// What one engine does in a test.
+/// Operations of one engine in a test.
 #[derive(Clone)]
 struct Job {
     branching: u32,
@@ -78,8 +78,8 @@ fn expected(n: usize, engine: usize, job: &Job, turn: usize) -> Operand {
     directly(collective, &words)
 }
 
-/// Every rank joins all operations of all jobs, one engine each, one after the other, after
-/// thinking for a while. Answers what each rank got, by engine and turn.
+/// Every rank joins all operations of all jobs, one engine each, one after the other with a random
+/// delay. Returns the results of each rank, by engine and turn.
 fn run(net: &mut Net, jobs: &[Job], think_ns: u64) -> Vec<Vec<Vec<CollectiveCompletion>>> {
     let ranks = net.nics.len();
     let mut results = vec![vec![Vec::new(); ranks]; jobs.len()];
@@ -123,7 +123,7 @@ fn run(net: &mut Net, jobs: &[Job], think_ns: u64) -> Vec<Vec<Vec<CollectiveComp
     }
 }
 
-/// Whether everybody got every result, right and in turn.
+/// Checks that every rank got every result, correct and in order.
 fn check(jobs: &[Job], results: &[Vec<Vec<CollectiveCompletion>>]) -> Result<(), String> {
     for (engine, (job, ranks)) in jobs.iter().zip(results).enumerate() {
         for turn in 0..job.operations.len() {
@@ -152,7 +152,7 @@ fn job(branching: u32, root: u32, text: &str, times: usize) -> Job {
     }
 }
 
-/// Sets all up, lets everybody join everything, and checks what they got.
+/// Sets up all engines, joins all operations at all ranks, and checks the results.
 fn run_right(net: &mut Net, jobs: &[Job], think_ns: u64) -> Vec<Vec<Vec<CollectiveCompletion>>> {
     set_up(net, jobs);
     let results = run(net, jobs, think_ns);
@@ -160,7 +160,7 @@ fn run_right(net: &mut Net, jobs: &[Job], think_ns: u64) -> Vec<Vec<Vec<Collecti
     results
 }
 
-/// What a child or a parent says of a sum.
+/// A message about a sum from a child or a parent.
 pub(super) fn message(kind: Kind) -> Message {
     Message {
         kind,
@@ -206,7 +206,7 @@ fn results_are_right_and_nothing_counts_twice_under_loss_doubling_and_overtaking
         };
         let jobs: Vec<Job> = (0..1 + seed as usize % ENGINES).map(job).collect();
         let mut net = Net::new(ranks as usize, seed);
-        // Losses come in rows: nobody gives up before the network is well again.
+        // Losses come in bursts: nobody may give up before the network has recovered.
         net.harm = Harm::HARSH;
         set_up(&mut net, &jobs);
         let results = run(&mut net, &jobs, 20_000);
@@ -226,7 +226,7 @@ fn results_are_right_and_nothing_counts_twice_under_loss_doubling_and_overtaking
 fn canary_the_check_sees_a_contribution_too_much_and_a_wrong_word() {
     let jobs = [job(3, 0, "sum-i64", 3)];
     let mut results = run_right(&mut Net::new(9, 1), &jobs, 1_000);
-    // Rank 4 has joined once already: everything it says later belongs to the operation before.
+    // Rank 4 has joined once already: all its later messages belong to the operation before.
     let mut net = Net::new(9, 1);
     set_up(&mut net, &jobs);
     let forged = message(Kind::Contribution);
@@ -239,7 +239,7 @@ fn canary_the_check_sees_a_contribution_too_much_and_a_wrong_word() {
     assert!(check(&jobs, &results).is_err());
 }
 
-/// Lets rank `to` be told `message` by rank `from`, for an engine, with a key and an epoch.
+/// Delivers `message` from rank `from` to rank `to`, for an engine, with a key and an epoch.
 pub(super) fn tell(
     net: &mut Net,
     (to, from): (usize, usize),
@@ -290,7 +290,7 @@ fn strangers_are_refused_and_counted() {
         ..contribution
     };
     assert_eq!(tell(&mut net, (1, 3), (0, KEY, 7), &late), Status::Busy);
-    // None of that has had an effect.
+    // None of that had an effect.
     let jobs = [job(2, 0, "sum-i64", 2)];
     let results = run(&mut net, &jobs, 1_000);
     check(&jobs, &results).unwrap();

@@ -1,4 +1,4 @@
-//! Trees that fail: who disagrees, does not come or cannot be reached.
+//! Trees that fail: participants disagree, do not join or are unreachable.
 
 use super::engine_tests::{barrier, join_of, op};
 use super::test_net::*;
@@ -52,12 +52,12 @@ fn who_does_not_come_is_named_and_nobody_hangs() {
             let got = outcome(&mut net, rank).expect("it has ended");
             assert!(got.is_err(), "{rank}");
         }
-        // The absent one hears of it when it comes; so does everybody who tries again.
+        // The absent one learns of it when it joins, and so does everyone who retries.
         for rank in 0..13 {
             let again = net.nics[rank].join(net.now, 2, &barrier());
             assert!(matches!(again, Err(JoinError::Broken(_))), "{rank}");
         }
-        // After another setting up it works again.
+        // After another setup it works again.
         for rank in 0..13 {
             let tree = CollectiveTree {
                 epoch: 8,
@@ -77,7 +77,7 @@ fn who_does_not_come_is_named_and_nobody_hangs() {
 fn the_failure_names_the_child_that_others_waited_for() {
     let mut net = Net::new(13, 3);
     net.set_up(2, 3, 0);
-    // All but the leaf 12 and its parent 3 join late, so that 3 loses patience first.
+    // All but the leaf 12 and its parent 3 join late, so that the patience of 3 ends first.
     net.join(3, 2, &barrier());
     net.step_to(net.now + Duration::from_ms(10));
     join_all(&mut net, 2, &[3, 12], Collective::Barrier);

@@ -1,10 +1,10 @@
-//! Reduction trees that follow the machine: those at one router first, then those of one group.
+//! Reduction trees that follow the machine: first the nodes at one router, then those of one group.
 //!
-//! A node's number of 18 bits (white paper, "Address Translation") names its group and its router
-//! by our division, so every participant can lay the same tree without asking anybody. Of each
-//! group one participant, of each router one, speaks for the others: a contribution leaves its
-//! router and its group once, combined with those of its neighbours, and each link between groups
-//! is crossed once in each direction by all of a group.
+//! A node's 18-bit number (XC white paper, "Address Translation") gives its group and router by our
+//! own division, so every participant can build the same tree without communication. One
+//! participant represents each group, and one each router: a contribution leaves its router and its
+//! group once, combined with those of its neighbours, and all participants of a group together
+//! cross each link between groups once in each direction.
 
 use std::collections::VecDeque;
 
@@ -14,12 +14,12 @@ use super::tree::TreePosition;
 use phitwire::nic::MAX_BRANCHING;
 
 impl TreePosition {
-    /// The place of `rank` in the tree over `nodes` (in order of rank, none twice) that is laid
+    /// The position of `rank` in the tree over `nodes` (in order of rank, none twice) laid out
     /// along routers and groups: the children of the root are those at its router, then one for
-    /// each other router of its group, then one for each other group; so it is with those. Where
-    /// that would be more than `branching`, the farthest are handed down to the nearest.
+    /// each other router of its group, then one for each other group; these have theirs in the same
+    /// way. If that exceeds `branching`, the farthest are handed down to the nearest.
     ///
-    /// `None` when a rank is not one of the participants, or when the branching is not 1 to
+    /// `None` if a rank is not one of the participants, or the branching is not 1 to
     /// [`MAX_BRANCHING`].
     pub fn along(nodes: &[NodeId], branching: u32, root: u32, rank: u32) -> Option<Self> {
         let possible = (1..=MAX_BRANCHING as u32).contains(&branching);
@@ -37,7 +37,7 @@ impl TreePosition {
     }
 }
 
-/// Of each rank, those for whom it hands results down: nearest first, as many as there are.
+/// For each rank, all ranks to which it hands results down, nearest first.
 fn neighbourhoods(nodes: &[NodeId], root: u32) -> Vec<Vec<u32>> {
     let node = |rank: u32| nodes[rank as usize];
     let (home, router) = (node(root).group(), node(root).router());
@@ -56,7 +56,7 @@ fn neighbourhoods(nodes: &[NodeId], root: u32) -> Vec<Vec<u32>> {
         )
     });
     let mut children = vec![Vec::new(); nodes.len()];
-    // Who speaks for the present group, and for the present router.
+    // Representatives of the current group and router.
     let (mut of_group, mut of_router) = (root, root);
     for &rank in &order[1..] {
         let parent = if node(rank).group() != node(of_group).group() {
@@ -73,7 +73,7 @@ fn neighbourhoods(nodes: &[NodeId], root: u32) -> Vec<Vec<u32>> {
     children
 }
 
-/// Leaves nobody more than `most` children, by making the last of them grandchildren, from the root
+/// Limits every rank to `most` children by making the last of them grandchildren, from the root
 /// down.
 fn hand_down(children: &mut [Vec<u32>], most: usize, root: u32) {
     let mut next = VecDeque::from([root]);
@@ -93,14 +93,14 @@ fn hand_down(children: &mut [Vec<u32>], most: usize, root: u32) {
 mod tests {
     use super::*;
 
-    /// Groups of `routers` routers of `nics` network interfaces, ranks spread over them.
+    /// Groups of `routers` routers of `nics` NICs, ranks spread over them.
     fn machine(groups: u16, routers: u8, nics: u8) -> Vec<NodeId> {
         let in_order = (0..groups).flat_map(|group| {
             let nic = move |router| (0..nics).map(move |nic| NodeId::new(group, router, nic));
             (0..routers).flat_map(nic)
         });
         let mut nodes: Vec<NodeId> = in_order.collect();
-        // Neighbours are not neighbours by rank.
+        // Ranks of neighbours are not adjacent.
         let len = nodes.len();
         for rank in 0..len {
             nodes.swap(rank, rank * 7 % len);
@@ -108,7 +108,7 @@ mod tests {
         nodes
     }
 
-    /// Of each rank but the root, its parent; checks that both say the same.
+    /// The parent of each rank but the root; checks that both ends agree.
     fn parents(nodes: &[NodeId], branching: u32, root: u32) -> Vec<Option<u32>> {
         let place = |rank| TreePosition::along(nodes, branching, root, rank).unwrap();
         let ranks = 0..nodes.len() as u32;

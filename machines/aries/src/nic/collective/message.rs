@@ -1,16 +1,15 @@
-//! What collective engines tell each other: control requests (`docs/guide/src/wire-format.md`).
+//! Messages between collective engines: control requests (`docs/guide/src/wire-format.md`).
 //!
 //! ```text
 //! argument   0 contribution, to the parent; 1 result, to a child; 2 failure, to all neighbours
 //! MDH        the engine, 0 to 3          key  the communicator
 //! address    39:32 the operation, 31:0 its number on this engine
 //! data       22 bytes, big endian: word 8, location 8, epoch 4, outcome 1, mark 1
-//!            where it answers a request of its receiver's as well, six more: zero 2, zero and
-//!            echo 2, zero and packet id 2
+//!            if it also answers a request of its receiver, six more: zero 2, zero and echo 2,
+//!            zero and packet id 2
 //! ```
 //!
-//! With an outcome that is a failure, the word is the node that it names and the location the
-//! status.
+//! If the outcome is a failure, the word is the node that it names and the location the status.
 
 use phitwire_framing::aries::flit::NodeId;
 use phitwire_framing::aries::packet::{ECHO_BITS, Status};
@@ -19,22 +18,22 @@ use thiserror::Error;
 use super::super::outstanding::{PacketId, RequestName};
 use phitwire::nic::{Collective, Operand};
 
-/// Bytes of the data: a size that a control request has without padding.
+/// Data bytes: a size that a control request has without padding.
 pub(super) const MESSAGE_BYTES: usize = 22;
-/// Bytes of the data of a message that answers a request as well: one flit more.
+/// Data bytes of a message that also answers a request: one flit more.
 pub(super) const ANSWERING_BYTES: usize = MESSAGE_BYTES + 6;
 
-/// Why a collective operation has no result. The node named is the one that the participant which
-/// noticed first was waiting for.
+/// Why a collective operation has no result. It names the node for which the first participant to
+/// notice was waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum CollectiveFailure {
     /// Participants joined different operations. The next operation is not affected.
     #[error("participants joined different operations")]
     Mismatch,
-    /// No contribution of this child came while others waited.
+    /// This child sent no contribution while others waited.
     #[error("no contribution from {0:?}")]
     NoContribution(NodeId),
-    /// No result came from this parent.
+    /// This parent sent no result.
     #[error("no result from {0:?}")]
     NoResult(NodeId),
     /// This neighbour did not answer.
@@ -43,10 +42,10 @@ pub enum CollectiveFailure {
     /// This neighbour did not set up the tree.
     #[error("{0:?} has no such tree")]
     NotReady(NodeId),
-    /// This neighbour refused: another key, or not a neighbour there.
+    /// This neighbour rejected the message: another key, or not a neighbour there.
     #[error("{0:?} refused: {1}")]
     Refused(NodeId, Status),
-    /// This participant gave the tree up.
+    /// This participant gave up the tree.
     #[error("{0:?} gave up")]
     Stopped(NodeId),
 }
@@ -103,7 +102,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// This contribution and another one, in this order.
+    /// Combines this contribution with another one, in this order.
     pub(super) fn with(self, other: &Self) -> Self {
         let outcome = match (self.outcome, other.outcome) {
             (Ok(_), Ok(_)) if self.collective != other.collective => {
@@ -123,8 +122,8 @@ impl Message {
         u64::from(self.collective.code()) << 32 | u64::from(self.sequence)
     }
 
-    /// The data, and how many bytes of them there are, of the message of a tree's `epoch` that
-    /// says "done" to the request `answers` of its receiver.
+    /// The data, and its length, of a message in a tree of `epoch` that also says "done" to the
+    /// request `answers` of its receiver.
     pub(super) fn data(
         &self,
         epoch: u32,
@@ -147,8 +146,8 @@ impl Message {
         (data, ANSWERING_BYTES)
     }
 
-    /// The message, its epoch, and the request of the receiver's that it answers; `None` when it is
-    /// none.
+    /// Parses the message, its epoch, and the receiver's request that it answers; `None` if
+    /// invalid.
     pub(super) fn parse(
         code: u8,
         address: u64,
@@ -186,7 +185,7 @@ impl Message {
     }
 }
 
-/// Which request the bytes behind a message name; `None` when they are no such name.
+/// Parses the request named by the bytes after a message; `None` if they are invalid.
 fn answered(bytes: &[u8]) -> Option<Option<RequestName>> {
     match *bytes {
         [] => Some(None),

@@ -1,10 +1,9 @@
-//! What stands behind command class 7: the collective engine.
+//! The collective engine: command class 7.
 //!
-//! White paper, "Reductions and Barriers": every network interface has four virtual collective
-//! engines, each with its own reduction tree of branching up to 32. A node joins an operation with
-//! its contribution; from then on the network interfaces do everything, and no processor is needed
-//! until the result is in each memory and each completion queue. One operation may be pending on an
-//! engine.
+//! XC white paper, "Reductions and Barriers": every NIC has four virtual collective engines, each
+//! with its own reduction tree of branching up to 32. A node joins an operation with its
+//! contribution; the NICs do the rest, without a processor, until the result is in each memory and
+//! each completion queue. One operation may be pending per engine.
 
 mod driver;
 mod engine;
@@ -48,14 +47,14 @@ use phitwire::nic::{Collective, ENGINES, MAX_BRANCHING, Operand};
 use phitwire::time::{Duration, Time};
 use tree::Neighbours;
 
-/// Completions that may be due or wait to be fetched.
+/// Completions that are expected or not yet fetched.
 const MAX_COMPLETIONS: usize = 1024;
-/// Operations of a run that are joined before others have their turn; only those of a single
-/// participant end at once.
+/// Operations of a run joined before others get their turn; only those of a single participant end
+/// at once.
 const RUN_TURNS: usize = 16;
 
-// A request's number: which engine and which neighbour sent it, and a serial number, so that the
-// answer to a message that has been replaced settles nothing.
+// A request's number: its engine, its neighbour and a serial number, so that the answer to a
+// replaced message settles nothing.
 const ENGINE_SHIFT: u32 = 30;
 const NEIGHBOUR_SHIFT: u32 = 24;
 const NEIGHBOUR_MASK: u32 = (1 << (ENGINE_SHIFT - NEIGHBOUR_SHIFT)) - 1;
@@ -64,45 +63,40 @@ const SERIAL_MASK: u32 = (1 << NEIGHBOUR_SHIFT) - 1;
 const _: () = assert!(ENGINES == 1 << (32 - ENGINE_SHIFT));
 const _: () = assert!(MAX_BRANCHING < NEIGHBOUR_MASK as usize);
 
-/// A participant's part in a collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Join {
-    /// The operation: the same at all participants.
+    /// The same at all participants.
     pub collective: Collective,
-    /// The contribution.
     pub contribution: Contribution,
-    /// Where the result goes in the local memory, besides the completion. See
-    /// [`Collective::memory_bytes`].
+    /// Local address for the result, besides the completion. See [`Collective::memory_bytes`].
     pub into: Option<u64>,
-    /// A bit beside the word, whatever the operation: the completion has the or of everybody's.
+    /// A bit beside the word, for any operation; the completion holds the OR of all participants.
     pub mark: bool,
-    /// What the completion repeats.
+    /// Repeated in the completion.
     pub user: u64,
 }
 
-/// Where a contribution is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contribution {
-    /// Here. Of no meaning in a barrier.
+    /// The value itself; ignored in a barrier.
     Word(Operand),
-    /// At this address of the local memory, read when the operation is joined. See
-    /// [`Collective::memory_bytes`].
+    /// Local address of the value, read at the join. See [`Collective::memory_bytes`].
     Memory(u64),
 }
 
 /// Why an operation was not joined.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum JoinError {
-    /// There is no such engine, or it has no tree.
+    /// No such engine, or it has no tree.
     #[error("collective engine {0} has no tree")]
     NoTree(usize),
     /// An operation is pending on the engine.
     #[error("an operation is pending on the collective engine")]
     Pending,
-    /// Bits of floating point numbers have no logic.
+    /// Bitwise operations are not defined for floating point.
     #[error("there is no operation {0}")]
     Operation(Collective),
-    /// The tree has failed; it must be set up again everywhere.
+    /// The tree has failed; it must be set up again at all participants.
     #[error("the tree has failed: {0}")]
     Broken(CollectiveFailure),
     /// A local address is outside the memory.
@@ -111,7 +105,7 @@ pub enum JoinError {
     /// No room for another completion.
     #[error("the completion queue is full")]
     CompletionQueueFull,
-    /// A run of the driver has the engine.
+    /// A run of the driver uses the engine.
     #[error("a collective run has the engine")]
     Driven,
 }
@@ -119,55 +113,53 @@ pub enum JoinError {
 /// The end of a collective operation at this participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectiveCompletion {
-    /// The value given by the caller that joined.
+    /// The value given at the join.
     pub user: u64,
     /// The engine, 0 to 3.
     pub engine: u8,
-    /// The operation's number on the engine since its tree was set up, the same at all
+    /// Number of the operation on the engine since its tree was set up; the same at all
     /// participants.
     pub sequence: u32,
-    /// What was joined.
     pub collective: Collective,
-    /// When it was joined.
     pub joined: Time,
-    /// When the result was here.
+    /// When the result arrived here.
     pub completed: Time,
     /// Whether any participant set its mark.
     pub mark: bool,
-    /// The result, or why there is none.
+    /// The result, or the reason for the failure.
     pub outcome: Result<Operand, CollectiveFailure>,
 }
 
-/// Takes the control requests of other nodes and sends its own, without any processor: nothing here
-/// is called by a user but setting up and joining.
+/// Serves control requests of other nodes and sends its own without a processor; users only set up
+/// and join.
 #[derive(Debug)]
 pub(crate) struct CollectiveUnit {
     own: NodeId,
     engines: [Option<Box<Engine>>; ENGINES],
-    /// Among what engines have done: operations that have ended, whose results are to be written.
+    /// What the engines did, including ended operations whose results must still be written.
     sink: Sink,
     completions: VecDeque<CollectiveCompletion>,
-    /// Operations of users that are joined or wait to be fetched.
+    /// Users' operations that are joined or not yet fetched.
     due: usize,
     serial: u32,
-    /// The requester had no room: whatever makes room wakes us.
+    /// The requester had no room; whatever makes room wakes us.
     stalled: bool,
     driver: Option<Driver>,
-    /// Engines whose users have gone: each is free when its neighbours have its results.
+    /// Engines whose users are gone; each is freed once its neighbours have its results.
     left: [bool; ENGINES],
-    /// How long an answer waits for a message that says it as well; zero: not at all.
+    /// How long an answer may wait for a message to carry it; zero: not delayed.
     answer_wait: Duration,
-    /// Of the message that was served last: who may be told later that it is done, by engine and
-    /// neighbour, and the request of our own that it answered.
+    /// For the message served last: the engine and neighbour whose "done" may be delayed, and the
+    /// request of ours that it answered.
     news: Option<(usize, usize)>,
     answered: Option<RequestName>,
-    /// Answers that no engine keeps any more.
+    /// Delayed answers that no engine holds any more.
     overdue: VecDeque<Owed>,
 }
 
 impl CollectiveUnit {
-    /// The unit of the network interface at `own`. With an `answer_wait`, what a neighbour sent is
-    /// answered by the next message to it, if there is one within that time.
+    /// The unit of the NIC at `own`. With an `answer_wait`, the next message to a neighbour answers
+    /// what it sent, if there is one within that time.
     pub(crate) fn new(own: NodeId, answer_wait: Duration) -> Self {
         Self {
             own,
@@ -186,7 +178,6 @@ impl CollectiveUnit {
         }
     }
 
-    /// What the unit has counted.
     pub(crate) fn counters(&self) -> &AriesNicCounters {
         &self.sink.counters
     }
@@ -209,7 +200,7 @@ impl CollectiveUnit {
         Ok(())
     }
 
-    /// Takes a tree away.
+    /// Removes a tree.
     ///
     /// # Errors
     /// [`TreeError::Engine`], [`TreeError::Busy`].
@@ -219,14 +210,14 @@ impl CollectiveUnit {
         Ok(())
     }
 
-    /// What an engine that is taken away has not answered is answered now.
+    /// Sends the delayed answers of a removed engine now.
     fn answer_all_of(&mut self, engine: Option<Box<Engine>>) {
         let mut engine = engine;
         let owed = engine.iter_mut().flat_map(|engine| engine.all_owed());
         self.overdue.extend(owed);
     }
 
-    /// The place of a tree that has nothing to do, or of none.
+    /// The slot of an idle tree, or an empty one.
     fn idle_slot(&mut self, engine: usize) -> Result<&mut Option<Box<Engine>>, TreeError> {
         let is_driven = self.is_driven(engine);
         let slot = self.engines.get_mut(engine);
@@ -237,19 +228,19 @@ impl CollectiveUnit {
         Ok(slot)
     }
 
-    /// Whether the engine has no tree, or nothing to do.
+    /// Whether the engine is idle or has no tree.
     pub(crate) fn is_idle(&self, engine: usize) -> bool {
         let engine = self.engines.get(engine).and_then(Option::as_ref);
         engine.is_none_or(|engine| engine.is_idle())
     }
 
-    /// Whether an operation of the engine has been joined here and is not over.
+    /// Whether an operation joined here is pending on the engine.
     pub(crate) fn is_joined(&self, engine: usize) -> bool {
         let engine = self.engines.get(engine).and_then(Option::as_ref);
         engine.is_some_and(|engine| engine.is_joined())
     }
 
-    /// Lets the tree fail at everybody who can be reached.
+    /// Fails the tree at every participant that can be reached.
     pub(crate) fn stop(&mut self, now: Time, engine: usize) {
         let Some(Some(found)) = self.engines.get_mut(engine) else {
             return;
@@ -258,7 +249,7 @@ impl CollectiveUnit {
         found.break_off(CollectiveFailure::Stopped(self.own), None, sink);
     }
 
-    /// Joins the next operation on an engine and answers its number.
+    /// Joins the next operation on an engine and returns its number.
     ///
     /// # Errors
     /// See [`JoinError`].
@@ -302,12 +293,12 @@ impl CollectiveUnit {
         Ok(found.join(joined, sink))
     }
 
-    /// The next operation that has ended, oldest first.
+    /// The oldest completion not fetched yet.
     pub(crate) fn poll_completion(&mut self) -> Option<CollectiveCompletion> {
         self.poll_completion_of(|_| true)
     }
 
-    /// The next that has ended of the users for whom `is_its` answers so.
+    /// The oldest completion whose user satisfies `is_its`.
     pub(crate) fn poll_completion_of(
         &mut self,
         is_its: impl Fn(u64) -> bool,
@@ -318,8 +309,8 @@ impl CollectiveUnit {
         self.completions.remove(at)
     }
 
-    /// The user of an engine has gone. What is pending fails, at all participants; what has ended
-    /// here still ends for those who have not heard of it. Then the engine is free.
+    /// The user of an engine is gone. A pending operation fails at all participants; an ended one
+    /// is still delivered to those that lack its result. Then the engine is free.
     pub(crate) fn leave(&mut self, now: Time, engine: usize) {
         let Some(Some(found)) = self.engines.get_mut(engine) else {
             return;
@@ -331,12 +322,12 @@ impl CollectiveUnit {
         self.part();
     }
 
-    /// Frees the engines that have been left and have nothing to do any more.
+    /// Frees abandoned engines that have nothing left to do.
     fn part(&mut self) {
         for (slot, left) in self.engines.iter_mut().zip(&mut self.left) {
             let is_over = slot.as_ref().is_none_or(|engine| engine.has_told_all());
             if *left && is_over {
-                // What it has not answered is answered now.
+                // Send its delayed answers now.
                 let owed = slot.iter_mut().flat_map(|engine| engine.all_owed());
                 self.overdue.extend(owed);
                 (*slot, *left) = (None, false);
@@ -344,9 +335,9 @@ impl CollectiveUnit {
         }
     }
 
-    /// Carries out the control request `code` (0 to 11) with its data and answers how it went. A
-    /// request that cannot be taken now is [`Status::Busy`], one for a tree that is not set up
-    /// [`Status::NotReady`].
+    /// Carries out control request `code` (0 to 11) with its data and returns the outcome:
+    /// [`Status::Busy`] if it cannot be accepted now, [`Status::NotReady`] if the tree is not set
+    /// up.
     pub(crate) fn serve(&mut self, now: Time, request: &Request, code: u8, data: &[u8]) -> Status {
         let Some((epoch, message, answers)) = Message::parse(code, request.address, data) else {
             return Status::Unsupported;
@@ -358,8 +349,8 @@ impl CollectiveUnit {
             if message.kind == Kind::Contribution {
                 return Status::NotReady;
             }
-            // Only a tree that was here can be sent a result, and whoever took it away had its
-            // results.
+            // Only a tree that existed here can be sent a result, and its owner had the
+            // results before removing it.
             self.sink.counters.collective_duplicates += 1;
             return Status::Done;
         };
@@ -370,7 +361,7 @@ impl CollectiveUnit {
         let sink = self.sink.at(now);
         match engine.handle(request.source, &message, sink) {
             Taken::Answered(status) => {
-                // Whoever is not a neighbour has nothing to answer either.
+                // Only a neighbour can answer a request of ours.
                 self.answered = answers.filter(|_| status != Status::Unsupported);
                 status
             }
@@ -382,8 +373,8 @@ impl CollectiveUnit {
         }
     }
 
-    /// Whether `answer`, to the message that was [served](Self::serve) last, may wait: then it is
-    /// seen to here.
+    /// Whether `answer`, to the message [served](Self::serve) last, may be delayed; if so it is
+    /// kept here.
     pub(crate) fn keeps(&mut self, now: Time, answer: &Response) -> bool {
         let Some((engine, neighbour)) = self.news.take() else {
             return false;
@@ -402,13 +393,13 @@ impl CollectiveUnit {
         true
     }
 
-    /// The request of this network interface that the message served last has answered.
+    /// The request of this NIC that the message served last answered.
     #[inline]
     pub(crate) fn take_answered(&mut self) -> Option<RequestName> {
         self.answered.take()
     }
 
-    /// A response that no message has said in time.
+    /// A response that no message carried in time.
     pub(crate) fn next_answer(&mut self, now: Time) -> Option<Response> {
         if self.is_unused() {
             return None;
@@ -421,8 +412,7 @@ impl CollectiveUnit {
         Some(owed.answer)
     }
 
-    /// The end of a request that it issued for [`Asker::Collective`](super::outstanding::Asker)
-    /// `.0`.
+    /// A request issued for [`Asker::Collective`](super::outstanding::Asker) `.0` has ended.
     pub(crate) fn answered(&mut self, now: Time, number: u32, failure: Option<Failure>) {
         let neighbour = number >> NEIGHBOUR_SHIFT & NEIGHBOUR_MASK;
         let Some(engine) = &mut self.engines[(number >> ENGINE_SHIFT) as usize] else {
@@ -432,8 +422,7 @@ impl CollectiveUnit {
         engine.answered(neighbour as usize, number, failure, sink);
     }
 
-    /// Whether [`issue`](Self::issue) has nothing to look at: most network interfaces never have a
-    /// tree.
+    /// Whether [`issue`](Self::issue) has nothing to check: most NICs never have a tree.
     #[inline]
     fn is_unused(&self) -> bool {
         self.engines.iter().all(Option::is_none)
@@ -443,8 +432,7 @@ impl CollectiveUnit {
             && !self.stalled
     }
 
-    /// Sends what it has to send while the requester has room (reserve included), and writes
-    /// results to the memory.
+    /// Sends while the requester has room (reserve included), and writes results to memory.
     pub(crate) fn issue(
         &mut self,
         now: Time,
@@ -553,7 +541,7 @@ impl CollectiveUnit {
         }
     }
 
-    /// When [`issue`](Self::issue) has something to do even if nothing arrives.
+    /// When [`issue`](Self::issue) must be called even if nothing arrives.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let engines = self.engines.iter().flatten();
         let deadlines = engines.filter_map(|engine| engine.next_deadline(!self.stalled));
@@ -563,12 +551,12 @@ impl CollectiveUnit {
     }
 }
 
-/// The request that a response answers.
+/// The request that `answer` responds to.
 const fn name_of(answer: &Response) -> RequestName {
     (PacketId::from_bits(answer.packet_id), answer.echo)
 }
 
-/// What `join` contributes.
+/// The operand that `join` contributes.
 fn operand_of(
     join: &Join,
     joiner: Joiner,
@@ -583,7 +571,7 @@ fn operand_of(
         }
     }
     let operand = match join.contribution {
-        // Only runs have a use for a barrier's word.
+        // Only runs use a barrier's word.
         Contribution::Word(_) if collective == Collective::Barrier && joiner != Joiner::Driver => {
             Operand::default()
         }

@@ -1,9 +1,9 @@
-//! A message on its way to a neighbour: repeated until it is acknowledged, or until patience ends.
+//! A message to a neighbour: repeated until it is acknowledged, or until patience ends.
 
 use super::message::Message;
 use phitwire::time::{Duration, Time};
 
-/// First wait after a neighbour that is not ready; it doubles up to the longest.
+/// First wait after a neighbour was not ready; it doubles up to the longest.
 const FIRST_WAIT: Duration = Duration::from_us(20);
 const LONGEST_WAIT: Duration = Duration::from_ms(10);
 
@@ -11,19 +11,19 @@ const LONGEST_WAIT: Duration = Duration::from_ms(10);
 enum State {
     /// To be sent at this time or later.
     Due(Time),
-    /// Sent under this number, not answered.
+    /// Sent under this number, unanswered.
     Sent(u32),
 }
 
-/// One message to one neighbour. There is never need for two: a neighbour that has taken part in
-/// the next operation has the result of the one before.
+/// One message to one neighbour. Two are never needed: a neighbour that has joined the next
+/// operation has the previous result.
 #[derive(Clone, Debug)]
 pub(super) struct Outbox {
     pub message: Message,
     posted: Time,
     state: State,
     wait: Duration,
-    /// The neighbour's last word was that it is not ready.
+    /// The neighbour last answered that it is not ready.
     pub not_ready: bool,
 }
 
@@ -53,8 +53,8 @@ impl Outbox {
         self.state == State::Sent(number)
     }
 
-    /// Plans a repetition: at once, or after a wait when the neighbour said that it is not ready.
-    /// False when patience has ended.
+    /// Schedules a repeat: at once, or after a wait if the neighbour was not ready. False once
+    /// patience has ended.
     pub(super) fn repeat(&mut self, now: Time, not_ready: bool, patience: Duration) -> bool {
         self.not_ready = not_ready;
         let mut at = now;

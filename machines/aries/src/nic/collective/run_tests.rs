@@ -20,7 +20,7 @@ fn spec(ranks: u32, op: &str) -> CollectiveSpec {
     }
 }
 
-/// Begins `spec` at all, one after the other.
+/// Begins `spec` at all ranks, one after the other.
 fn begin(net: &mut Net, spec: &CollectiveSpec) {
     for rank in 0..spec.nics.len() {
         begin_at(net, rank, spec);
@@ -29,7 +29,7 @@ fn begin(net: &mut Net, spec: &CollectiveSpec) {
     }
 }
 
-/// Begins `spec` at `rank`, which says nothing yet.
+/// Begins `spec` at `rank`, which sends nothing yet.
 fn begin_at(net: &mut Net, rank: usize, spec: &CollectiveSpec) {
     let now = net.now;
     net.nics[rank].begin_collectives(now, spec.clone()).unwrap();
@@ -97,7 +97,7 @@ fn runs_end_everywhere_after_the_same_iteration() {
     assert!(is_done, "{second:?}");
 }
 
-/// The root, and a node on the way to it, that do not wait for the last of their children.
+/// The root, and a node on the path to it, that do not wait for the last of their children.
 #[test]
 fn canary_a_barrier_that_lets_somebody_go_early_shows() {
     for hasty in [None, Some(4), Some(6)] {

@@ -1,6 +1,5 @@
-//! A network of many interfaces for the tests of the collective engine: packets are delayed,
-//! overtake each other, and are lost, doubled and damaged; a network interface is called only when
-//! a packet comes or its deadline does.
+//! A network of many NICs for the tests of the collective engine: packets are delayed, reordered,
+//! lost, duplicated and damaged; a NIC is called only when a packet arrives or its deadline does.
 
 use std::collections::BTreeMap;
 
@@ -39,9 +38,9 @@ pub(super) struct Net {
     pub nics: Vec<Interface>,
     pub now: Time,
     pub harm: Harm,
-    /// Nothing reaches or leaves these.
+    /// NICs cut off from the network.
     pub cut: Vec<usize>,
-    /// Packets of requests that were sent.
+    /// Request packets sent.
     pub requests: u64,
     pub rng: Rng,
     serial: u64,
@@ -123,7 +122,7 @@ impl Net {
             _ => 1,
         };
         for _ in 0..copies {
-            // Some come after their time-out, and after the next operation has begun.
+            // Some arrive after their timeout, and after the next operation has begun.
             let longest = if self.rng.chance(1, 20) {
                 300_000
             } else {
@@ -136,7 +135,7 @@ impl Net {
         }
     }
 
-    /// Puts the packets that a network interface has ready on the wire.
+    /// Sends the packets that a NIC has ready.
     pub(super) fn collect(&mut self, rank: usize) {
         while let Some(packet) = self.nics[rank].requester.next_packet() {
             let packet = packet.as_slice().to_vec();
@@ -145,14 +144,14 @@ impl Net {
         }
     }
 
-    /// When something happens next.
+    /// Time of the next event.
     pub(super) fn next(&self) -> Option<Time> {
         let deadlines = self.nics.iter().filter_map(Interface::next_deadline);
         let wire = self.wire.keys().next().map(|&(at, _)| at);
         deadlines.chain(wire).min()
     }
 
-    /// Goes to `now` and lets happen what is due there; answers who was called.
+    /// Advances to `now` and handles what is due; returns the NICs called.
     pub(super) fn step_to(&mut self, now: Time) -> Vec<usize> {
         assert!(now >= self.now);
         self.now = now;
@@ -186,7 +185,7 @@ impl Net {
         called
     }
 
-    /// Runs until nothing more will happen, or until `end`.
+    /// Runs until no event is left, or until `end`.
     pub(super) fn settle(&mut self, end: Time) {
         while let Some(at) = self.next().filter(|&at| at <= end) {
             self.step_to(at.max(self.now));

@@ -1,4 +1,4 @@
-//! Reduction trees: who combines whose contributions.
+//! Reduction trees: which node combines whose contributions.
 
 use phitwire_framing::aries::flit::NodeId;
 use thiserror::Error;
@@ -7,22 +7,22 @@ use super::super::virtual_node::Target;
 use phitwire::nic::{DEFAULT_PATIENCE, ENGINES, MAX_BRANCHING};
 use phitwire::time::Duration;
 
-/// A participant's place in a reduction tree, by rank.
+/// A participant's position in a reduction tree, by rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreePosition {
-    /// The rank whom it hands its partial result; `None` for the root.
+    /// The rank that gets its partial result; `None` for the root.
     pub parent: Option<u32>,
-    /// The ranks whose partial results it combines, in this order, behind its own contribution.
+    /// Ranks whose partial results it combines, in this order, after its own contribution.
     pub children: Vec<u32>,
 }
 
 impl TreePosition {
-    /// The place of `rank` in the tree of `participants` ranks whose nodes have up to `branching`
-    /// children and whose root is `root`: a heap over the ranks counted from the root on. The depth
-    /// is as small as it can be, and every child has a higher distance from the root (modulo
-    /// `participants`) than its parent.
+    /// The position of `rank` in the tree of `participants` ranks whose nodes have up to
+    /// `branching` children and whose root is `root`: a heap over the ranks counted from the root
+    /// on. The depth is minimal, and every child is farther from the root (modulo `participants`)
+    /// than its parent.
     ///
-    /// `None` when a rank is not one of the participants, or when the branching is not 1 to
+    /// `None` if a rank is not one of the participants, or the branching is not 1 to
     /// [`MAX_BRANCHING`].
     pub fn new(participants: u32, branching: u32, root: u32, rank: u32) -> Option<Self> {
         let possible = (1..=MAX_BRANCHING as u32).contains(&branching);
@@ -40,26 +40,26 @@ impl TreePosition {
     }
 }
 
-/// The part of a reduction tree that one network interface knows.
+/// The part of a reduction tree that one NIC knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollectiveTree {
-    /// Whom it hands its partial result; `None` for the root.
+    /// Gets its partial result; `None` for the root.
     pub parent: Option<Target>,
-    /// Whose partial results it combines, in this order: up to [`MAX_BRANCHING`].
+    /// Nodes whose partial results it combines, in this order: up to [`MAX_BRANCHING`].
     pub children: Vec<Target>,
-    /// The communicator: a wrong key is refused. Everybody in the tree has the same.
+    /// The communicator, the same in the whole tree: a wrong key is rejected.
     pub key: u16,
-    /// Which setting up of the tree this is, the same for everybody in it, and another one than any
-    /// before on this engine: packets of an earlier tree may still be on their way.
+    /// Number of the tree's setup, the same in the whole tree and different from all earlier ones
+    /// on this engine: packets of an earlier tree may still be in flight.
     pub epoch: u32,
-    /// How long a message to a neighbour is repeated, and how long a joined operation waits for the
-    /// others, before it fails.
+    /// How long a message to a neighbour is repeated, and a joined operation waits for the others,
+    /// before it fails.
     pub patience: Duration,
 }
 
 impl CollectiveTree {
-    /// The part of rank `rank` in a tree over `nodes` (in order of rank), with the default
-    /// patience; `None` as for [`TreePosition::new`].
+    /// The part of `rank` in a tree over `nodes` (in order of rank), with the default patience;
+    /// `None` as for [`TreePosition::new`].
     pub fn of_rank(
         nodes: &[Target],
         branching: u32,
@@ -81,10 +81,10 @@ impl CollectiveTree {
     }
 }
 
-/// Why an engine did not take a tree.
+/// Why an engine rejected a tree.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TreeError {
-    /// There are engines 0 to 3.
+    /// Not an engine 0 to 3.
     #[error("no collective engine {0}: there are {ENGINES}")]
     Engine(usize),
     /// Too many children.
@@ -96,7 +96,7 @@ pub enum TreeError {
     /// A node is named twice, or is this one.
     #[error("node {0:?} is in the tree twice")]
     Twice(NodeId),
-    /// Nobody can come in no time.
+    /// The patience is zero.
     #[error("the patience is zero")]
     Patience,
     /// An operation is pending here, or a neighbour has not acknowledged its result.
@@ -104,7 +104,7 @@ pub enum TreeError {
     Busy,
 }
 
-/// A tree whose nodes are known.
+/// A tree with resolved nodes.
 #[derive(Clone, Debug)]
 pub(super) struct Neighbours {
     /// The children, in their order, and the parent at the end.
@@ -148,7 +148,7 @@ impl Neighbours {
         })
     }
 
-    /// Number of neighbours: their indices are children first, then the parent.
+    /// Number of neighbours, indexed children first, then the parent.
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -157,7 +157,6 @@ impl Neighbours {
         self.children
     }
 
-    /// The index of the parent.
     pub(super) fn parent(&self) -> Option<usize> {
         (self.nodes.len() > self.children).then_some(self.children)
     }
@@ -214,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_tree_of_depth_three_and_branching_32_covers_most_systems() {
-        // White paper, "Reductions and Barriers".
+        // XC white paper, "Reductions and Barriers".
         let covered = 1 + 32 + 32 * 32 + 32 * 32 * 32;
         let depth = |rank| {
             let mut place = position(covered, 32, 0, rank);

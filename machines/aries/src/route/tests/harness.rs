@@ -8,7 +8,7 @@ use crate::topology::{
 /// A router: group and number within it.
 pub(crate) type At = (usize, usize);
 
-/// A generated dragonfly, whose routers have four NICs each, and what it is routed by.
+/// A generated dragonfly with four NICs per router, and its routing.
 pub(crate) struct Machine {
     pub network: Dragonfly,
     pub wiring: DragonflyWiring,
@@ -16,18 +16,18 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Groups of chassis of blades, with so many black links between two routers and blue ones
-    /// between two groups.
+    /// Groups of chassis of blades, with `black_links` between two routers and `blue_links` between
+    /// two groups.
     pub(crate) fn new(shape: (u16, u8, u8), black_links: u8, blue_links: u16) -> Self {
         Self::with(shape, black_links, blue_links, |_| {})
     }
 
-    /// One whose routers have two black and two blue links each.
+    /// One with two black and two blue links per router.
     pub(crate) fn small() -> Self {
         Self::small_with(|_| {})
     }
 
-    /// The same with a change of classes.
+    /// The same with changed classes.
     pub(crate) fn small_with(change: impl FnOnce(&mut Classes)) -> Self {
         Self::with((4, 2, 3), 2, 4, change)
     }
@@ -66,12 +66,11 @@ impl Machine {
         (0..groups.into()).flat_map(move |g| (0..routers).map(move |r| (g, r)))
     }
 
-    /// Routers of a group.
     pub(crate) fn routers(&self) -> usize {
         self.network.shape.group_routers()
     }
 
-    /// Number of a router among all.
+    /// Number of a router in the machine.
     pub(crate) fn index(&self, (g, r): At) -> usize {
         g * self.routers() + r
     }
@@ -91,7 +90,6 @@ impl Machine {
         self.wiring.kind(self.index(at) as u32, port as u8)
     }
 
-    /// The registers of a router.
     pub(crate) fn registers(&self, at: At) -> AriesRegisters {
         self.routed.registers[self.index(at)].clone()
     }

@@ -26,7 +26,7 @@ impl Netlink {
         self.reserved[below::<NICS>(nic)] += u16::from(flits);
     }
 
-    /// Takes in an item from processor tile number `tile` (0 to 7).
+    /// Takes an item from processor tile `tile` (0 to 7).
     #[inline]
     pub(in super::super) fn push(&mut self, tile: usize, item: Item, pool: &mut Pool) {
         let output = &mut self.outputs[tile % PROCESSOR_TILES];
@@ -64,7 +64,7 @@ impl Netlink {
     }
 
     /// The tile whose packet `nic` takes next: one whose packet has arrived completely, else one
-    /// whose packet has begun.
+    /// whose packet has started to arrive.
     // Measured: as calls, this and two others cost one to four percent of the message rate.
     #[inline(always)]
     fn output_tile<P: Ports>(&mut self, nic: usize, pool: &Pool, io: &P) -> Option<(usize, u8)> {
@@ -73,7 +73,7 @@ impl Netlink {
         if filled == 0 {
             return None;
         }
-        // The search begins behind the tile served last.
+        // Start after the tile served last.
         let turn = (usize::from(self.served[nic]) + 1) % PAIR_TILES;
         filled = (filled | filled << PAIR_TILES) >> turn & 0xf;
         let mut begun = None;
@@ -90,7 +90,7 @@ impl Netlink {
             }
             let port = FIRST_NIC_PORT + nic;
             let (vc, length) = (head.vc(), head.length());
-            // A link that is down swallows what was promised to it.
+            // A link that is down drops what was promised to it.
             if !io.can_begin(port, vc, length.into()) && io.is_active(port) {
                 continue;
             }
@@ -105,7 +105,7 @@ impl Netlink {
 }
 
 impl<I: Items> Tiles<I> {
-    /// Lets every NIC use its slots of the cycle to take flits from the processor tiles of its pair.
+    /// Every NIC uses its slots of the cycle to take flits from the processor tiles of its pair.
     pub(in super::super) fn netlink_output_stage<P: Ports>(&mut self, io: &mut P) {
         let mut pending = self.netlink.outputs_active & !self.netlink.busy[1];
         let end = self.netlink.slots[1];
@@ -126,8 +126,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// An item leaves processor tile number `tile` (0 to 7) for its NIC. A packet that no other one
-    /// of the pair's tiles is ahead of is handed over at once ([`through`](super::super::through)).
+    /// An item leaves processor tile `tile` (0 to 7) for its NIC. A packet with no other one of the
+    /// pair's tiles ahead of it is handed over at once ([`through`](super::super::through)).
     #[inline]
     pub(in super::super) fn leave_for_nic<P: Ports>(
         &mut self,
@@ -161,8 +161,8 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// The NIC and the slot in which it takes a packet from a processor tile at once, where that
-    /// takes no time: nothing waits for the NICs of its pair, and its link can take it.
+    /// The NIC and the slot in which it takes a packet from a processor tile at once, if wires take
+    /// no time, nothing waits for the NICs of its pair, and its link can take it.
     #[inline]
     fn slot_at_once<P: Ports>(&self, tile: usize, item: Item, io: &P) -> Option<(usize, u64)> {
         let first = tile / PAIR_TILES * PAIR_TILES;

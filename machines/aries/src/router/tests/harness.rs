@@ -1,4 +1,4 @@
-//! What tests of the core need: links that record, and a machine of cores joined directly.
+//! Test harness of the core: recording links, and a machine of directly joined cores.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -15,9 +15,9 @@ use phitwire::chip::Grain;
 use phitwire::chip::RouterClock;
 use phitwire::rng::Rng;
 
-/// A clock by which cycles take their time.
+/// A clock with cycle times.
 pub(super) const PACED: RouterClock = RouterClock::Paced { dilation: 1 };
-/// Every way in which a core can move.
+/// All combinations of grain and clock.
 pub(super) const GRAINS: [(Grain, RouterClock); 3] = [
     (Grain::Flit, PACED),
     (Grain::Packet, PACED),
@@ -35,7 +35,7 @@ pub(super) fn router() -> (Core, Bench) {
     (core_of(registers), Bench::default())
 }
 
-/// A packet of a head and numbered flits.
+/// A packet of `head` and numbered flits.
 pub(super) fn packet(head: Head) -> Vec<Flit> {
     let id = u64::from(head.packet_id());
     let body = (1..head.length()).map(|i| Flit::new(id << 16 | u64::from(i)));
@@ -48,7 +48,7 @@ pub(super) fn request(to: At, nic: u8, routing: Routing, length: u8, id: u16) ->
     Head::new(false, length, node, routing, id, 0)
 }
 
-/// Links of one core that take whatever they are not told to block.
+/// Links of one core that accept everything not blocked.
 #[derive(Default)]
 pub(super) struct Bench {
     pub now: u64,
@@ -56,15 +56,15 @@ pub(super) struct Bench {
     /// Ports, per virtual channel, at which no packet can begin.
     pub blocked: [u64; VCS],
     pub inactive: u64,
-    /// What left by each port, and when.
+    /// Flits sent by each port, and when.
     pub sent: Vec<Vec<(u64, Flit)>>,
     /// Flits still to come of the packet at each port.
     left: Vec<u8>,
-    /// Of ports that are not named they are zero.
+    /// Zero for ports without an entry.
     pub peer_loads: HashMap<usize, u8>,
     pub far: HashMap<usize, u32>,
     pub told: Vec<(u64, usize, u8)>,
-    /// The most flits that a packet could ask room for.
+    /// Most flits of packets that fit.
     pub room: Option<usize>,
     /// Whether the core moves packets.
     pub packets_whole: bool,
@@ -123,7 +123,7 @@ impl Ports for Bench {
 }
 
 impl Bench {
-    /// All of a packet arrives in the current cycle.
+    /// A whole packet arrives in the current cycle.
     pub(super) fn inject(&mut self, core: &mut Core, port: usize, packet: &[Flit]) {
         let vc = usize::from(Head::parse(packet[0]).map_or(0, Head::vc));
         self.queues.resize_with(PORTS, Default::default);
@@ -131,12 +131,12 @@ impl Bench {
         core.arrived(port, vc, packet.len() as u32);
     }
 
-    /// All of a packet with this head arrives in the current cycle.
+    /// A whole packet with this head arrives in the current cycle.
     pub(super) fn send(&mut self, core: &mut Core, port: usize, head: Head) {
         self.inject(core, port, &packet(head));
     }
 
-    /// More flits of a packet whose head has arrived before.
+    /// More flits of a packet whose head arrived before.
     pub(super) fn inject_rest(&mut self, core: &mut Core, port: usize, vc: usize, flits: &[Flit]) {
         self.queues[port][vc].extend(flits);
         core.arrived(port, vc, flits.len() as u32);
@@ -170,7 +170,7 @@ impl Bench {
     }
 }
 
-/// What is on its way to an end of a link.
+/// Something in flight to a link end.
 enum Passing {
     Flit(Flit),
     /// A credit for a virtual channel.
@@ -179,23 +179,22 @@ enum Passing {
 
 /// Cycles that a link takes.
 const LATENCY: u64 = 4;
-/// Flits that each virtual channel of a NIC's link holds at either end.
+/// Flits per virtual channel that a NIC's link holds at either end.
 const NIC_BUFFER: u32 = 64;
 
-/// Ideal links. Their ends are numbered: router times [`PORTS`] plus port, and behind all of them
-/// the NICs.
+/// Ideal links. Their ends are numbered: router times [`PORTS`] plus port, then the NICs.
 struct Links {
     ends: Vec<IdealEnd>,
     /// The end that each end is joined to.
     others: Vec<Option<usize>>,
     down: Vec<bool>,
-    /// Flits that went to each end.
+    /// Flits sent to each end.
     sent: Vec<u64>,
     /// What arrives, when and at which end.
     passing: VecDeque<(u64, usize, Passing)>,
     now: u64,
     moved_at: u64,
-    /// The router whose ports they are at the moment.
+    /// The router whose ports are active.
     router: usize,
 }
 
@@ -284,15 +283,15 @@ impl Ports for Links {
     }
 }
 
-/// A network interface: what it will send and what it got.
+/// A NIC: its packets to send and its received packets.
 #[derive(Default)]
 pub(super) struct Nic {
     /// Packets to send, requests and responses.
     to_send: [VecDeque<Vec<Flit>>; 2],
     open: VecDeque<Flit>,
-    /// Heads that have come, in their order.
+    /// Heads received, in order.
     pub got: Vec<Head>,
-    /// Responses that it may owe before it takes no more requests.
+    /// Most responses that it may owe before it stops taking requests.
     owed: usize,
     next: usize,
 }
@@ -310,7 +309,7 @@ pub(super) struct Fabric {
 }
 
 impl Fabric {
-    /// A machine whose cores move in this way, with input queues of `depth` flits per virtual
+    /// A machine of cores with this grain and clock, and input queues of `depth` flits per virtual
     /// channel.
     pub(super) fn new(machine: Machine, depth: u32, (grain, clock): (Grain, RouterClock)) -> Self {
         let registers = machine.routed.registers.iter().cloned();
@@ -330,7 +329,7 @@ impl Fabric {
         let end = router * PORTS + port;
         for end in [end, self.links.others[end].expect("a link")] {
             self.links.down[end] = true;
-            // Behind a NIC's end there is no core.
+            // There is no core behind a NIC's end.
             if let Some(core) = self.cores.get_mut(end / PORTS) {
                 core.output_changed(end % PORTS);
             }
@@ -341,7 +340,7 @@ impl Fabric {
         self.machine.network.shape.node_id(nic as u32)
     }
 
-    /// Gives a NIC a request for another one to send.
+    /// Queues a request from one NIC to another.
     pub(super) fn send(&mut self, from: usize, to: usize, routing: Routing, length: u8, id: u16) {
         let head = Head::new(false, length, self.node(to), routing, id, 0);
         self.nics[from].to_send[0].push_back(packet(head));
@@ -379,7 +378,7 @@ impl Fabric {
         self.links.now += 1;
     }
 
-    /// A NIC takes what has come, responses always, requests while it does not owe too much.
+    /// A NIC takes its input: responses always, requests unless it owes too much.
     fn take_in(&mut self, number: usize) {
         let end = self.cores.len() * PORTS + number;
         for vc in (0..VCS).rev() {
@@ -430,7 +429,7 @@ impl Fabric {
         }
     }
 
-    /// Runs until everything has arrived; false when nothing moves any more before that.
+    /// Runs until everything has arrived; false if nothing moves before that.
     pub(super) fn drain(&mut self, patience: u64) -> bool {
         while !self.is_empty() {
             self.step();
@@ -450,19 +449,19 @@ impl Fabric {
             && self.cores.iter().all(|core| core.flits_inside() == 0)
     }
 
-    /// Every credit is back where it was.
+    /// Checks that every credit has returned.
     pub(super) fn check_credits(&self) {
         for (index, end) in self.links.ends.iter().enumerate() {
             assert_eq!(end.used(), [0; VCS], "end {index}");
         }
     }
 
-    /// Flits that went to each end of a link.
+    /// Flits sent to each end of a link.
     pub(super) fn flits_by_end(&self) -> &[u64] {
         &self.links.sent
     }
 
-    /// Every NIC has `count` requests for others, to `to(from, turn)` of random lengths; all of
+    /// Gives every NIC `count` requests of random lengths for `to(from, turn)`; returns all of
     /// them.
     pub(super) fn fill(
         &mut self,

@@ -1,4 +1,4 @@
-//! Channels that wait for each other in a circle: deadlock.
+//! Channels that wait for each other in a cycle: deadlock.
 
 use super::walk::{CLASSES, Walk};
 use crate::route::registers::{NETWORK_PORTS, PortMask};
@@ -8,9 +8,9 @@ use phitwire::kit::cycles::{Channels, circle};
 use phitwire::net::{Mistake, Place};
 
 /// The channels into network ports, by [`Walk::channel`]: a channel is one class of one direction
-/// of a link. Requests and responses have virtual channels of their own and take the same ways, so
-/// that one graph stands for both; a network interface always takes responses, and takes requests
-/// as long as it can send responses, so that requests never hold up responses for good.
+/// of a link. Requests and responses have separate virtual channels and take the same paths, so one
+/// graph stands for both; a NIC always takes responses, and takes requests as long as it can send
+/// responses, so requests never hold up responses for good.
 pub(super) struct Inputs<'a> {
     pub(super) wiring: &'a DragonflyWiring,
     pub(super) walk: &'a Walk,

@@ -1,4 +1,4 @@
-//! Finding what is wrong with a dragonfly before a process starts.
+//! Finds mistakes in a dragonfly before a process starts.
 
 mod cycles;
 mod risk;
@@ -16,20 +16,19 @@ pub use walk::{Flaw, Walk, walk};
 
 use cycles::Inputs;
 
-/// Routers of a dragonfly, times its groups and the routers of a group, up to which a bounded check
-/// makes route tables and follows packets: some microseconds each. Of more, nothing is followed.
+/// Limit of routers x (groups + routers per group) up to which a bounded check makes route tables
+/// and follows packets: some microseconds each. Above it no packet is followed.
 pub const MAX_LOOKS: u64 = 300_000;
 
-/// Everything that is wrong with a network, up to [`MAX_MISTAKES`](phitwire::net::MAX_MISTAKES);
-/// empty if nothing is.
+/// All mistakes of a network, up to [`MAX_MISTAKES`](phitwire::net::MAX_MISTAKES).
 ///
-/// Shape, names, ports and links are judged first. If they are right, the route tables are made and
-/// every way of every packet is walked: from every router to every router, by every port and onto
-/// every class that any routing mode, load or random choice may take. Each has to end at its
-/// destination. Then the channels, a link and a class each, that packets hold while they wait for
-/// others are searched for a circle. The walk is exact, also of the largest machine: outside of its
-/// destination's group a packet is treated by that group alone, so that 241 walks over all routers
-/// and one inside each group per router suffice.
+/// Shape, names, ports and links are checked first. If they are right, the route tables are made
+/// and every path of every packet is walked: from every router to every router, by every port and
+/// onto every class that any routing mode, load or random choice may take. Each has to end at its
+/// destination. Then the channels (a link and a class) that packets hold while they wait for others
+/// are searched for a cycle. The walk is exact, even for the largest machine: outside its
+/// destination's group, a packet's path depends on that group alone, so that 241 walks over all
+/// routers and one inside each group per router suffice.
 pub fn check(network: &Dragonfly) -> Vec<Mistake> {
     within(network, Effort::Exact).0.into_vec()
 }
@@ -62,8 +61,8 @@ pub(super) fn within(network: &Dragonfly, effort: Effort) -> (Mistakes, bool) {
     (mistakes, walk.followed)
 }
 
-/// What is wrong with the route tables of a network of which `faults` are dead: pairs that they do
-/// not join, ways that end nowhere, circles of channels.
+/// Mistakes in the route tables of a network with `faults` dead: pairs that they do not join, paths
+/// that end nowhere, cycles of channels.
 pub fn check_routes(
     network: &Dragonfly,
     wiring: &DragonflyWiring,
@@ -85,7 +84,7 @@ fn flaws<'a>(network: &'a Dragonfly, walk: &'a Walk) -> impl Iterator<Item = Mis
     })
 }
 
-/// Pairs that cannot communicate: one mistake for all of them.
+/// One mistake for all pairs that cannot communicate.
 fn unreached(network: &Dragonfly, routed: &Routed) -> Option<Mistake> {
     let report = &routed.report;
     let name = |router| network.shape.router_name(router);
@@ -117,7 +116,7 @@ fn unreached(network: &Dragonfly, routed: &Routed) -> Option<Mistake> {
     })
 }
 
-/// Whether the channels that packets hold and wait for form no circle.
+/// Whether the channels that packets hold and wait for form no cycle.
 pub fn is_deadlock_free(wiring: &DragonflyWiring, walk: &Walk) -> bool {
     circle(&Inputs { wiring, walk }).is_none()
 }

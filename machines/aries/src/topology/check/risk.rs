@@ -1,4 +1,4 @@
-//! Which pairs of routers a fault endangers as long as the tables are those from before it.
+//! Pairs of routers that a fault endangers while the tables are those from before it.
 
 use super::walk::{STATES, State};
 use crate::route::decision::Routes;
@@ -6,9 +6,9 @@ use crate::topology::model::Dragonfly;
 use crate::topology::tables::{Faults, Routed};
 use crate::topology::wiring::DragonflyWiring;
 
-/// Routers up to which pairs are looked at one by one.
+/// Most routers for which pairs are checked one by one.
 const MOST_ROUTERS: usize = 1024;
-/// Links of a way at most: the paper's ten, and some for tables that are wrong.
+/// Most links of a path: the ten of the XC white paper, plus some for wrong tables.
 const MOST_HOPS: u32 = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,9 +26,9 @@ struct Risk<'a> {
     fates: Vec<Fate>,
 }
 
-/// Pairs of living routers, from and to, of which some packet may come to a router where no living
-/// port is left to it, with the tables of `routed` and `faults` dead: routers leave out dead ports
-/// by themselves. `None` for networks of more than 1,024 routers.
+/// Pairs of living routers, from and to, with a packet that may reach a router without a living
+/// port for it, with the tables of `routed` and `faults` dead; routers skip dead ports themselves.
+/// `None` for networks of more than 1,024 routers.
 pub fn endangered(
     network: &Dragonfly,
     wiring: &DragonflyWiring,

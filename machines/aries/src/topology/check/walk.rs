@@ -1,4 +1,4 @@
-//! Every way of every packet, through the very function that routers decide by.
+//! Follows every path of every packet with the decision function of the routers.
 
 use core::ops::Range;
 use std::collections::BTreeMap;
@@ -12,27 +12,26 @@ use crate::topology::model::{Dragonfly, Shape};
 use crate::topology::tables::{Faults, Routed};
 use crate::topology::wiring::{DragonflyWiring, Far};
 
-/// Classes of virtual channels.
 pub(super) const CLASSES: usize = 4;
-/// States of a packet at one router: kind of the port of arrival, class, on the way up or not.
+/// States of a packet at one router: kind of the arrival port, class, on the path up or not.
 pub(super) const STATES: usize = 4 * CLASSES * 2;
-/// Flaws listed at most.
+/// Most flaws listed.
 const MOST_FLAWS: usize = 64;
 
-/// A packet that has nowhere to go.
+/// A packet without a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flaw {
-    /// The router that it is at.
+    /// Its current router.
     pub router: u32,
-    /// Kind of the port by which it came in.
+    /// Kind of its arrival port.
     pub kind: PortKind,
-    /// Class on which it came.
+    /// Class on which it arrived.
     pub class: u8,
-    /// Whether it is on its way up.
+    /// Whether it is on its path up.
     pub non_minimal: bool,
-    /// The router that it is for.
+    /// Its destination router.
     pub to: u32,
-    /// A port of its entry that leads nowhere; `None` = there is no entry.
+    /// A port of its entry that leads nowhere; `None`: no entry.
     pub port: Option<u8>,
 }
 
@@ -51,31 +50,30 @@ impl Flaw {
     }
 }
 
-/// What the ways of all packets are.
+/// The paths of all packets.
 #[derive(Clone, Debug)]
 pub struct Walk {
-    /// By [`channel`](Self::channel) of arrival: the ports for which a packet may wait that holds
-    /// it, by their class.
+    /// By [`channel`](Self::channel) of arrival: the ports that a packet holding it may wait for,
+    /// by class.
     pub waits: Vec<[PortMask; CLASSES]>,
-    /// Packets that have nowhere to go once they have left their source; at most 64 of them.
+    /// Packets without a path after they left their source; at most 64.
     pub flaws: Vec<Flaw>,
-    /// Pairs of routers, from and to, that the tables do not join: the source has no entry, or
-    /// those for the group do not cover that router.
+    /// Pairs of routers, from and to, that the tables do not join: the source has no entry, or the
+    /// group's entries do not cover that router.
     pub unroutable: u64,
-    /// States of packets looked at.
+    /// Packet states visited.
     pub states: u64,
     /// Whether every packet was followed to its end.
     pub followed: bool,
 }
 
 impl Walk {
-    /// The index of the channel into a router's network port, on a class.
+    /// Index of the channel into a router's network port, on a class.
     pub fn channel(router: u32, port: u8, class: u8) -> usize {
         (router as usize * NETWORK_PORTS + usize::from(port)) * CLASSES + usize::from(class)
     }
 }
 
-/// A packet at a router.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct State {
     pub(super) router: u32,
@@ -85,7 +83,6 @@ pub(super) struct State {
 }
 
 impl State {
-    /// A packet at its source.
     pub(super) const fn source(router: u32) -> Self {
         Self {
             router,
@@ -95,7 +92,7 @@ impl State {
         }
     }
 
-    /// The head of the packet, if it is for router `to`.
+    /// The head of the packet, bound for router `to`.
     pub(super) fn head(self, shape: &Shape, to: u32) -> Head {
         let to = NodeId::new(shape.group_of(to), shape.local_of(to), 0);
         Head::new(false, 1, to, Routing::Adaptive0, 0, 0)
@@ -103,7 +100,7 @@ impl State {
             .with_non_minimal(self.non_minimal)
     }
 
-    /// The state after a way, and the port of arrival; `None` where no living link is.
+    /// The next state on a path, and the arrival port; `None` without a living link.
     pub(super) fn after(
         self,
         way: Way,
@@ -126,12 +123,12 @@ impl State {
         Some((state, port))
     }
 
-    /// The head of a packet in this state, of one for the same destination in another.
+    /// Adapts a head for the same destination to this state.
     fn on(self, head: Head) -> Head {
         head.with_vc(self.class).with_non_minimal(self.non_minimal)
     }
 
-    /// The state of a router with that index among its [`STATES`].
+    /// Inverse of [`Self::index`], with the index among the router's [`STATES`].
     fn of(router: u32, index: usize) -> Self {
         Self {
             router,
@@ -141,7 +138,7 @@ impl State {
         }
     }
 
-    /// The index of a state, [`STATES`] for each router.
+    /// Index of a state, [`STATES`] per router.
     pub(super) fn index(self) -> usize {
         let kind = self.kind as usize;
         self.router as usize * STATES
@@ -153,7 +150,7 @@ impl State {
 /// What a walk knows of a state.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    /// The ports by which packets came.
+    /// Arrival ports seen.
     ports: PortMask,
     /// The walk that saw them.
     round: u32,
@@ -174,12 +171,12 @@ struct Walker<'a> {
     round: u32,
     todo: Vec<State>,
     walk: Walk,
-    /// Looks at a packet in a router, and ports that it may go on by.
+    /// Visits of a packet to a router, and ports tried.
     steps: u64,
 }
 
-/// Walks all ways between all routers of a network of which `faults` are dead. A way that uses a
-/// dead link or a port without link is a flaw.
+/// Walks all paths between all routers of a network in which `faults` are dead. A path over a dead
+/// link or a port without link is a flaw.
 pub fn walk(
     network: &Dragonfly,
     wiring: &DragonflyWiring,
@@ -189,7 +186,7 @@ pub fn walk(
     walk_within(network, wiring, faults, routed, u64::MAX)
 }
 
-/// The same, but ways to no other group are begun after this number of `steps`.
+/// Like [`walk`], but starts no further group after this number of `steps`.
 pub(super) fn walk_within(
     network: &Dragonfly,
     wiring: &DragonflyWiring,
@@ -248,7 +245,7 @@ fn peers(network: &Dragonfly, wiring: &DragonflyWiring, faults: &Faults) -> Vec<
 }
 
 impl Walker<'_> {
-    /// Walks to every router of a group: what happens outside of it is the same for all of them.
+    /// Walks to every router of a group: outside it, the paths to all of them are the same.
     fn walk_to(&mut self, living: &[u32], group: u16) {
         let shape = self.shape;
         let first = shape.router(group, 0);
@@ -270,7 +267,7 @@ impl Walker<'_> {
             for &source in inside.iter().filter(|&&source| source != to) {
                 self.come(State::source(source), FIRST_NIC_PORT as u8);
             }
-            // All routers of the group share the entries of sources outside.
+            // All routers of the group share the entries of outside sources.
             if self.routed.covers(to, &shape) {
                 self.walk.unroutable += without;
                 for &(state, port) in &arrived {
@@ -284,7 +281,7 @@ impl Walker<'_> {
         }
     }
 
-    /// A packet comes to a router by a port.
+    /// A packet arrives at a router by a port.
     fn come(&mut self, state: State, port: u8) {
         let seen = &mut self.seen[state.index()];
         if seen.round != self.round {
@@ -297,7 +294,7 @@ impl Walker<'_> {
         seen.ports |= 1 << port;
     }
 
-    /// Follows all packets for `to` until they come to a router of `stop`; returns how they come
+    /// Follows all packets for `to` until they reach a router of `stop`; returns their arrivals
     /// there, each state and port once.
     fn follow(&mut self, to: u32, stop: Range<u32>) -> Vec<(State, u8)> {
         let mut arrived = BTreeMap::new();
@@ -341,9 +338,8 @@ impl Walker<'_> {
             .collect()
     }
 
-    /// Notes what the packets of this walk wait for at some routers, once all ports by which they
-    /// come are known; counts the sources that have no way. Router by router, because all that
-    /// belongs to one is close together.
+    /// Records what the packets of this walk wait for at some routers, once all their arrival ports
+    /// are known; counts the sources without a path. Goes router by router, for locality.
     fn close(&mut self, to: u32, routers: Range<u32>) -> u64 {
         let mut without = 0;
         let head = State::source(to).head(&self.shape, to);

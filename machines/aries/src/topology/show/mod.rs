@@ -1,4 +1,4 @@
-//! A dragonfly for the eye: tables, Graphviz, a drawing.
+//! Views of a dragonfly: tables, Graphviz, a drawing.
 
 mod dot;
 mod group;
@@ -18,7 +18,7 @@ pub use dot::dot;
 pub use svg::svg;
 pub use table::{inventory, table};
 
-/// The name and measure of a network, in one line.
+/// The name and size of a network, in one line.
 pub fn summary(network: &Dragonfly) -> String {
     let shape = &network.shape;
     format!(
@@ -33,10 +33,10 @@ pub fn summary(network: &Dragonfly) -> String {
     )
 }
 
-/// Lines between groups up to which each pair of routers has its own.
+/// Most lines between groups for which each pair of routers has its own.
 const MOST_LINES: usize = 60;
 
-/// The drawing to be looked at: in full, with a box per group, or of one group.
+/// The drawing of a network: in full, with a box per group, or of one group.
 ///
 /// # Errors
 /// [`DrawError::NoPart`].
@@ -64,7 +64,7 @@ pub fn drawing(network: &Dragonfly, part: Option<&str>) -> Result<String, DrawEr
     }
 }
 
-/// The numbers of the links that join each two routers, by kind: green, black and blue.
+/// The numbers of the links that join each pair of routers, by kind: green, black and blue.
 fn joined(network: &Dragonfly) -> BTreeMap<(u32, u32), (PortKind, Vec<usize>)> {
     let mut joined = BTreeMap::new();
     for (number, link) in network.links.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A drawing of a large dragonfly: each group is one box, all links between two groups one line.
+//! A drawing of a large dragonfly: one box per group, one line for all links between two groups.
 
 use core::f64::consts::PI;
 use std::collections::BTreeMap;
@@ -10,21 +10,21 @@ use crate::topology::model::Dragonfly;
 use phitwire::net::NodeRef;
 use phitwire::net::show::{FAINT, INK, Svg};
 
-/// Groups above which lines between all of them are nothing but a disc: then a field of squares.
+/// Most groups in a circle: beyond it the lines would fill a disc, and a field of squares is drawn.
 const MOST_IN_CIRCLE: u16 = 40;
-/// Lines above which they have no numbers.
+/// Most lines with numbers.
 const MOST_NUMBERED: usize = 66;
 /// Width and height of a group's box.
 const BOX: (f64, f64) = (170.0, 64.0);
-/// The same where there are many.
+/// The same for many groups.
 const SMALL_BOX: (f64, f64) = (58.0, 30.0);
-/// Groups up to which boxes are large.
+/// Most groups with large boxes.
 const MOST_LARGE: u16 = 16;
 
-/// The links between each two groups, the lower one first.
+/// The links between each pair of groups, the lower one first.
 pub(super) type Bundles = BTreeMap<(u16, u16), Vec<usize>>;
 
-/// What a group has.
+/// Contents of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Inside {
     routers: usize,
@@ -85,7 +85,7 @@ pub fn overview(network: &Dragonfly) -> String {
     }
 }
 
-/// `4 links`, or `3 to 4 links`: how many join each two groups.
+/// `4 links`, or `3 to 4 links`: how many join each pair of groups.
 fn each(bundles: &Bundles) -> String {
     let counts = || bundles.values().map(Vec::len);
     match (counts().min().unwrap_or(0), counts().max().unwrap_or(0)) {
@@ -157,7 +157,7 @@ fn circle(network: &Dragonfly, bundles: &Bundles) -> String {
     out.finish()
 }
 
-/// Where on a line its number hides no other one and no box hides it: near the middle.
+/// A position on a line near its middle where its number hides no other and is not hidden by a box.
 fn free_place(
     taken: &[(f64, f64, usize)],
     boxes: &[(f64, f64)],
@@ -221,7 +221,7 @@ fn group_box(
     });
 }
 
-/// A square for each two groups, darker the more links join them.
+/// A square for each pair of groups, darker with more links.
 fn field(network: &Dragonfly, bundles: &Bundles) -> String {
     let groups = network.shape.groups;
     let side = (960.0 / f64::from(groups)).clamp(4.0, 14.0).floor();

@@ -10,15 +10,15 @@ use crate::topology::model::Dragonfly;
 use phitwire::net::show::{FAINT, INK, Svg};
 use phitwire::net::{End, NodeRef, TooLarge};
 
-/// Groups above which nobody could read the drawing.
+/// Most groups in a readable drawing.
 const MOST_GROUPS: usize = 48;
-/// Routers of a group up to which each has its name and its links inside the group.
+/// Most routers of a group whose names and links inside the group are drawn.
 const MOST_NAMED: usize = 16;
 pub(super) const GREEN: &str = "#2f8a4c";
 pub(super) const BLACK: &str = "#22272e";
 pub(super) const BLUE: &str = "#2f6db5";
 
-/// Whether each router is drawn with its name and its links inside the group.
+/// Whether routers are drawn with names and links inside the group.
 pub(super) fn names_all(network: &Dragonfly) -> bool {
     network.shape.group_routers() <= MOST_NAMED
 }
@@ -26,19 +26,19 @@ pub(super) fn names_all(network: &Dragonfly) -> bool {
 /// Width and height of a router's box.
 const BOX: (f64, f64) = (78.0, 34.0);
 
-/// Where a blue link leaves a group.
+/// The exit of a blue link from a group.
 struct Exit {
-    /// At the router.
+    /// Its start at the router.
     from: (f64, f64),
-    /// Where its lane is.
+    /// Position of its lane.
     lane: f64,
-    /// The edge of the group.
+    /// Position of the group's edge.
     edge: f64,
-    /// Whether that is the upper (-1) or the lower one.
+    /// The upper (-1) or the lower edge.
     ahead: f64,
 }
 
-/// Where everything is.
+/// Positions in the drawing.
 struct Layout {
     /// Width and height of a router's cell.
     cell: (f64, f64),
@@ -71,7 +71,7 @@ impl Layout {
             (radius * angle.cos(), radius * angle.sin())
         });
         let around: Vec<(f64, f64)> = around.collect();
-        // The first group is at the top; how far the others reach depends on how many there are.
+        // The first group is at the top; the extent of the others depends on their number.
         let edge = |of: fn(&(f64, f64)) -> f64, sign: f64| {
             around
                 .iter()
@@ -99,9 +99,10 @@ impl Layout {
         }
     }
 
-    /// Where a blue link leaves the group of its router towards another one: along a lane between
-    /// columns to the upper or the lower edge, so that it passes behind no router. `place` is its
-    /// part of the lane, from 0 to 1. The router's side, the lane's end, and the way on from there.
+    /// The exit of a blue link from its router's group towards another: along a lane between
+    /// columns to the upper or lower edge, so that it passes behind no router. `place` is its
+    /// position across the lane, from 0 to 1. Returns the start at the router, the lane, the edge,
+    /// and its direction.
     fn exit(&self, network: &Dragonfly, router: u32, to: u16, place: f64) -> Exit {
         let (x, y) = self.router(network, router);
         let half = if self.named { BOX.0 / 2.0 } else { 6.0 };
@@ -112,7 +113,7 @@ impl Layout {
         let (down, away) = (other.1 - own.1, self.group.1 / 2.0);
         let is_below = match down.abs() > away {
             true => down > 0.0,
-            // Beside each other: by way of the middle.
+            // Side by side: via the middle.
             false => self.middle.1 > own.1 + away,
         };
         let (edge, ahead) = match is_below {
@@ -127,7 +128,7 @@ impl Layout {
         }
     }
 
-    /// The middle of a router's box.
+    /// The centre of a router's box.
     fn router(&self, network: &Dragonfly, router: u32) -> (f64, f64) {
         let (x, y) = self.corners[usize::from(network.shape.group_of(router))];
         let (chassis, blade) = network.shape.place_of(router);
@@ -191,7 +192,7 @@ fn lines(out: &mut Svg, network: &Dragonfly, layout: &Layout) {
                 } else {
                     BLACK
                 };
-                // Links that pass over other routers of the row or column run in a bow beside them.
+                // Links that pass over other routers of the row or column bow around them.
                 let (dx, dy) = (to.0 - from.0, to.1 - from.1);
                 let far = dx.abs() > layout.cell.0 * 1.5 || dy.abs() > layout.cell.1 * 1.5;
                 let bow = if far { 26.0 } else { 0.0 };
@@ -213,7 +214,7 @@ fn lines(out: &mut Svg, network: &Dragonfly, layout: &Layout) {
     }
 }
 
-/// The places of blue links in the lanes beside the columns of routers, by group and column.
+/// Blue links in the lanes beside the columns of routers, by group and column.
 struct Lanes(BTreeMap<(u16, u8), (usize, usize)>);
 
 impl Lanes {
@@ -228,7 +229,7 @@ impl Lanes {
         Self(lanes)
     }
 
-    /// The next place beside the column of a router, from 0 to 1.
+    /// The next position in the lane beside a router's column, from 0 to 1.
     fn next(&mut self, network: &Dragonfly, router: u32) -> f64 {
         let (taken, of) = self.0.entry(column(network, router)).or_insert((0, 1));
         *taken += 1;
@@ -243,7 +244,7 @@ fn column(network: &Dragonfly, router: u32) -> (u16, u8) {
     )
 }
 
-/// The path of a blue link: out of its router, along the lane, out of the group, and in again.
+/// The path of a blue link: out of its router, along the lane, out of the group, and back in.
 fn blue([a, b]: &[Exit; 2]) -> String {
     let reach = 0.45 * (a.lane - b.lane).hypot(a.edge - b.edge).max(60.0);
     let way = |exit: &Exit| (exit.lane, exit.edge + exit.ahead * reach);
@@ -263,7 +264,7 @@ fn blue([a, b]: &[Exit; 2]) -> String {
     )
 }
 
-/// From one point to another, bent towards a third.
+/// A line between two points, bent towards a third.
 pub(super) fn curve((x1, y1): (f64, f64), (x, y): (f64, f64), (x2, y2): (f64, f64)) -> String {
     format!("M{x1:.1} {y1:.1} Q{x:.1} {y:.1} {x2:.1} {y2:.1}")
 }
@@ -290,7 +291,7 @@ fn router_box(out: &mut Svg, network: &Dragonfly, layout: &Layout, router: u32) 
     });
 }
 
-/// The network interfaces of a router and their links, below its box, whose lower edge is at (x, y).
+/// The NICs of a router and their links, below its box, whose lower edge is at (x, y).
 fn nics(out: &mut Svg, network: &Dragonfly, router: u32, (x, y): (f64, f64)) {
     let of_router = |end: End| end.node == NodeRef::Chip(router);
     let links = network
@@ -307,7 +308,7 @@ fn nics(out: &mut Svg, network: &Dragonfly, router: u32, (x, y): (f64, f64)) {
         });
     let links: Vec<_> = links.collect();
     for (place, (number, nic)) in links.iter().enumerate() {
-        // Beside the middle, where links to the router below are.
+        // Beside the centre, which links to the router below use.
         let x = x - 30.0 + 14.0 * place as f64;
         let style = format!("fill=\"none\" stroke=\"{FAINT}\" stroke-width=\"1.4\"");
         out.links([*number], |out| {

@@ -1,13 +1,13 @@
-//! Between groups: the global tables, one destination group after the other.
+//! The global tables, for paths between groups, one destination group at a time.
 
 use super::Making;
 use super::local::{LocalGroup, ports_to};
 use crate::route::registers::PortMask;
 
-/// The routers of group `to` that packets from other groups shall reach: all that can be reached
-/// from any place of arrival, if some place reaches them all; otherwise those of the place that
-/// reaches most. Since a global entry does not tell the routers of a group apart, every blue link
-/// in use has to reach the same ones.
+/// The routers of group `to` that packets from other groups shall reach: all that any arrival
+/// router reaches, if one reaches them all; otherwise those of the router that reaches most. Since
+/// a global entry does not distinguish the routers of a group, every blue link in use has to reach
+/// the same ones.
 pub(super) fn coverage(groups: &[LocalGroup], to: usize) -> u128 {
     let group = &groups[to];
     let arrivals = (0..group.routers()).filter(|&x| !group.blue[x].is_empty());
@@ -19,14 +19,14 @@ pub(super) fn coverage(groups: &[LocalGroup], to: usize) -> u128 {
             most = reach;
         }
     }
-    // The union is the best place's own reach where one reaches them all.
+    // The union equals the best router's own reach if one reaches them all.
     if all == most { all } else { most }
 }
 
-/// What is known of all routers on the way to one group.
+/// State of all routers with respect to one group.
 #[derive(Debug)]
 pub(super) struct Reaching {
-    /// By router over the machine: own blue ports to the group.
+    /// By router in the machine: own blue ports to the group.
     direct: Vec<PortMask>,
     /// Minimal ports after a green link.
     after_green: Vec<PortMask>,
@@ -34,7 +34,7 @@ pub(super) struct Reaching {
     minimal: Vec<PortMask>,
     /// Blue ports to intermediate groups.
     away: Vec<PortMask>,
-    /// By group: routers where packets may arrive on their way up.
+    /// By group: routers where packets may arrive on their path up.
     arrivals: Vec<u128>,
 }
 
@@ -49,7 +49,7 @@ impl Reaching {
         }
     }
 
-    /// Finds the ways to group `to`, of which the routers in `covered` have to be reached.
+    /// Finds the paths to group `to`, which must reach the routers in `covered`.
     pub(super) fn towards(&mut self, groups: &[LocalGroup], to: usize, covered: u128) {
         let size = groups[to].routers();
         let arrives_well = |local: u8| groups[to].reach[usize::from(local)] & covered == covered;
@@ -94,8 +94,8 @@ impl Reaching {
         }
     }
 
-    /// Blue ports of a group to intermediate groups. Where there are none, as between two groups,
-    /// the links to the destination's group itself serve: any router's, not only the nearest.
+    /// Blue ports of a group to intermediate groups. If there are none, as with two groups, the
+    /// links to the destination's group serve: any router's, not only the nearest.
     fn find_away(&mut self, group: &LocalGroup, g: usize, to: usize) {
         let first = g * group.routers();
         let mut any = 0;
@@ -147,11 +147,11 @@ impl Reaching {
 #[derive(Clone, Copy, Debug)]
 struct BlackUp {
     ports: PortMask,
-    /// They lead away, and not all to a root: intermediate groups keep off.
+    /// They lead away, but not all to a root: intermediate groups must not use them.
     only_away: bool,
 }
 
-/// The non-minimal ways of one group towards another.
+/// The non-minimal paths of one group towards another.
 struct Ways<'a> {
     group: &'a LocalGroup,
     away: &'a [PortMask],
@@ -170,7 +170,7 @@ impl Ways<'_> {
     fn black_up(&self, from: usize) -> BlackUp {
         let ports = |wanted: &dyn Fn(usize) -> bool| ports_to(self.group.black_peers(from), wanted);
         let both = ports(&|peer| self.is_away(peer) && self.is_root(peer));
-        // Only where nothing else leads away does a router without minimal way serve.
+        // A router without a minimal path serves only if nothing else leads away.
         let away = match both == 0 && !self.is_away(from) {
             true => ports(&|peer| self.is_away(peer)),
             false => 0,

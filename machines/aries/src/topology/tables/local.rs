@@ -1,4 +1,4 @@
-//! Inside a group: who is next to whom, and the local tables.
+//! Inside a group: the neighbours of each router, and the local tables.
 
 use super::{Faults, Making};
 use crate::route::registers::{NETWORK_PORTS, PortKind, PortMask};
@@ -10,9 +10,9 @@ use crate::topology::wiring::{DragonflyWiring, Far};
 pub(super) struct Blue {
     /// Port of this router.
     pub(super) port: u8,
-    /// Group at the other end.
+    /// Group of the other end.
     pub(super) group: u16,
-    /// Router of that group.
+    /// Number of the other router in its group.
     pub(super) local: u8,
 }
 
@@ -21,7 +21,6 @@ pub(super) struct Blue {
 pub(super) struct LocalGroup {
     /// Slots of a chassis.
     blades: usize,
-    /// Chassis.
     chassis: usize,
     /// By router and slot: ports to the router of that slot in the same chassis.
     green: Vec<PortMask>,
@@ -29,7 +28,7 @@ pub(super) struct LocalGroup {
     black: Vec<PortMask>,
     /// By router: its blue links.
     pub(super) blue: Vec<Vec<Blue>>,
-    /// By router: the routers that it reaches minimally, itself among them.
+    /// By router: the routers that it reaches minimally, including itself.
     pub(super) reach: Vec<u128>,
 }
 
@@ -116,7 +115,7 @@ impl LocalGroup {
         }
     }
 
-    /// Ports of minimal ways: green, then black.
+    /// Ports of minimal paths: green, then black.
     fn minimal(&self, from: usize, to: usize) -> PortMask {
         if from % self.blades == to % self.blades {
             return self.by_black(from, to);
@@ -157,7 +156,7 @@ impl LocalGroup {
     }
 }
 
-/// The ports to all peers that fulfil a condition.
+/// The ports to all peers that satisfy a condition.
 pub(super) fn ports_to(
     peers: impl Iterator<Item = (usize, PortMask)>,
     wanted: impl Fn(usize) -> bool,

@@ -1,23 +1,22 @@
-//! The route tables of every router, also of a network in which links and routers are dead.
+//! The route tables of every router, also for a network with dead links and routers.
 //!
-//! # Which ports stand in an entry
+//! # Ports of an entry
 //!
-//! A packet keeps to an order of channels that has no circle: in each class (source group 0,
-//! towards the root 1, from the root 2, target group 3) green before black before blue. Every port
-//! of every entry leads to a router from which the packet can go on *within that order*, so that
-//! nothing ever stands where it has no way. Two consequences:
+//! A packet follows a cycle-free order of channels: in each class (source group 0, towards the root
+//! 1, from the root 2, target group 3) green before black before blue. Every port of every entry
+//! leads to a router from which the packet can continue *within that order*, so that no packet ever
+//! gets where it has no path. Two consequences:
 //!
-//! - Inside a group a minimal way is one green link and then one black one. Where that green or
-//!   that black link is dead, the pair is reached over a root (classes 1 and 2).
-//! - A global entry is one per destination *group*. So a blue link is used only if every router of
-//!   that group can be reached from where it arrives, by one green and one black link. One dead
-//!   green link takes its two routers out as places of arrival; a dead router the other routers of
-//!   its chassis. If a bundle has no link left that arrives well, the group is reached over a third
-//!   one.
+//! - Inside a group a minimal path is one green link and then one black one. If that green or that
+//!   black link is dead, the pair communicates over a root (classes 1 and 2).
+//! - There is one global entry per destination *group*. So a blue link is used only if its arrival
+//!   router reaches every router of that group by one green and one black link. One dead green link
+//!   excludes its two routers as arrival routers; a dead router excludes the other routers of its
+//!   chassis. If a bundle has no usable link left, the group is reached over a third one.
 //!
-//! With its own blue links to the destination's group a router uses those alone ("reducing the
-//! minimal path length to three", white paper, "Cray XC Routing"); without one, every port that
-//! leads to such a router in one or two steps.
+//! A router with its own blue links to the destination's group uses those alone ("reducing the
+//! minimal path length to three", XC white paper, "Cray XC Routing"); one without uses every port
+//! that leads to such a router in one or two steps.
 
 mod global;
 mod local;
@@ -34,24 +33,24 @@ use local::LocalGroup;
 pub use phitwire::net::Faults;
 pub use report::RouteReport;
 
-/// The registers of all routers, and what they cannot do.
+/// The registers of all routers, and the pairs that they fail to join.
 #[derive(Clone, Debug)]
 pub struct Routed {
-    /// By number of the router over the machine. Those of absent and dead ones have empty tables.
+    /// By router number in the machine. Absent and dead routers have empty tables.
     pub registers: Vec<AriesRegisters>,
-    /// Pairs that are connected and that the tables do not join.
+    /// Connected pairs that the tables do not join.
     pub report: RouteReport,
-    /// By group: the routers that global entries towards it reach.
+    /// By group: the routers that global entries for it reach.
     coverage: Vec<u128>,
 }
 
-/// The tables of one router while they are made.
+/// The tables of one router during construction.
 #[derive(Clone, Debug, Default)]
 struct Making {
     processor: RouteTables,
     green: RouteTables,
     black: RouteTables,
-    /// Non-minimal global entries for packets that came in by a blue link.
+    /// Non-minimal global entries for packets from a blue link.
     blue_non_minimal: Vec<PortMask>,
 }
 
@@ -71,7 +70,7 @@ impl Making {
         }
     }
 
-    /// The tables by kind of the port of arrival. Those for blue ports are often the processor's.
+    /// The tables by kind of the arrival port. Those for blue ports often equal the processor's.
     fn finish(self) -> [Arc<RouteTables>; 4] {
         let blue =
             (self.blue_non_minimal != self.processor.global_non_minimal).then(|| RouteTables {
@@ -90,7 +89,7 @@ impl Dragonfly {
         self.route_with(&DragonflyWiring::new(self), faults)
     }
 
-    /// [`route`](Self::route) with the wiring at hand.
+    /// Like [`route`](Self::route), with existing wiring.
     pub fn route_with(&self, wiring: &DragonflyWiring, faults: &Faults) -> Routed {
         let shape = &self.shape;
         let groups: Vec<LocalGroup> = (0..shape.groups)
@@ -144,8 +143,7 @@ impl Dragonfly {
 }
 
 impl Routed {
-    /// Whether packets from other groups, as far as there are entries for their group, reach a
-    /// router.
+    /// Whether packets from other groups reach a router, where there are entries for its group.
     pub(super) fn covers(&self, router: u32, shape: &Shape) -> bool {
         let covered = self.coverage.get(usize::from(shape.group_of(router)));
         covered.is_some_and(|covered| covered >> shape.local_of(router) & 1 != 0)

@@ -1,32 +1,32 @@
-//! What the tables reach, against what is connected.
+//! Pairs that the tables reach, against those that are connected.
 
 use super::Faults;
 use crate::route::registers::{AriesRegisters, NETWORK_PORTS, PortKind};
 use crate::topology::model::Dragonfly;
 use crate::topology::wiring::{DragonflyWiring, Far};
 
-/// Pairs listed at most.
+/// Most pairs listed.
 const MOST_PAIRS: usize = 10_000;
 
-/// What route tables do for a network. Pairs are of routers, from and to, by number over the
-/// machine; their network interfaces share their fate.
+/// The pairs that route tables join. Pairs are of routers, from and to, by number in the machine;
+/// the same holds for their NICs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteReport {
-    /// Pairs of living routers that are connected by living links, and that the tables do not join:
-    /// at most 10,000 of them.
+    /// Pairs of living routers connected by living links that the tables do not join, at most
+    /// 10,000.
     pub lost: Vec<(u32, u32)>,
-    /// How many such pairs there are.
+    /// Number of such pairs.
     pub lost_pairs: u64,
-    /// Pairs of living routers that no chain of living links connects.
+    /// Number of pairs of living routers that no chain of living links connects.
     pub cut_pairs: u64,
-    /// Pairs of living routers that the tables join.
+    /// Number of pairs of living routers that the tables join.
     pub reached_pairs: u64,
-    /// Pairs of groups, from and to, of which some router has no minimal way and goes over a third
+    /// Pairs of groups, from and to, with a router that has no minimal path and goes over a third
     /// group.
     pub detours: Vec<(u16, u16)>,
 }
 
-/// Routers of `group` that packets from a router reach: a bit mask, the own one included.
+/// Routers of `group` that packets from a router reach: a bit mask, the router itself included.
 pub(super) fn reached(registers: &AriesRegisters, group: u16, coverage: &[u128]) -> u128 {
     let tables = &registers.tables[PortKind::Processor as usize];
     let to = usize::from(group);
@@ -40,7 +40,7 @@ pub(super) fn reached(registers: &AriesRegisters, group: u16, coverage: &[u128])
     others.fold(1 << registers.router, |set, (x, _)| set | 1 << x)
 }
 
-/// Which living routers are connected: a number per router, the same for those of one component.
+/// Connected components of living routers: a number per router, equal within a component.
 fn components(network: &Dragonfly, wiring: &DragonflyWiring, faults: &Faults) -> Vec<u32> {
     let mut component = vec![u32::MAX; network.shape.routers()];
     let mut todo = Vec::new();
@@ -76,8 +76,8 @@ pub(super) fn report(
 ) -> RouteReport {
     let shape = &network.shape;
     let component = components(network, wiring, faults);
-    // By group: the components in it, with their routers. There is one, unless the network has
-    // fallen apart.
+    // By group: its components, with their routers. There is one, unless the network is
+    // partitioned.
     let members: Vec<Vec<(u32, u128)>> = component
         .chunks(shape.group_routers())
         .map(|group| {
@@ -114,14 +114,14 @@ pub(super) fn report(
             let minimal = &registers.tables[PortKind::Processor as usize].global_minimal;
             let pair = (registers.group, group as u16);
             if pair.0 != pair.1 && connected != 0 && minimal[group] == 0 {
-                // Routers come group by group.
+                // Routers are ordered by group.
                 if report.detours.last() != Some(&pair) && !report.detours.contains(&pair) {
                     report.detours.push(pair);
                 }
             }
         }
     }
-    // A router is not a pair with itself.
+    // A router forms no pair with itself.
     let living = component.iter().filter(|&&n| n != u32::MAX).count() as u64;
     report.reached_pairs -= living;
     report

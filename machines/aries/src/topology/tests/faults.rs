@@ -1,4 +1,4 @@
-//! Whatever breaks, the recomputed tables join all that is still connected, and no way ends
+//! Whatever fails, the recomputed tables join all that is still connected, and no path ends
 //! nowhere.
 
 use super::{network, spec};
@@ -10,7 +10,7 @@ use crate::topology::{
 };
 use phitwire::net::{MistakeKind, NodeRef};
 
-/// Fails if the tables of a damaged network leave anybody out or lead anywhere wrong.
+/// Fails if the tables of a damaged network omit a router or lead to a wrong one.
 fn assert_whole(network: &Dragonfly, wiring: &DragonflyWiring, faults: &Faults, what: &str) {
     let routed = network.route_with(wiring, faults);
     let names = |&(a, b): &(u32, u32)| (network.shape.router_name(a), network.shape.router_name(b));
@@ -161,7 +161,7 @@ fn wrong_classes_close_a_circle_and_the_check_finds_it() {
             .message
             .clone()
     };
-    // From the root on, and in the target group, packets stay on the class that they came up on.
+    // From the root on, and in the target group, packets keep the class of their path up.
     let message = circular(|n| n.classes.root = [0, 1, 2, 3]);
     assert!(message.contains("in a circle through g"), "{message}");
     circular(|n| n.classes.blue = [[1, 1, 2, 3], [1, 1, 2, 3]]);

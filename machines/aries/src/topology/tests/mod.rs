@@ -5,7 +5,7 @@ mod texts;
 
 use crate::topology::{Dragonfly, DragonflySpec, Shape};
 
-/// A spec with that many links between each pair of groups.
+/// A spec with `links` links between each pair of groups.
 fn spec(groups: u16, chassis: u8, blades: u8, links: u16) -> DragonflySpec {
     DragonflySpec {
         shape: Shape {

@@ -67,7 +67,7 @@ fn settings_and_registers_reach_the_nodes() {
     let registers = routed.registers[number as usize].clone();
     let router = network.plan_router(number, registers, &runtime);
     let router = router.expect("a router");
-    // All times of a topology are real: less than a request's time-out stays less, however slow the
+    // All times of a topology are real: less than a request's timeout stays less, however slow the
     // clock.
     assert_eq!(router.registers.forward_progress_ns, 3_000_000 / 100);
     let registers = AriesRegisters {

@@ -1,4 +1,4 @@
-//! Generated dragonflies have the links that the white paper names.
+//! Generated dragonflies have the links of the XC white paper.
 
 use crate::route::registers::PortKind;
 use crate::topology::{Arrangement, Dragonfly, DragonflySpec, DragonflyWiring, Faults, Shape};
@@ -72,7 +72,7 @@ fn every_port_has_one_link_and_every_pair_of_groups_its_bundle() {
             }
             assert_eq!(bundles.len(), usize::from(groups * (groups - 1) / 2));
             assert!(bundles.values().all(|&n| n == links));
-            // Blue links are spread: no router has two more than another.
+            // Blue links are spread evenly: no router has two more than another.
             let blues: Vec<usize> = network
                 .routers()
                 .map(|r| {

@@ -1,4 +1,4 @@
-//! Descriptions are read, written and judged with the place of every mistake.
+//! Descriptions are parsed, written and checked, with the position of every mistake.
 
 use super::{network, spec};
 use crate::link::rates;
@@ -36,7 +36,7 @@ fn what_differs_from_the_generator_is_written_too() {
     changed.absent = vec![10];
     let generator = changed.generator.expect("generated");
     changed.links = generator.links(&changed.shape, &changed.absent);
-    // One black and one blue link fewer, and one of them laid elsewhere with crossed lanes.
+    // One black and one blue link fewer, and one of them moved, with crossed lanes.
     let blue = changed.links.len() - 1;
     let moved = changed.links.remove(blue);
     changed.links.remove(25);
@@ -63,7 +63,7 @@ fn links_of_another_order_are_listed_all() {
     assert_eq!(read.generator, None);
 }
 
-/// The first line that a description with a mistake gives, after its file name.
+/// The first line reported for a description with a mistake, after its file name.
 fn mistake(text: &str) -> String {
     let problems = read("x", text).expect_err(text);
     let lines = problems.lines();
@@ -75,7 +75,7 @@ const HEAD: &str =
 
 #[test]
 fn mistakes_are_told_with_their_place() {
-    // What is added (`\n` is a new line), the place of the mistake, and words of it.
+    // Added text (`\n` is a new line), position of the mistake, and words of the message.
     let table = r#"
 nics = 5 | x:7:8 | out of range
 nisc = 2 | x:7:1 | did you mean `nics`?
@@ -133,7 +133,7 @@ fn drawings_show_every_router_and_say_when_they_cannot() {
     assert!(show::svg(&network(49, 1, 8, 1)).is_err());
 }
 
-/// The numbers of all links that a drawing shows.
+/// The numbers of all links in a drawing.
 fn drawn_links(svg: &str) -> std::collections::BTreeSet<usize> {
     let parts = svg.split("data-links=\"").skip(1);
     let lists = parts.filter_map(|part| part.split('"').next());
@@ -182,7 +182,7 @@ fn many_groups_are_drawn_as_boxes_and_expanded_one_by_one() {
             .to_string();
         assert!(said.contains("its parts are groups 0 to 8"), "{said}");
     }
-    // Small ones are drawn in full, as those see them who watch a lab.
+    // Small ones are drawn in full, as shown while watching a lab.
     let small = network(3, 2, 2, 2);
     assert_eq!(
         show::drawing(&small, None),
@@ -190,7 +190,7 @@ fn many_groups_are_drawn_as_boxes_and_expanded_one_by_one() {
     );
 }
 
-/// The lanes that they take out of a group are between the boxes, and each has its own.
+/// Links leave a group in lanes between the boxes, each in its own.
 #[test]
 fn blue_links_pass_behind_no_router() {
     let network = network(3, 2, 2, 2);
@@ -205,7 +205,7 @@ fn blue_links_pass_behind_no_router() {
         .filter(|part| part.starts_with("x=") && part.contains("rx=\"4\""))
         .map(|part| numbers(part)[..4].to_vec())
         .collect();
-    // Of each path: the lane, and the heights between which it goes, at both ends.
+    // Of each path: the lane, and its range of heights, at both ends.
     let lanes: Vec<[f64; 3]> = svg
         .split("<path d=\"")
         .filter_map(|path| path.split_once('"').map(|(path, _)| path))

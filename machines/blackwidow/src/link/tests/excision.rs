@@ -1,4 +1,4 @@
-//! The input queue's rules for bad packets (paper, section 4.3), one interleaving at a time.
+//! The input queue's rules for bad packets (BlackWidow sec. 4.3), one interleaving at a time.
 
 use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::packet::{EopStatus, Vc};
@@ -152,7 +152,7 @@ fn an_end_that_does_not_fit_is_an_overflow_too() {
     assert!(accept(&mut queue, &packet(VC, 2, 7)));
 }
 
-/// A packet that an earlier link marked `transmit_error`, well received on this one.
+/// A packet that an earlier link marked `transmit_error`, received correctly on this one.
 fn poisoned_upstream(phits: usize) -> Vec<Phit> {
     let mut whole = packet(VC, 0, phits);
     whole.pop();

@@ -154,7 +154,7 @@ fn lost_acknowledgements_are_asked_for() {
     assert_eq!(pair.count(B, |c| c.rx_packets), 10);
 }
 
-/// A pair with room for 64 phits on each channel, of which B takes nothing out.
+/// A pair with room for 64 phits per channel, of which B drains nothing.
 fn shallow(seed: u64) -> Pair {
     let profile = LinkProfile {
         input_phits_per_vc: 64,
@@ -174,13 +174,13 @@ fn a_sender_without_credits_recovers_from_lost_vc_acks() {
         pair.ends[A].send(REQUEST, 16);
     }
     pair.run_for(Duration::from_ms(1));
-    // All is acknowledged, but there is no room for a packet of 19.
+    // Everything is acknowledged, but there is no room for a packet of 19.
     assert_eq!(pair.ends[A].lcb.unacknowledged_packets(), 0);
     assert_eq!(pair.ends[A].lcb.credits(Vc::Request), 16);
     pair.wires[A].cut = true;
     pair.ends[B].drain = Drain::Eager;
     pair.run_for(Duration::from_ms(5));
-    // It is drained, and its VC acks are lost.
+    // It was drained, but its VC acks were lost.
     assert!(pair.ends[B].input.is_empty());
     pair.wires[A].cut = false;
     pair.finish(SECOND);
@@ -210,7 +210,7 @@ fn a_channel_without_credits_does_not_block_the_other() {
 
 #[test]
 fn retry_timeout_adapts_to_the_round_trip_of_the_link() {
-    // Delay, and the least and the most that the round trip may be taken for.
+    // Delay, and the bounds of the measured round trip.
     let (slow, far) = ([1_000, 2_000, 3_000], [100_000, 200_000, 210_000]);
     for case in [[5, 5, 220], slow, far] {
         let [delay, least, most] = case.map(Duration::from_us);
@@ -239,7 +239,7 @@ fn transfer_time(seed: u64, change: impl Fn(&mut Wire)) -> (Duration, Pair) {
     let mut pair = Pair::new(seed);
     pair.wire(change);
     pair.wait_up();
-    // Some traffic first, so that the link knows itself.
+    // Some traffic first, so that the link adapts.
     pair.load(A, 20_000);
     pair.finish(SECOND.times(30));
     let start = pair.now;
@@ -253,7 +253,7 @@ fn transfer_time(seed: u64, change: impl Fn(&mut Wire)) -> (Duration, Pair) {
 #[test]
 fn jitter_and_reordering_do_not_collapse_throughput() {
     let (straight, _) = transfer_time(10, |wire| wire.delay = Duration::from_ms(1));
-    // How often the link goes back before it knows how late frames get is luck: a quarter of the
+    // How often the link goes back before it knows how late frames get is chance: a quarter of the
     // packets, or three.
     let (mut sent, mut again) = (0, 0);
     for seed in 10..16 {
@@ -271,7 +271,7 @@ fn jitter_and_reordering_do_not_collapse_throughput() {
     assert!(again * 3 < sent * 2, "{again} of {sent} again");
 }
 
-/// What of the first 40,000 packets of a link goes again before it knows how late frames get, in
+/// Share of a link's first 40,000 packets that is resent before it knows how late frames get, in
 /// thousandths.
 fn resent_at_the_start(seed: u64, change: impl Fn(&mut Wire)) -> u64 {
     let mut pair = Pair::new(seed);
@@ -284,8 +284,7 @@ fn resent_at_the_start(seed: u64, change: impl Fn(&mut Wire)) -> u64 {
 
 #[test]
 fn a_link_that_begins_to_reorder_learns_it_at_once() {
-    // Delay, jitter, frames ahead of their turn out of 1,000, and packets out of 1,000 that may go
-    // again.
+    // Delay, jitter, early frames out of 1,000, and packets out of 1,000 that may be resent.
     let wires = [
         (1_000, 500, 250, 180),
         (1_000, 500, 0, 150),
@@ -308,10 +307,10 @@ fn a_link_that_begins_to_reorder_learns_it_at_once() {
     }
 }
 
-/// What a link that looks out for late frames pays when nothing is late.
+/// The cost of watching for late frames when none is late.
 #[test]
 fn losses_are_found_as_fast_as_ever() {
-    // Lost and doubled frames out of 1,000, delay, and what 20,000 packets may take on average, in
+    // Lost and duplicated frames out of 1,000, delay, and allowed mean time of 20,000 packets, in
     // microseconds.
     let wires = [
         (10, 0, 50, 2_000),
@@ -402,7 +401,7 @@ fn a_packet_whose_rest_never_comes_is_given_up() {
     pair.run_for(Duration::from_ms(450));
     assert_eq!(pair.ends[B].poisoned, 1);
     assert_eq!(pair.count(B, |c| c.rx_silence_in_packet), 1);
-    // It comes after all.
+    // It does arrive in the end.
     for phit in &whole[4..] {
         pair.ends[A].lcb.push(*phit);
     }

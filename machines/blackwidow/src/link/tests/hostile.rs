@@ -81,7 +81,7 @@ fn a_clipped_packet_is_closed_at_the_maximum_length() {
     let mut pair = Pair::up(2);
     let body = Phit::new(PhitKind::Body, 1);
     let head = packet(Vc::Request, 0, 4)[0];
-    // Half of it flows out before the rest is there.
+    // Half of it flows out before the rest arrives.
     let frame = frame_with(&pair, B, &ControlWord::default(), &[head, body, body]);
     pair.inject(B, &frame);
     pair.ends[B].pop(REQUEST);
@@ -92,7 +92,7 @@ fn a_clipped_packet_is_closed_at_the_maximum_length() {
     let frame = frame_with(&pair, B, &word, &[body; 40]);
     pair.inject(B, &frame);
     assert_eq!(pair.count(B, |c| c.rx_clipped_packets), 1);
-    // 19 phits with its end, one is out.
+    // 19 phits including the end; one is out.
     assert_eq!(pair.ends[B].input.len(Vc::Request), 18);
     pair.load(A, 10);
     pair.finish(Duration::from_ms(1_000));
@@ -103,7 +103,7 @@ fn a_clipped_packet_is_closed_at_the_maximum_length() {
 fn more_phits_than_credits_are_excised() {
     let mut pair = Pair::up(3);
     pair.ends[B].drain = Drain::Blocked;
-    // Nobody took credits for these 20,000 phits; there is room for 16,384.
+    // No credits were taken for these 20,000 phits; there is room for 16,384.
     for seq in 0..2_000 {
         let phits = packet(Vc::Request, seq, 10);
         let word = ControlWord {
@@ -137,7 +137,7 @@ fn random_bytes_and_mutated_frames_never_panic() {
     }
 }
 
-/// A frame that is nearly right, with header and word recomputed so that the change gets far.
+/// A nearly valid frame, with header and word recomputed so that the change gets far.
 fn mutated(pair: &mut Pair) -> Vec<u8> {
     let rng = &mut pair.rng;
     let mut phits = Vec::new();

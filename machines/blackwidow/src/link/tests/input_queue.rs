@@ -1,4 +1,4 @@
-//! The input queue tells what changed in it.
+//! The input queue reports its changes.
 
 use crate::link::{InputQueue, Verdict};
 use phitwire::link::{Change, ReceiveBuffer};
@@ -7,8 +7,8 @@ use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::packet::{EopStatus, Vc};
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
-/// Writes a few phits of packets that may be judged badly; few values, so that one packet often
-/// looks like another. `open` is the number of phits of the packet being written.
+/// Writes a few phits of packets that may be rejected; few values, so that packets often look
+/// alike. `open` is the number of phits of the packet being written.
 fn write_phits(rng: &mut Rng, queue: &mut InputQueue, open: &mut u64) {
     for _ in 0..rng.below(8) {
         if *open == 0 {
@@ -34,7 +34,7 @@ fn write_phits(rng: &mut Rng, queue: &mut InputQueue, open: &mut u64) {
     }
 }
 
-/// What a reader that measures the queue before and after finds.
+/// What a reader measures by comparing the queue before and after.
 fn measured(queue: &InputQueue) -> [(u32, [Option<Phit>; 2]); 2] {
     Vc::ALL.map(|vc| (queue.len(vc), [queue.front(vc), queue.second(vc)]))
 }

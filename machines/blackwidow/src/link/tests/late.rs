@@ -1,9 +1,9 @@
-//! Frames that come late: unchanged copies of a link's own frames, of any age.
+//! Late frames: unchanged copies of a link's own frames, of any age.
 //!
-//! netem, a switch that doubles frames, a second path, a replayed capture: each brings frames that
-//! were right once. Copies of what the pair sent are kept on its tape; ages that no test can wait
-//! for are made by writing older numbers into a copy, which is then the frame that the link would
-//! have sent so long ago.
+//! netem, a switch that duplicates frames, a second path or a replayed capture all bring frames
+//! that were valid once. The tape keeps copies of what the pair sent; ages too long for a test are
+//! made by writing older numbers into a copy, which is then the frame that the link would have sent
+//! that long ago.
 
 use proptest::prelude::*;
 
@@ -20,7 +20,7 @@ use phitwire::link::testing::rig::{A, B, SECOND};
 use phitwire::link::{EndStatus, LinkCounters, LinkProfile};
 use phitwire::time::Duration;
 
-/// Ages in packets: around what 15, 16, 17 and 32 bits tell apart, a window more and less, and far
+/// Ages in packets: around the wraps of 15, 16, 17 and 32 bits, a window more and less, and far
 /// beyond.
 const AGES: [u64; 18] = [
     1,
@@ -43,8 +43,8 @@ const AGES: [u64; 18] = [
     (1 << 46) + 77,
 ];
 
-/// Where the sessions of these tests begin, so that frames may be of any age; the numbers are soon
-/// half their space from 0, and 16 and 32 bits come round.
+/// First packet number of these sessions, so that frames may be of any age; the numbers soon pass
+/// half their space, and 16 and 32 bits wrap.
 const FIRST: u64 = (1 << 47) - 20_000;
 
 fn pair(seed: u64, first: u64, profile: &LinkProfile) -> Pair {
@@ -76,8 +76,8 @@ fn with_word(bytes: &[u8], change: impl FnOnce(&mut ControlWord)) -> Vec<u8> {
     buf
 }
 
-/// The frame that was like `bytes`, but `packets` packets and `acked` acknowledgements ago. What
-/// credits were told then, nobody knows.
+/// The frame as `bytes`, but `packets` packets and `acked` acknowledgements earlier. Its credit
+/// counts are random, as those of that time are unknown.
 fn aged(pair: &mut Pair, bytes: &[u8], packets: u64, acked: u64) -> Vec<u8> {
     let vc_ack = [0; 2].map(|_: u32| pair.rng.next_u64() as u32 & 0xf_ffff);
     with_word(bytes, |word| {
@@ -103,7 +103,7 @@ fn dropped_as_impossible(counters: &LinkCounters) -> u64 {
         + counters.drop_impossible_position
 }
 
-/// What frames that were only late must not have moved.
+/// Late frames must not have changed any of this.
 fn assert_undisturbed(pair: &Pair) {
     for end in [A, B] {
         let counters = pair.ends[end].lcb.counters();
@@ -115,8 +115,8 @@ fn assert_undisturbed(pair: &Pair) {
     }
 }
 
-/// The link sends more than 2^17 packets each way while every twentieth frame comes again,
-/// unchanged, at every age that there is.
+/// The link sends more than 2^17 packets each way while every twentieth frame is repeated,
+/// unchanged, at every age.
 #[test]
 fn unchanged_copies_of_any_age_change_nothing() {
     let mut pair = Pair::up(1);
@@ -130,7 +130,7 @@ fn unchanged_copies_of_any_age_change_nothing() {
         pair.finish(SECOND);
         for to in [A, B] {
             let frames = tape(&pair, to);
-            // Copies come while the link is quiet, and while more is under way.
+            // Copies arrive while the link is quiet, and while more is in flight.
             pair.ends[1 - to].send(REQUEST, 7);
             pair.settle();
             for (_, copy) in frames.iter().skip(round as usize % 20).step_by(20) {
@@ -145,7 +145,7 @@ fn unchanged_copies_of_any_age_change_nothing() {
     assert_undisturbed(&pair);
 }
 
-/// The same at ages that nobody can wait for.
+/// As above, at ages too long for a test.
 #[test]
 fn frames_of_every_age_are_told_from_new_ones() {
     for age in AGES {
@@ -220,8 +220,7 @@ fn what_was_never_sent_is_impossible_and_not_stale() {
     pair.finish(SECOND);
 }
 
-/// Credits that were told with an older acknowledgement are not the peer's last word, whatever
-/// twenty bits make of them.
+/// Credits sent with an older acknowledgement are outdated, whatever their twenty bits suggest.
 #[test]
 fn an_old_frame_gives_no_credits_and_takes_none_back() {
     let mut pair = Pair::up(3);
@@ -292,8 +291,8 @@ fn stale_frames_teach_nothing_and_are_not_answered() {
     );
 }
 
-/// Copies within the window look like retransmissions, and of those an acknowledgement may have
-/// been lost: but one answer per delay says all that there is to say.
+/// Copies within the window look like retransmissions, whose acknowledgement may have been lost;
+/// but one answer per delay is enough.
 #[test]
 fn a_storm_of_young_copies_is_answered_now_and_then() {
     let mut pair = Pair::up(5);
@@ -327,8 +326,7 @@ enum Operation {
     Run {
         us: u64,
     },
-    /// A frame of the tape comes again, as old as it is or older by some packets and
-    /// acknowledgements.
+    /// A frame of the tape is repeated, at its age or older by some packets and acknowledgements.
     Copy {
         to: usize,
         which: prop::sample::Index,
@@ -388,8 +386,7 @@ fn apply(pair: &mut Pair, operation: Operation) {
                 return;
             }
             let bytes = which.get(&frames).1.clone();
-            // Only what is there already may come under other numbers: its content is not that of
-            // theirs.
+            // Renumber only a copy that then lies in what was received: its content is wrong there.
             let here = pair.ends[to].lcb.rx.expected();
             let behind = word(&bytes).is_some_and(|word| {
                 let phits = data(&bytes).map_or(0, |data| data.phits()) as i64;
@@ -431,8 +428,8 @@ proptest! {
     }
 }
 
-/// While the peer stands still nobody answers, and old copies are all that comes: that ends no
-/// session, and nothing is lost when he goes on.
+/// While the peer stands still it answers nothing, and only old copies arrive: that ends no
+/// session, and nothing is lost when it resumes.
 #[test]
 fn old_copies_do_not_end_the_session_of_a_peer_who_stands_still() {
     let mut pair = Pair::up(6);
@@ -457,8 +454,7 @@ fn old_copies_do_not_end_the_session_of_a_peer_who_stands_still() {
     }
 }
 
-/// A peer all of whose frames count as old has no session with this end, which finds out in its
-/// time.
+/// A peer whose frames all count as old has no session with this end, which eventually notices.
 #[test]
 fn an_end_that_takes_everything_for_old_begins_anew() {
     let mut pair = Pair::up(7);

@@ -1,4 +1,4 @@
-//! The links of YARC: what holds for all links, and what is their own.
+//! The links of YARC: the tests of all links, and YARC's own.
 
 mod excision;
 mod faults;

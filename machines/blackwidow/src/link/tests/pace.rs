@@ -1,4 +1,4 @@
-//! The paced clock: what lanes that are given up, and their rate, do to it.
+//! The effect of dropped lanes and of their rate on a paced clock.
 
 use crate::link::rates;
 use crate::link::testing::{Pair, REQUEST, config};
@@ -102,7 +102,7 @@ fn a_paced_receiver_hands_up_a_burst_at_a_time() {
             A => LinkClock::FreeRunning,
             _ => LinkClock::Paced { dilation: 1_000 },
         };
-        // A is free-running and B acknowledges by a paced clock: a longer time-out avoids retries.
+        // A is free-running and B's acknowledgements are paced: a longer timeout avoids retries.
         let mut profile = LinkProfile::paper();
         if end == A {
             profile.min_retry_timeout = Duration::from_ms(1);

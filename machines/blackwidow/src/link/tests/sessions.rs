@@ -1,4 +1,4 @@
-//! What two ends of YARC agree on, and what is left of an old session.
+//! The terms that two YARC ends agree on, and the remains of an old session.
 
 use phitwire_framing::carrier::frame::LinkEnd;
 use phitwire_framing::yarc::packet::Vc;

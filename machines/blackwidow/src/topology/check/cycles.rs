@@ -1,4 +1,4 @@
-//! Channels that wait for each other in a circle: deadlock (paper, sections 7.3 and 7.7).
+//! Channels that wait for each other in a cycle: deadlock (BlackWidow sec. 7.3 and 7.7).
 
 use crate::route::registers::PORTS;
 use crate::topology::model::FoldedClos;
@@ -7,7 +7,7 @@ use phitwire::kit::cycles::{Channels, circle};
 use phitwire::net::{Mistake, Place};
 
 /// The channels into the ports of all routers, `PORTS` for each. Both virtual channels take the
-/// same ways and never wait for each other, so that one graph stands for both.
+/// same paths and never wait for each other, so one graph covers both.
 struct Inputs<'a> {
     wiring: &'a ClosWiring,
     waits_for: &'a [[u64; PORTS]],
@@ -59,7 +59,7 @@ pub(super) fn check(
     )
 }
 
-/// The entry of the circle's routers with the highest index: what somebody has put in last.
+/// The last table entry of the cycle's routers: the one added last.
 fn named_entry(
     topology: &FoldedClos,
     wiring: &ClosWiring,

@@ -1,4 +1,4 @@
-//! Finding what is wrong with a topology before a process starts.
+//! Checks a topology before a process starts.
 
 mod cycles;
 mod rates;
@@ -11,22 +11,21 @@ use super::wiring::ClosWiring;
 use phitwire::net::Effort;
 use phitwire::net::{Mistake, Mistakes};
 
-/// Everything that is wrong with a topology, up to [`MAX_MISTAKES`](phitwire::net::MAX_MISTAKES);
-/// empty if nothing is.
+/// All mistakes of a topology, up to [`MAX_MISTAKES`](phitwire::net::MAX_MISTAKES).
 ///
-/// Names, numbers, ports, links and subtrees are judged first, then rates per octant and the
-/// entries of tables. Only if all of that is right, every way through the registers is walked: from
-/// every processor, in every slice, to every processor, by every port that the hash or the adaptive
-/// decision may choose; and the channels that packets hold while they wait for others are searched
-/// for a circle.
+/// Checks names, numbers, ports, links and subtrees first, then rates per octant and table
+/// entries. Only if all of that is right does it walk every path through the registers: from every
+/// processor, in every slice, to every processor, by every port that the hash or the adaptive
+/// decision may choose; and it searches the channels that packets hold while waiting for others
+/// for cycles.
 ///
-/// The walk is exact, not sampled. Processors between which no register of any router tells a
-/// difference are walked to once, so that 32,768 processors take seconds.
+/// The walk is exact, not sampled. Processors that no register of any router distinguishes are
+/// walked to once, so 32,768 processors take seconds.
 pub fn check(topology: &FoldedClos) -> Vec<Mistake> {
     within(topology, Effort::Exact).0.into_vec()
 }
 
-/// The same with this effort, and whether all packets were followed to their ends.
+/// Checks with this effort; also returns whether all packets were followed to their ends.
 pub(super) fn within(topology: &FoldedClos, effort: Effort) -> (Mistakes, bool) {
     let wiring = ClosWiring::new(topology);
     let mut mistakes = structure::check(topology, &wiring);
@@ -42,8 +41,7 @@ pub(super) fn within(topology: &FoldedClos, effort: Effort) -> (Mistakes, bool) 
     (mistakes, followed)
 }
 
-/// What is wrong with the structure of a topology of which some parts are missing because they
-/// could not be read.
+/// Structural mistakes of a topology that lacks parts because they could not be read.
 pub(super) fn structure_of_a_part(topology: &FoldedClos) -> Mistakes {
     let mut mistakes = structure::of_a_part(topology);
     rates::check(topology, &mut mistakes);

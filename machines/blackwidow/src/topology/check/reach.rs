@@ -1,4 +1,4 @@
-//! Following every packet through the registers.
+//! Follows every packet through the registers.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +11,22 @@ use crate::topology::wiring::{ClosWiring, Neighbour};
 use phitwire::net::PortSet;
 use phitwire::net::{Mistake, MistakeKind as K, Place};
 
-/// What the walk found.
+/// The result of a walk.
 pub(super) struct Walk {
     pub(super) mistakes: Vec<Mistake>,
     /// Whether every packet was followed to its end.
     pub(super) followed: bool,
-    /// For every virtual router and input port: the output ports that packets from there take.
+    /// Output ports that packets take, by virtual router and input port.
     pub(super) waits_for: Vec<[u64; PORTS]>,
 }
 
-/// Walks from every processor to every processor. All ports of a table entry are followed, since
-/// hash and load may choose any.
+/// Walks from every processor to every processor. Follows all ports of a table entry, as hash and
+/// load may choose any.
 ///
-/// Per destination class and slice it is one breadth-first search from all rank-1 routers at once:
-/// where a packet goes depends on router and destination only, not on the way it came. That every
-/// way *ends* follows from the absence of failures together with that of circles, which
-/// [`cycles`](super::cycles) looks for. No more classes are begun after this number of `steps`.
+/// One breadth-first search per destination class and slice, from all rank-1 routers at once: the
+/// next hop depends on router and destination only, not on the path so far. Every path *ends* if
+/// there are no failures and no cycles, which [`cycles`](super::cycles) looks for. Starts no
+/// further classes after this number of `steps`.
 pub(super) fn walk(topology: &FoldedClos, wiring: &ClosWiring, steps: u64) -> Walk {
     let mut search = Search::new(topology, wiring);
     let mut followed = true;
@@ -53,12 +53,12 @@ pub(super) fn walk(topology: &FoldedClos, wiring: &ClosWiring, steps: u64) -> Wa
     }
 }
 
-/// Processors (by index) that no register of any router tells apart before the last hop.
+/// Processors (by index) that no register of any router distinguishes before the last hop.
 fn classes(topology: &FoldedClos, wiring: &ClosWiring) -> Vec<Vec<u32>> {
     let mut starts = vec![false; MAX_PROCESSORS as usize + 1];
     for number in 0..wiring.router_count() as u32 {
         if !mark_boundaries(topology, wiring, number, &mut starts) {
-            // A mask with holes: every number for itself.
+            // A mask with holes: make every number a class.
             starts.fill(true);
             break;
         }
@@ -84,8 +84,8 @@ fn classes(topology: &FoldedClos, wiring: &ClosWiring) -> Vec<Vec<u32>> {
     classes
 }
 
-/// Marks where the decisions of a router change along the numbers; false if they do not change
-/// along ranges.
+/// Marks the processor numbers at which the decisions of a router change; false if they do not
+/// change at range boundaries.
 fn mark_boundaries(
     topology: &FoldedClos,
     wiring: &ClosWiring,
@@ -110,7 +110,7 @@ fn mark_boundaries(
         return false;
     }
     let chip = wiring.chip_of(number);
-    // Ports to processors are told apart by `Search::arrivals`, one by one.
+    // `Search::arrivals` checks ports to processors one by one.
     let leads_to = |destination: u16| {
         let port = registers.down_port(destination)?;
         match wiring.neighbour(chip, port)? {
@@ -130,16 +130,16 @@ fn mark_boundaries(
     true
 }
 
-/// What identifies a failure: routers fail for many destinations for one and the same reason.
+/// Identifies a failure: routers fail for many destinations for the same reason.
 type FailureKey = (u32, u8);
 
 struct Failure {
     failure: RouteFailure,
     /// Number of the destination.
     destination: u16,
-    /// Ends of links on an example of a way there.
+    /// Link ends along an example path.
     way: Vec<String>,
-    /// Table entry that was followed last.
+    /// The last table entry followed.
     entry: Option<Place>,
     classes: usize,
 }
@@ -147,24 +147,23 @@ struct Failure {
 struct Search<'t> {
     topology: &'t FoldedClos,
     wiring: &'t ClosWiring,
-    /// Ports by kind, per router.
+    /// Uplinks, per router.
     up: Vec<u64>,
-    /// Registers, per router: a hundred million looks are worth an index of their own.
+    /// Registers, per router: a hundred million lookups justify an index.
     registers: Vec<&'t RouterRegisters>,
-    /// What each port of each router leads to.
     neighbours: Vec<[Option<Neighbour>; PORTS]>,
-    /// Per router: in which round it was seen last, by which ports packets came, and which of the
-    /// routers was the first to send one.
+    /// Per router: the round in which it was last seen, the ports that packets arrived on, and the
+    /// first router to send one.
     round: u32,
     seen: Vec<u32>,
     arrived: Vec<u64>,
     parent: Vec<Option<(u32, u8)>>,
     waits_for: Vec<[u64; PORTS]>,
-    /// Per router: input and output ports that `waits_for` has taken in last. Most destinations
-    /// have the same.
+    /// Per router: input and output ports last merged into `waits_for`. Most destinations have the
+    /// same.
     taken_in: Vec<(u64, u64)>,
     failures: BTreeMap<FailureKey, Failure>,
-    /// Looks at a packet in a router, and ports that it may go on by.
+    /// Visits of a packet to a router, plus the ports it may leave by.
     steps: u64,
 }
 
@@ -195,7 +194,7 @@ impl<'t> Search<'t> {
         }
     }
 
-    /// Routers on which processors hang in a slice, with the ports of these.
+    /// Routers that processors are attached to in a slice, with the ports of these.
     fn seeds(&self, slice: u8) -> Vec<(u32, u64)> {
         let mut seeds: BTreeMap<u32, u64> = BTreeMap::new();
         for p in 0..self.topology.processors.len() as u32 {
@@ -265,7 +264,7 @@ impl<'t> Search<'t> {
     ) {
         match self.neighbours[router as usize][usize::from(port)] {
             None => self.fail(router, RouteFailure::NoLink(router, port), destination),
-            // `down_ports` has looked at these already.
+            // `down_ports` has checked these already.
             Some(Neighbour::Processor(_)) if down => {}
             Some(Neighbour::Processor(p)) => {
                 self.fail(

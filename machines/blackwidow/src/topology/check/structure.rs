@@ -28,13 +28,13 @@ pub(super) fn check(topology: &FoldedClos, wiring: &ClosWiring) -> Mistakes {
     mistakes
 }
 
-/// What is wrong whatever could not be read.
+/// The mistakes that remain meaningful when parts could not be read.
 pub(super) fn of_a_part(topology: &FoldedClos) -> Mistakes {
     let mut mistakes = Mistakes::default();
     names(topology, &mut mistakes);
     numbers(topology, &mut mistakes);
     let (chips, processors) = (topology.chips.len(), topology.processors.len());
-    // More slices than there can be are a mistake of their own.
+    // Too many slices are reported separately.
     let mut used = PortIndex::new((chips, PORTS), (processors, usize::from(MAX_SLICES)));
     for (l, link) in topology.links.iter().enumerate() {
         for (end, other) in link.ends() {
@@ -81,8 +81,8 @@ fn names(topology: &FoldedClos, mistakes: &mut Mistakes) {
         .map(|(i, p)| (p.name.as_str(), Place::Processor(i as u32)))
         .chain(chips.map(|(i, c)| (c.name.as_str(), Place::Chip(i as u32))));
     duplicates(nodes, "node", mistakes);
-    // A chip that is one router may share its name with it; that of two such chips is a mistake of
-    // the chips, reported already.
+    // A chip that is one router may share its name with it; two such chips with one name are
+    // already reported as duplicate chips.
     let mut whole_chips = BTreeSet::new();
     let mut routers = Vec::new();
     for (c, chip) in topology.chips.iter().enumerate() {
@@ -116,7 +116,7 @@ fn duplicates<'t>(
     }
 }
 
-/// Names of nodes stand where others words have a meaning already.
+/// Node names appear where other words already have a meaning.
 fn node_name_problem(text: &str) -> Option<&'static str> {
     if text == "all" {
         Some("it stands for all nodes and all links")
@@ -251,7 +251,7 @@ fn port(
         let message = format!("{name} has no port {}", end.port);
         mistakes.push(K::PortOutOfRange.at(place, message).help(help));
     } else if let Some(first) = used.claim(end, joined) {
-        // The remedy costs a look at every link.
+        // The remedy scans every link, so compute it lazily.
         mistakes.add(|| {
             K::PortUsedTwice
                 .at(place, format!("port {} of {name} has two links", end.port))
@@ -280,7 +280,7 @@ fn without_router(topology: &FoldedClos, link: u32, end: End) -> Option<Mistake>
     })
 }
 
-/// Where a second link could go instead.
+/// A free port for the second link.
 fn free_port(topology: &FoldedClos, end: End) -> String {
     let NodeRef::Chip(c) = end.node else {
         return String::from("a processor has one link per slice: remove one of the two");
@@ -299,7 +299,7 @@ fn free_port(topology: &FoldedClos, end: End) -> String {
     }
 }
 
-/// Whether the two ends may be neighbours at all.
+/// The mistake in joining the two ends, if any.
 fn neighbours(
     topology: &FoldedClos,
     wiring: &ClosWiring,

@@ -1,4 +1,4 @@
-//! What can be said of a router's registers without following a packet.
+//! Checks a router's registers without following packets.
 
 use crate::route::modulo::{is_supported_count, supported_at_most};
 use crate::route::registers::NO_PORT;

@@ -43,7 +43,7 @@ fn one(
     })
 }
 
-/// The nodes by name, the first of those with the same one.
+/// Nodes by name; the first of duplicates wins.
 struct Names(BTreeMap<String, NodeRef>);
 
 impl Names {

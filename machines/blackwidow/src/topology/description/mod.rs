@@ -25,7 +25,7 @@
 //! A chip split into virtual routers has `[[chip.router]]` sections, each with `name`, `rank`,
 //! `slice`, `ports` and `processors`. Registers are computed from the structure; a router's keys
 //! `root_detect`, `table`, `down_shift`, `down_mask`, `port_map`, `hash_shift` and `exit_mask`
-//! replace what was computed, entry by entry:
+//! replace the computed values, entry by entry:
 //!
 //! ```toml
 //! [[chip.table]]                # or [[chip.router.table]]
@@ -44,12 +44,11 @@ use phitwire::net::{self, Described, Problems};
 
 pub use write::write;
 
-/// Reads and checks a description. `file` is what diagnostics call it.
+/// Reads and checks a description. `file` is its name in diagnostics.
 ///
 /// # Errors
-/// All mistakes that could be found, in the order of the text. A description with mistakes in its
-/// text or structure is not checked for what would follow from them, such as processors that
-/// cannot be reached.
+/// All mistakes found, in the order of the text. A description with mistakes in its text or
+/// structure is not checked for their consequences, such as unreachable processors.
 pub fn read(file: &str, text: &str) -> Result<Described<FoldedClos>, Problems> {
     net::describe(file, text)
 }

@@ -1,4 +1,4 @@
-//! Registers that a description names itself.
+//! Registers set by a description.
 
 use core::ops::Range;
 
@@ -10,11 +10,10 @@ use crate::route::registers::{PORTS, RouteEntry, TABLE_ENTRIES};
 use crate::topology::model::{FoldedClos, RouterRegisters};
 use phitwire::net::{Fields, Section, Shown, Value};
 
-/// What a description does to a register of its own accord.
+/// A change that a description makes to a register.
 type Change = Box<dyn FnOnce(&mut RouterRegisters)>;
 
-/// Registers that the description names, by chip and router, to be put in the place of computed
-/// ones.
+/// Registers set by the description, by chip and router; they replace the computed ones.
 #[derive(Default)]
 pub(super) struct Overrides(pub(super) Vec<(usize, usize, Vec<Change>)>);
 
@@ -27,7 +26,7 @@ impl Overrides {
     }
 }
 
-/// Reads the register keys of a router, and where its table entries stand.
+/// Reads the register keys of a router, and the positions of its table entries.
 pub(super) fn named_registers(
     fields: &mut Fields,
     section: &mut Section<'_, '_>,

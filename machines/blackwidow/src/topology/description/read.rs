@@ -1,4 +1,4 @@
-//! From TOML tables to a folded Clos.
+//! Reads a folded Clos from TOML tables.
 
 use core::fmt::{self, Write as _};
 use core::ops::Range;
@@ -59,7 +59,7 @@ impl Describe for FoldedClos {
     }
 }
 
-/// Reads everything but the registers that follow from the structure.
+/// Reads everything except the computed registers.
 fn parts(
     fields: &mut Fields,
     root: &mut Section<'_, '_>,
@@ -101,9 +101,9 @@ fn parts(
 }
 
 impl OwnSettings for ClosLinks {
-    // A cable that is out goes on where it stopped when it is back (section 4.3 retries for ever).
+    // A disconnected cable resumes when it is back (BlackWidow sec. 4.3 retries for ever).
     const GIVE_UP_MS: u64 = 0;
-    // "Each processor can support thousands of outstanding global memory references" (section 2.1).
+    // "... thousands of outstanding global memory references" per processor (BlackWidow sec. 2.1).
     const OUTSTANDING: u32 = 1 << 14;
     const MAX_OUTSTANDING: u32 = nic::MAX_OUTSTANDING;
 
@@ -128,8 +128,7 @@ impl OwnSettings for ClosLinks {
     }
 }
 
-/// Whether there are more processors or chips than any network has: then nothing else is worth
-/// reading.
+/// Whether there are more processors or chips than any network has: reading on is then pointless.
 fn is_too_large(
     fields: &mut Fields,
     processors: Option<Value<'_, '_>>,
@@ -187,7 +186,7 @@ fn processors(fields: &mut Fields, value: Value<'_, '_>, into: &mut FoldedClos, 
         );
         return;
     };
-    // The table is sorted by name; the description has an order of its own.
+    // The table is sorted by name; restore the order of the description.
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     for (key, value) in entries {
@@ -230,7 +229,7 @@ fn chip(
             fields.finish(section);
         }
     } else {
-        // A chip that is one router needs no section for it.
+        // A chip that is one router needs no section for the router.
         let place = (chip, name, name_span);
         router(fields, &mut section, place, into, spans, overrides);
         section.take("router");
@@ -238,7 +237,7 @@ fn chip(
     fields.finish(section);
 }
 
-/// Name of a chip or of a router on it, and where it stands.
+/// Name of a chip or of a router on it, and its span.
 fn called(
     fields: &mut Fields,
     section: &mut Section<'_, '_>,
@@ -251,7 +250,7 @@ fn called(
     }
 }
 
-/// The sections of a chip's routers: no more than it has ports for.
+/// The sections of a chip's routers, at most one per port.
 fn routers_of_a_chip<'r, 't>(fields: &mut Fields, value: Value<'r, 't>) -> Vec<Section<'r, 't>> {
     let count = fields.items(value).len();
     if count > PORTS {

@@ -1,4 +1,4 @@
-//! From a topology to TOML: what differs from the defaults, and nothing else.
+//! Writes a topology as TOML: only what differs from the defaults.
 
 use core::fmt::Write as _;
 
@@ -11,8 +11,8 @@ use crate::topology::model::{
 use crate::topology::wiring::ClosWiring;
 use phitwire::net::{PortSet, write_link};
 
-/// The description of a topology, which [`read`](super::read) turns into the same topology again.
-/// Registers that follow from the structure are left out.
+/// The description of a topology, which [`read`](super::read) turns back into the same topology.
+/// Computed registers are left out.
 pub fn write(topology: &FoldedClos) -> String {
     let mut text = String::new();
     // Writing into a String never fails.

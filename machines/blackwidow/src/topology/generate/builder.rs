@@ -9,7 +9,7 @@ use crate::topology::model::{Chip, FoldedClos, Processor, VirtualRouter};
 use phitwire::link::LaneRate;
 use phitwire::net::{End, Link, PortSet};
 
-/// The network but for its registers.
+/// The network without its registers.
 pub(super) fn build(
     spec: &BlackWidowSpec,
     plan: Plan,
@@ -173,9 +173,9 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Adds the chips of `count` routers of one subtree and returns the routers. The ports of a
-    /// router are split: downlinks from its first port, up and side links from its middle, so that
-    /// each kind fills octants of its own where the radix allows it (section 4.4).
+    /// Adds the chips of `count` routers of one subtree and returns the routers. Downlinks start at
+    /// a router's first port, up and side links at its middle, so that each kind fills separate
+    /// octants where the radix allows it (BlackWidow sec. 4.4).
     fn chip_of_routers(
         &mut self,
         slice: u8,
@@ -235,7 +235,7 @@ impl Builder<'_> {
     }
 
     fn chip_name(&self, slice: u8, rank: u8) -> String {
-        // Chips of one rank and slice stand in a row, so the last one has the highest number.
+        // Chips of one rank and slice are consecutive, so the last one has the highest number.
         let prefix = match self.spec.slices {
             1 => format!("r{rank}-"),
             _ => format!("s{slice}-r{rank}-"),

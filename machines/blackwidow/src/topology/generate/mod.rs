@@ -1,4 +1,4 @@
-//! Generators of BlackWidow networks: R1, R1.5, R2, R2.5, R3 and R3.5 (paper, section 2.2).
+//! Generators of BlackWidow networks: R1, R1.5, R2, R2.5, R3 and R3.5 (BlackWidow sec. 2.2).
 
 mod builder;
 mod sizing;
@@ -16,10 +16,10 @@ use crate::route::registers::{PORTS, RouteEntry, Subtree, TABLE_ENTRIES};
 use phitwire::link::LaneRate;
 use phitwire::net::PortSet;
 
-/// Peer subtrees that sidelinks can join: one table entry per peer (paper, sections 2.2 and 5.1).
+/// Peer subtrees that sidelinks can join: one table entry per peer (BlackWidow sec. 2.2 and 5.1).
 pub const MAX_PEERS: u32 = TABLE_ENTRIES as u32;
 
-/// The class of a network: its highest rank of routers, and whether sidelinks join its tops.
+/// The class of a network: its highest router rank, and whether sidelinks join its tops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
     level: u8,
@@ -66,7 +66,7 @@ impl FromStr for Rank {
 }
 
 /// The fraction of uplinks or sidelinks that is kept: `kept / of`, above 0 and at most 1. The taper
-/// of BlackWidow sec. 2.2 leaves out cables from rank 1 to rank 2; here links of any rank,
+/// of BlackWidow sec. 2.2 omits cables from rank 1 to rank 2; here it applies to links of any rank,
 /// sidelinks included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taper {
@@ -87,7 +87,7 @@ impl Taper {
         }
     }
 
-    /// How many of `links` are kept: at least one, and a count that the hash supports.
+    /// Number of `links` that are kept: at least one, and a count that the hash supports.
     fn apply(self, links: u32) -> u32 {
         let kept = u64::from(links) * u64::from(self.kept) / u64::from(self.of);
         supported_at_most(kept as u32).max(1)
@@ -117,21 +117,21 @@ impl FromStr for Taper {
     }
 }
 
-/// What a generated BlackWidow network shall look like.
+/// Parameters of a generated BlackWidow network.
 #[derive(Clone, Debug)]
 pub struct BlackWidowSpec {
-    /// Name of the network; empty = made from the rank and the number of processors.
+    /// Name of the network; empty = derived from the rank and the number of processors.
     pub name: String,
-    /// Processors in all, 1 to 32,768.
+    /// Total number of processors, 1 to 32,768.
     pub processors: u32,
-    /// Processors of each rank-1 subtree, 1 to 32.
+    /// Processors per rank-1 subtree, 1 to 32.
     pub subtree: u32,
     /// Class of the network; `None` = the smallest that holds all processors.
     pub rank: Option<Rank>,
     /// Slices, 1 to 4.
     pub slices: u8,
-    /// Uplinks or sidelinks of each rank-1 router before the taper; `None` = one per processor,
-    /// so that nothing is lost on the way up.
+    /// Uplinks or sidelinks of each rank-1 router before the taper; `None` = one per processor, for
+    /// full bandwidth on the way up.
     pub uplinks: Option<u32>,
     /// Fraction kept of the up/side links of ranks 1, 2 and 3.
     pub taper: [Taper; 3],
@@ -140,13 +140,12 @@ pub struct BlackWidowSpec {
     /// Rank-1 subtrees per rank-2 subtree, in networks above R2; `None` = half the radix.
     pub group: Option<u32>,
     /// Links between a rank-1 router and each of its rank-2 routers, a power of two. Two at half
-    /// the rate are the "reverse taper" for long cables (section 7.2).
+    /// the rate are the "reverse taper" for long cables (BlackWidow sec. 7.2).
     pub parallel: u32,
     /// Rate of the links between routers; `None` = that of the settings.
     pub router_rate: Option<LaneRate>,
     /// Metres of the links between routers; `None` = those of the settings.
     pub router_metres: Option<u16>,
-    /// Settings of the network.
     pub settings: ClosSettings,
 }
 
@@ -170,28 +169,25 @@ impl Default for BlackWidowSpec {
     }
 }
 
-/// Why a network of that description cannot be generated.
+/// Why a network cannot be generated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SpecError {
-    /// A value outside of its range.
+    /// A value out of range.
     #[error("{what} is {value}, but must be {range}")]
     OutOfRange {
-        /// Which value.
         what: &'static str,
-        /// The value.
         value: u32,
-        /// What it may be.
+        /// Its valid range.
         range: String,
     },
-    /// The rank does not hold that number of subtrees.
+    /// The rank cannot hold that number of subtrees.
     #[error(
         "rank {rank} holds {least} to {most} {what}, not {wanted}; choose a {remedy} or leave \
          the rank out"
     )]
     WrongRank {
-        /// The rank asked for.
         rank: Rank,
-        /// What is counted.
+        /// The kind of subtree counted.
         what: &'static str,
         /// Smallest count.
         least: u32,
@@ -199,10 +195,9 @@ pub enum SpecError {
         most: u32,
         /// Count asked for.
         wanted: u32,
-        /// What to change.
         remedy: &'static str,
     },
-    /// No class of network is large enough.
+    /// No network class is large enough.
     #[error(
         "{processors} processors in subtrees of {subtree} do not fit even into rank 3.5; take \
          larger subtrees or a larger radix"
@@ -218,7 +213,6 @@ pub enum SpecError {
         "a rank-{rank} router would need {down} downlinks and {up} {kind}, but has {radix} ports"
     )]
     TooManyPorts {
-        /// Rank of the router.
         rank: u8,
         /// Downlinks.
         down: u32,
@@ -226,7 +220,7 @@ pub enum SpecError {
         up: u32,
         /// `uplinks` or `sidelinks`.
         kind: &'static str,
-        /// Ports that it has.
+        /// Its number of ports.
         radix: u32,
     },
     /// Aligned subtrees need processor numbers beyond 15 bits.
@@ -241,7 +235,7 @@ pub enum SpecError {
 }
 
 impl BlackWidowSpec {
-    /// `r1.5-288`: a rank and a number of processors, and else the defaults; `None` for other
+    /// Parses `r1.5-288`: a rank and a number of processors, the rest defaults; `None` for other
     /// names.
     pub fn named(name: &str) -> Option<Self> {
         let (rank, processors) = name.split_once('-')?;
@@ -253,13 +247,13 @@ impl BlackWidowSpec {
         })
     }
 
-    /// The network, in time linear in its size.
+    /// Generates the network, in time linear in its size.
     ///
     /// Processors are numbered so that every subtree is an aligned range of a power of two: with
     /// subtrees of three, numbers 3, 7, 11, ... are left out.
     ///
     /// # Errors
-    /// A [`SpecError`] that says which value does not go with the others.
+    /// A [`SpecError`] that names the value in conflict with the others.
     pub fn generate(&self) -> Result<FoldedClos, SpecError> {
         let plan = self.plan()?;
         let name = match self.name.as_str() {
@@ -285,7 +279,7 @@ pub(super) fn blank_registers() -> RouterRegisters {
     }
 }
 
-/// Gives every router the registers that follow from the structure.
+/// Computes the registers of every router from the structure.
 pub(super) fn fill_registers(topology: &mut FoldedClos) {
     let wiring = ClosWiring::new(topology);
     let computed: Vec<RouterRegisters> = (0..wiring.router_count() as u32)

@@ -1,4 +1,4 @@
-//! How many subtrees, routers and links a network has.
+//! Numbers of subtrees, routers and links in a network.
 
 use core::ops::RangeInclusive;
 
@@ -7,19 +7,19 @@ use crate::route::modulo::is_supported_count;
 use crate::route::registers::PORTS;
 use crate::topology::model::{MAX_PROCESSORS, MAX_SLICES};
 
-/// The counts that a spec comes down to. All subtrees are full but the last of each level.
+/// The counts that follow from a spec. All subtrees are full except the last of each level.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
     pub(super) rank: Rank,
-    /// Rank-1 subtrees in all.
+    /// Total number of rank-1 subtrees.
     pub(super) r1: u32,
     /// Rank-1 subtrees per rank-2 subtree (all of them below R2).
     pub(super) group: u32,
-    /// Rank-2 subtrees in all.
+    /// Total number of rank-2 subtrees.
     pub(super) r2: u32,
     /// Rank-2 subtrees per rank-3 subtree.
     pub(super) group3: u32,
-    /// Rank-3 subtrees in all.
+    /// Total number of rank-3 subtrees.
     pub(super) r3: u32,
     /// Up/side links of each rank-1 router.
     pub(super) up1: u32,
@@ -27,7 +27,7 @@ pub(super) struct Plan {
     pub(super) v2: u32,
     /// Uplinks (or sidelinks per peer, if R2.5) of each rank-2 router.
     pub(super) up2: u32,
-    /// Numbers between the first processors of neighbouring rank-1 subtrees.
+    /// Distance between the first processor numbers of neighbouring rank-1 subtrees.
     pub(super) stride: u32,
 }
 
@@ -45,7 +45,7 @@ fn among(what: &'static str, value: u32, range: RangeInclusive<u32>) -> Result<(
 }
 
 impl BlackWidowSpec {
-    /// Whether each value is possible for itself.
+    /// Checks each value separately.
     fn ranges(&self) -> Result<(), SpecError> {
         let slices = u32::from(self.slices);
         let most = u32::from(MAX_SLICES);
@@ -127,7 +127,7 @@ impl BlackWidowSpec {
         })
     }
 
-    /// Whether the class of network holds the subtrees, and not more ranks than it has use for.
+    /// Whether the network class holds the subtrees without superfluous ranks.
     fn fits(&self, plan: &Plan) -> Result<(), SpecError> {
         let radix = self.virtual_radix;
         let half = radix / 2 / self.parallel;
@@ -168,7 +168,7 @@ impl BlackWidowSpec {
         Ok(())
     }
 
-    /// How many links go up or over from each rank.
+    /// The numbers of uplinks and sidelinks of each rank.
     fn provision(&self, plan: &mut Plan) -> Result<(), SpecError> {
         let ports = PORTS as u32;
         let Rank { level, side } = plan.rank;
@@ -218,7 +218,7 @@ impl BlackWidowSpec {
 }
 
 impl Plan {
-    /// Number of the processor of that index.
+    /// Number of the processor with that index.
     pub(super) fn number(&self, subtree: u32, index: u32) -> u32 {
         let (r1, within) = (index / subtree, index % subtree);
         self.first_of_r1(r1) + within

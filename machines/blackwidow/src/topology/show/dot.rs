@@ -1,4 +1,4 @@
-//! The Graphviz language.
+//! Graphviz output.
 
 use super::{Shape, bundles, headline};
 use crate::route::registers::PortKind;
@@ -13,7 +13,7 @@ const LAYOUT: [&str; 3] = [
 ];
 
 /// The network for `dot`: one box per virtual router, one ellipse per processor, one line for all
-/// links between two of them, labelled with the ports where there are several.
+/// links between two of them, labelled with the ports if there are several.
 pub fn dot(topology: &FoldedClos) -> String {
     let wiring = &ClosWiring::new(topology);
     let mut dot = Dot::new(&topology.name, &headline(topology, wiring), &LAYOUT);

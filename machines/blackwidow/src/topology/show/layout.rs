@@ -1,4 +1,4 @@
-//! Where the boxes of a drawing stand and where the lines meet them.
+//! Positions of the boxes of a drawing and of the line ends on them.
 
 use std::collections::BTreeMap;
 
@@ -7,33 +7,30 @@ use crate::route::registers::PortKind;
 use crate::topology::model::FoldedClos;
 use crate::topology::wiring::ClosWiring;
 
-/// Processors above which those of a subtree are drawn as one box.
+/// Above this number of processors, those of a subtree are drawn as one box.
 const MOST_PROCESSORS: usize = 36;
 /// Width of a letter of the port labels, in pixels.
 const LETTER: f64 = 5.6;
-/// Room between two port labels.
+/// Space between two port labels.
 const LABEL_GAP: f64 = 7.0;
-/// A side of a router with more than this to write has no port labels.
+/// A router edge whose labels would be wider than this has none.
 const MOST_LABEL_WIDTH: f64 = 460.0;
 const GAP: f64 = 26.0;
 const MARGIN: f64 = 40.0;
 pub(super) const ROUTER_HEIGHT: f64 = 66.0;
 pub(super) const PROCESSOR_HEIGHT: f64 = 38.0;
-/// Distance of rows in a narrow drawing, and what it grows to in a wide one.
+/// Row distance in a narrow drawing, and its maximum in a wide one.
 const ROW_DISTANCE: (f64, f64) = (170.0, 460.0);
-/// Room for the title.
+/// Space for the title.
 const TITLE: f64 = 100.0;
-/// Room for the legend.
+/// Space for the legend.
 const LEAST_WIDTH: f64 = 640.0;
 const HIGHEST_ARCH: f64 = 300.0;
 
-/// A box.
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     pub(super) shape: Shape,
-    /// Left edge.
     pub(super) x: f64,
-    /// Upper edge.
     pub(super) y: f64,
     pub(super) width: f64,
     pub(super) height: f64,
@@ -47,7 +44,7 @@ impl Frame {
     }
 }
 
-/// Where a bundle meets a box, and what is written there.
+/// The point where a bundle meets a box, and its label.
 #[derive(Clone, Debug)]
 pub(super) struct Joint {
     pub(super) x: f64,
@@ -55,13 +52,12 @@ pub(super) struct Joint {
     pub(super) label: String,
 }
 
-/// A bundle with its two ends.
 #[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) bundle: Bundle,
     pub(super) a: Joint,
     pub(super) b: Joint,
-    /// Height of a sidelink's arch over its ends.
+    /// Height of a sidelink's arch above its ends.
     pub(super) rise: f64,
 }
 
@@ -74,14 +70,14 @@ pub(super) struct Layout {
     pub(super) height: f64,
 }
 
-/// Which edge of which box an end of a line meets.
+/// The box edge that an end of a line meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Edge {
     Upper,
     Lower,
 }
 
-/// The boxes in rows: processors lowest, then routers by rank.
+/// The boxes in rows: processors at the bottom, then routers by rank.
 fn rows(topology: &FoldedClos, wiring: &ClosWiring) -> Vec<Vec<Shape>> {
     let grouped = topology.processors.len() > MOST_PROCESSORS;
     let lowest: Vec<Shape> = if grouped {
@@ -114,7 +110,7 @@ fn rows(topology: &FoldedClos, wiring: &ClosWiring) -> Vec<Vec<Shape>> {
     rows
 }
 
-/// How high above its row each sidelink's arch rises: the further it reaches, the higher.
+/// Height of each sidelink's arch above its row: the further it reaches, the higher.
 fn arches(bundles: &[Bundle], rows: &[Vec<Shape>]) -> BTreeMap<(Shape, Shape), f64> {
     let column: BTreeMap<Shape, usize> = rows
         .iter()
@@ -135,7 +131,7 @@ fn arches(bundles: &[Bundle], rows: &[Vec<Shape>]) -> BTreeMap<(Shape, Shape), f
         .collect()
 }
 
-/// Boxes of the widest row.
+/// Number of boxes in the widest row.
 pub(super) fn widest(topology: &FoldedClos) -> usize {
     rows(topology, &ClosWiring::new(topology))
         .iter()
@@ -144,7 +140,7 @@ pub(super) fn widest(topology: &FoldedClos) -> usize {
         .unwrap_or(0)
 }
 
-/// Ends of lines at each edge of each box: (line, end).
+/// Line ends at each edge of each box: (line, end).
 type Ends = BTreeMap<(Shape, Edge), Vec<(usize, bool)>>;
 
 fn ends(bundles: &[Bundle]) -> Ends {
@@ -218,7 +214,7 @@ pub(super) fn layout(topology: &FoldedClos, wiring: &ClosWiring) -> Layout {
     let lowest_y = top + above_lowest(rows.len() - 1);
     for (r, window) in row_starts.windows(2).enumerate() {
         let row = &mut frames[window[0]..window[1]];
-        // Rows narrower than the drawing are spread over it.
+        // Spread rows narrower than the drawing over its width.
         let spare = (inner - row_width(row)) / row.len() as f64;
         let mut x = MARGIN + spare / 2.0;
         let y = lowest_y - above_lowest(r);
@@ -294,8 +290,8 @@ fn lines(
             Edge::Upper => (frame.y, 0),
             Edge::Lower => (frame.y + frame.height, 1),
         };
-        // In the order of where they go, so that lines of one edge do not cross. Arches are
-        // nested: the one that reaches furthest starts furthest from where it goes.
+        // Sorted by destination, so that lines of one edge do not cross. Arches are nested: the one
+        // that reaches furthest starts furthest from its destination.
         let mut here = here.clone();
         let far = |&(i, at_b): &(usize, bool)| {
             let bundle = &bundles[i];

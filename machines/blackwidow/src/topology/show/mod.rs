@@ -1,4 +1,4 @@
-//! A folded Clos for the eye: tables, Graphviz, and a drawing of its own.
+//! A folded Clos for display: tables, Graphviz, and a drawing.
 
 mod dot;
 mod layout;
@@ -21,12 +21,11 @@ pub use phitwire::net::{DrawError, TooLarge};
 pub use svg::svg;
 pub use table::table;
 
-/// What is drawn as one thing.
+/// A box of the drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Shape {
-    /// A processor, by its index.
     Processor(u32),
-    /// All processors of rank-1 subtrees with this location: too many to draw each.
+    /// All processors of rank-1 subtrees with this location: too many to draw individually.
     Group(u16),
     /// A virtual router, by its number in [`ClosWiring`].
     Router(u32),
@@ -38,11 +37,11 @@ struct Bundle {
     /// The lower end.
     a: Shape,
     b: Shape,
-    /// Seen from `a`: up or side.
+    /// Kind seen from `a`: up or side.
     kind: PortKind,
     rate: LaneRate,
     slice: u8,
-    /// The numbers of the links.
+    /// Ids of the links.
     numbers: Vec<usize>,
     ports_a: PortSet,
     ports_b: PortSet,
@@ -56,10 +55,10 @@ fn class(topology: &FoldedClos, wiring: &ClosWiring) -> String {
     format!("R{top}{}", if side { ".5" } else { "" })
 }
 
-/// Lines and boxes up to which a drawing is in full.
+/// Maximum number of lines and boxes of a full drawing.
 const MOST_LINES: usize = 1_200;
 
-/// The drawing to be looked at: in full, with a box per subtree, or of one subtree.
+/// A drawing: in full, with a box per subtree, or of one subtree.
 ///
 /// # Errors
 /// [`DrawError::NoPart`].
@@ -82,7 +81,7 @@ pub fn drawing(topology: &FoldedClos, part: Option<&str>) -> Result<String, Draw
     }
 }
 
-/// All links as bundles, in the order of their shapes.
+/// All links as bundles, ordered by their shapes.
 fn bundles(topology: &FoldedClos, wiring: &ClosWiring, grouped: bool) -> Vec<Bundle> {
     let mut bundles: BTreeMap<(Shape, Shape, u8), Bundle> = BTreeMap::new();
     for (number, link) in topology.links.iter().enumerate() {
@@ -121,12 +120,12 @@ fn bundles(topology: &FoldedClos, wiring: &ClosWiring, grouped: bool) -> Vec<Bun
     bundles.into_values().collect()
 }
 
-/// The name and measure of a network, in one line.
+/// The name and size of a network, in one line.
 pub fn summary(topology: &FoldedClos) -> String {
     headline(topology, &ClosWiring::new(topology))
 }
 
-/// [`summary`] with the wiring at hand.
+/// [`summary`] with the wiring given.
 fn headline(topology: &FoldedClos, wiring: &ClosWiring) -> String {
     format!(
         "{}: {}, {}, {}, {} on {}, {}",

@@ -1,4 +1,4 @@
-//! A drawing of a large folded Clos: each subtree is one box, and so are the routers of each slice
+//! A drawing of a large folded Clos: one box per subtree, and one for the routers of each slice
 //! above them; all links between two boxes are one line.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,26 +11,26 @@ use crate::topology::wiring::ClosWiring;
 use phitwire::net::show::{FAINT, INK, Svg};
 use phitwire::net::{End, NodeRef};
 
-/// Subtrees that stand in a row; more are a field.
+/// Maximum number of subtrees in a single row; more are drawn as a field.
 const MOST_IN_ROW: usize = 24;
-/// Subtrees of a field in each of its rows.
+/// Subtrees in each row of a field.
 const FIELD_ROW: usize = 8;
-/// From one subtree to the next, and their boxes.
+/// Distance between subtrees, and the size of their boxes.
 const STEP: (f64, f64) = (122.0, 82.0);
 const BOX: (f64, f64) = (106.0, 66.0);
 /// Box of the routers of a slice.
 const UPPER_BOX: (f64, f64) = (190.0, 66.0);
-/// Between rows.
+/// Distance between rows.
 const RISE: f64 = 200.0;
-/// Lines above which they have no numbers.
+/// Maximum number of lines that are labelled with link counts.
 const MOST_NUMBERED: usize = 80;
 
-/// What is one box.
+/// What one box shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Block {
-    /// The subtree of this number, with all in it.
+    /// A subtree with everything in it, by its number.
     Subtree(usize),
-    /// All routers of a rank above, in one subtree and slice.
+    /// All routers of a rank above the subtrees, in one subtree and slice.
     Above {
         rank: u8,
         first: u16,
@@ -39,16 +39,15 @@ pub(super) enum Block {
     },
 }
 
-/// A network by its subtrees of one rank.
+/// The subtrees of one rank.
 pub(super) struct Subtrees {
-    /// Their rank.
     pub(super) rank: u8,
     /// First and last processor number of each.
     pub(super) ranges: Vec<(u16, u16)>,
 }
 
 impl Subtrees {
-    /// Those of the lowest rank that are few enough for a row, or of the highest below the roots.
+    /// The lowest rank with few enough subtrees for a row, else the highest below the roots.
     pub(super) fn of(topology: &FoldedClos) -> Self {
         let top = topology.routers().map(|(_, r)| r.rank).max().unwrap_or(1);
         let of_rank = |rank: u8| {
@@ -68,14 +67,14 @@ impl Subtrees {
             .unwrap_or(of_rank(1))
     }
 
-    /// The number of the subtree with a processor of that number.
+    /// The subtree that contains the processor `number`.
     pub(super) fn with(&self, number: u16) -> Option<usize> {
         let found = self.ranges.partition_point(|&(_, last)| last < number);
         let range = self.ranges.get(found)?;
         (range.0 <= number).then_some(found)
     }
 
-    /// The subtree that is called `name`: its number, or its first and last processor.
+    /// The subtree called `name`: its number, or its first and last processor.
     pub(super) fn named(&self, name: &str) -> Option<usize> {
         let name = name.strip_prefix("subtree").unwrap_or(name).trim();
         let number = name
@@ -89,7 +88,7 @@ impl Subtrees {
         })
     }
 
-    /// The box of an end of a link.
+    /// The box that contains an end of a link.
     fn block(&self, topology: &FoldedClos, wiring: &ClosWiring, end: End) -> Option<Block> {
         match end.node {
             NodeRef::Processor(p) => {
@@ -113,7 +112,6 @@ impl Subtrees {
     }
 }
 
-/// What is in a box.
 #[derive(Clone, Debug, Default)]
 struct Inside {
     processors: Vec<u32>,
@@ -162,7 +160,7 @@ fn bundles(topology: &FoldedClos, wiring: &ClosWiring, subtrees: &Subtrees) -> B
     bundles
 }
 
-/// Where boxes are.
+/// Positions of the boxes.
 struct Layout {
     places: BTreeMap<Block, (f64, f64)>,
     is_field: bool,
@@ -232,7 +230,7 @@ pub fn overview(topology: &FoldedClos) -> String {
         together(&mut out, &layout, &bundles);
     }
     for ((a, b), (kind, links)) in &bundles {
-        // All subtrees of a field have one line for each box above.
+        // The subtrees of a field share one line to each box above.
         if layout.is_field && matches!(a, Block::Subtree(_)) && *kind != PortKind::Side {
             continue;
         }
@@ -267,7 +265,7 @@ pub fn overview(topology: &FoldedClos) -> String {
     out.finish()
 }
 
-/// A frame around all subtrees, and a line from it to each box above.
+/// A frame around all subtrees, with a line to each box above.
 fn together(out: &mut Svg, layout: &Layout, bundles: &Bundles) {
     let subtrees = layout
         .places
@@ -327,14 +325,14 @@ fn together(out: &mut Svg, layout: &Layout, bundles: &Bundles) {
     }
 }
 
-/// The line between two boxes, its colour, and where its number stands.
+/// The line between two boxes, its colour, and the position of its number.
 fn line(
     (a, from): (Block, (f64, f64)),
     (b, to): (Block, (f64, f64)),
     kind: PortKind,
 ) -> (String, &'static str, (f64, f64)) {
     if kind == PortKind::Side {
-        // In one row: an arch, below the lowest one and above the others.
+        // Within a row: an arch, below the lowest row and above the others.
         let is_low = matches!(a, Block::Subtree(_)) && matches!(b, Block::Subtree(_));
         let (half, ahead) = match is_low {
             true => (BOX.1 / 2.0, 1.0),
@@ -356,7 +354,7 @@ fn line(
     let half = BOX.1 / 2.0;
     let (low, high) = ((from.0, from.1 - half), (to.0, to.1 + UPPER_BOX.1 / 2.0));
     let path = format!("M{:.1} {:.1}L{:.1} {:.1}", low.0, low.1, high.0, high.1);
-    // Numbers beside each other where lines are apart: near their lower ends.
+    // Place the numbers near the lower ends, where the lines are apart, and stagger them.
     let part = 0.2 + 0.16 * f64::from(slice % 4);
     let at = (
         low.0 + (high.0 - low.0) * part,
@@ -427,7 +425,7 @@ fn draw_block(
     });
 }
 
-/// One subtree as a network of its own: its processors, routers and the links among them.
+/// One subtree as a separate network: its processors, its routers and the links among them.
 pub(super) fn subtree(topology: &FoldedClos, subtrees: &Subtrees, number: usize) -> FoldedClos {
     let (first, last) = subtrees.ranges[number];
     let is_inside = |number: u16| (first..=last).contains(&number);

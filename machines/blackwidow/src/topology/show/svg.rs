@@ -10,13 +10,13 @@ use crate::topology::wiring::ClosWiring;
 use phitwire::net::show::{FAINT, INK, Svg};
 use phitwire::net::{NodeRef, TooLarge};
 
-/// Boxes in a row above which nobody could read the drawing.
+/// Boxes in a row beyond which the drawing is unreadable.
 const MOST_IN_A_ROW: usize = 144;
-/// Lines above which they are drawn straight.
+/// Maximum number of lines that are drawn bent.
 const MOST_BENT_LINES: usize = 120;
-/// Lines between routers above which they have no words of their own: the ports say how many links.
+/// Maximum number of labelled lines between routers; beyond it the ports show the link counts.
 const MOST_LABELLED_LINES: usize = 24;
-/// Fill and line of the routers of each slice.
+/// Fill and stroke colours of the routers of each slice.
 pub(super) const SLICES: [(&str, &str); 4] = [
     ("#e3edfb", "#2f6db5"),
     ("#e4f4e6", "#2f8a4c"),
@@ -25,8 +25,8 @@ pub(super) const SLICES: [(&str, &str); 4] = [
 ];
 pub(super) const SIDE: &str = "#d9730d";
 
-/// The network as an SVG document. Links between the same two nodes are one line; the ports stand
-/// in the routers, at the line's end. Processors of large networks are drawn as one box per
+/// The network as an SVG document. Links between the same two nodes are one line, with the port
+/// numbers in the routers at its ends. Processors of large networks are drawn as one box per
 /// subtree.
 ///
 /// # Errors
@@ -62,14 +62,14 @@ pub fn svg(topology: &FoldedClos) -> Result<String, TooLarge> {
     Ok(out.finish())
 }
 
-/// A line; its words go to `labels`, which are to stand above all lines.
+/// Draws a line; its text goes to `labels`, which are drawn above all lines.
 fn draw_line(out: &mut Svg, labels: &mut Svg, topology: &FoldedClos, layout: &Layout, line: &Line) {
     let Line { bundle, a, b, .. } = line;
     let colour = match bundle.kind {
         PortKind::Side => SIDE,
         _ => SLICES[usize::from(bundle.slice) % SLICES.len()].1,
     };
-    // Many thin links or few thick ones: width grows slowly with the number of links.
+    // Many thin links or few thick ones: the width grows slowly with their number.
     let width = 1.0 + (bundle.numbers.len() as f64).log2() * 0.55;
     let opacity = if layout.lines.len() > 400 { 0.35 } else { 0.8 };
     let dash = match bundle.rate == topology.settings.own.rate {
@@ -92,7 +92,7 @@ fn draw_line(out: &mut Svg, labels: &mut Svg, topology: &FoldedClos, layout: &La
             f64::midpoint(y1, y2) - line.rise + 3.5,
         )
     } else {
-        // A few lines look best bent; of many, straight ones are easier to follow.
+        // Few lines look best bent; many are easier to follow straight.
         let middle = f64::midpoint(y1, y2);
         let curve = match layout.lines.len() > MOST_BENT_LINES {
             true => String::from("L"),
@@ -123,8 +123,8 @@ fn draw_line(out: &mut Svg, labels: &mut Svg, topology: &FoldedClos, layout: &La
     labels.haloed(label_x, label_y, anchor, colour, &words.join(", "));
 }
 
-/// The outlines of chips that several routers share (section 7.4); returns their names, which are
-/// to stand above the lines.
+/// The outlines of chips that several routers share (BlackWidow sec. 7.4); returns their names,
+/// which are drawn above the lines.
 fn chips(out: &mut Svg, topology: &FoldedClos, wiring: &ClosWiring, frames: &[Frame]) -> Svg {
     let mut labels = Svg::default();
     for (c, chip) in topology
@@ -215,7 +215,7 @@ fn draw_frame(out: &mut Svg, topology: &FoldedClos, wiring: &ClosWiring, frame: 
     });
 }
 
-/// The names of the nodes that a box stands for.
+/// Names of the nodes that a box represents.
 fn nodes_of(topology: &FoldedClos, wiring: &ClosWiring, shape: Shape) -> String {
     match shape {
         Shape::Processor(p) => topology.processors[p as usize].name.clone(),

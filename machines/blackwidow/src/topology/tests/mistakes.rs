@@ -1,4 +1,4 @@
-//! One bad description per mistake: found, placed, and with a remedy.
+//! One bad description per mistake: found, located, and with a remedy.
 
 use crate::topology::read;
 use phitwire::net::MistakeKind as K;
@@ -84,8 +84,8 @@ links = [
 ]
 "#;
 
-/// Reads `text` with `edits` made: there must be a mistake of that kind, on the line that contains
-/// `at`, with a remedy. All mistakes, for the reader of a snapshot.
+/// Reads `text` with `edits` applied: there must be a mistake of this kind, on the line that
+/// contains `at`, with a remedy. Returns all mistakes, for a snapshot.
 fn found(text: &str, edits: &[(String, String)], kind: &str, at: &str) -> String {
     let mut bad = text.to_owned();
     for (from, to) in edits {
@@ -109,9 +109,9 @@ fn found(text: &str, edits: &[(String, String)], kind: &str, at: &str) -> String
     format!("--- {edits:?}\n{lines}\n")
 }
 
-/// Makes every mistake of a table. A line `== TEXT` says in which description, `== TEXT: WORDS`
-/// that registers are to stand behind these words. Any other line is `EDIT & EDIT | KIND at LINE`,
-/// an edit `FROM => TO`, or registers; `\n` is a new line.
+/// Makes every mistake of a table. A line `== TEXT` selects the description, `== TEXT: WORDS` also
+/// the words after which registers are inserted. Any other line is `EDIT & EDIT | KIND at LINE`,
+/// where an edit is `FROM => TO` or registers; `\n` is a new line.
 fn found_by(table: &str) -> String {
     let (mut all, mut text, mut place) = (String::new(), SIDE, None);
     for row in table
@@ -150,7 +150,7 @@ fn the_descriptions_are_right_before_they_are_spoilt() {
     }
 }
 
-/// Nodes named `all` and `3` are words that commands for a lab understand otherwise.
+/// Lab commands would misread nodes named `all` or `3`.
 #[test]
 fn mistakes_of_the_text_are_found() {
     insta::assert_snapshot!(found_by(
@@ -222,8 +222,8 @@ b = "r1-0:1"  => b = "r1-0:1", rate = 3.125  | UnequalRates at 3.125
     ));
 }
 
-/// Entries, then ways that do not end, or end wrongly, and at last a circle: r1-1 sends packets for
-/// 2-3 back to where they came from.
+/// Entries, then paths that do not end or end wrongly, and finally a cycle: r1-1 sends packets for
+/// 2-3 back where they came from.
 #[test]
 fn mistakes_of_the_registers_are_found() {
     insta::assert_snapshot!(found_by(
@@ -277,7 +277,7 @@ fn nine_uplinks_cannot_be_hashed_on() {
         )
     };
     found(&text(""), &[], "UnsupportedPortCount", "r1-0");
-    // An entry of one's own puts it right.
+    // An explicit entry fixes it.
     let entry = "table = [{ entry = 0, processors = \"1\", ports = \"32-39\" }]\n";
     if let Err(problems) = read("nine.toml", &text(entry)) {
         panic!("{}", problems.lines());
@@ -335,8 +335,8 @@ fn many_mistakes_are_reported_at_once_in_the_order_of_the_text() {
 
 #[test]
 fn a_faulty_cable_needs_an_entry_that_avoids_it() {
-    // The cable from r1-1 to r2-0b is out: r2-0b does not reach processors 2 and 3 any more, and
-    // r1-0 must not send packets for them there (paper, sections 5.1 and 7.7).
+    // The cable from r1-1 to r2-0b is out: r2-0b no longer reaches processors 2 and 3, so r1-0 must
+    // not send packets for them there (BlackWidow sec. 5.1 and 7.7).
     let broken = CLOS.replace("  { a = \"r1-1:33\", b = \"r2-0:33\" },\n", "");
     let problems = read("broken.toml", &broken).expect_err("a fault in the way");
     let message = &problems.mistakes().next().expect("a mistake").message;

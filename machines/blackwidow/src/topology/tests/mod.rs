@@ -1,4 +1,4 @@
-//! Tests of the whole: generators, round trips, mistakes.
+//! End-to-end topology tests: generators, round trips, mistakes.
 
 mod mistakes;
 mod plans;

@@ -1,5 +1,5 @@
-//! The router's own route logic, on the registers of generated networks: what the topology believes
-//! about a way is what the chips do.
+//! The router's route logic on the registers of generated networks: the chips take the paths that
+//! the topology predicts.
 
 use crate::route::decision::{ChipPorts, RouteRequest};
 use crate::route::registers::ChipRegisters;
@@ -34,7 +34,7 @@ fn follow(
         let routes = TileRoutes::new(input, tile, ChipPorts::new(registers));
         let output = match routes.decide(request) {
             Decision::Port(port) => port,
-            // Any of them is allowed: the last one, for a change.
+            // All of them are allowed; take the last one, for variety.
             Decision::Adaptive(ports) => 63 - ports.leading_zeros() as u8,
             other => panic!("{other:?} at {}", wiring.router(topology, router).name),
         };
@@ -99,7 +99,7 @@ fn tiles_route_every_packet_to_its_processor() {
 
 #[test]
 fn the_hash_spreads_a_bulk_transfer_over_every_uplink_of_every_rank() {
-    // Rank 3 sees diversity only because each rank hashes on other bits (paper, section 7.8.2).
+    // Rank 3 sees diversity only because each rank hashes on other bits (BlackWidow sec. 7.8.2).
     let spec = BlackWidowSpec {
         processors: 2048,
         rank: "3".parse().ok(),

@@ -1,4 +1,4 @@
-//! Networks of the paper's section 2.2: sizes, shape, reachability, hops.
+//! Networks of BlackWidow sec. 2.2: sizes, shape, reachability, hops.
 
 use proptest::prelude::*;
 
@@ -40,13 +40,13 @@ fn of_rank_2(topology: &FoldedClos) -> &VirtualRouter {
     all.find(|r| r.rank == 2).expect("an R2 router")
 }
 
-/// Routers of each rank, and links in all.
+/// Routers of each rank, and total number of links.
 fn counts(topology: &FoldedClos) -> ([usize; 3], usize) {
     let of = |rank| topology.routers().filter(|(_, r)| r.rank == rank).count();
     ([of(1), of(2), of(3)], topology.links.len())
 }
 
-/// The most routers on a way between sampled processors.
+/// The most routers on a path between sampled processors.
 fn longest_way(topology: &FoldedClos, samples: u32) -> usize {
     let wiring = ClosWiring::new(topology);
     let mut rng = Rng::new(2006, 7);
@@ -70,7 +70,7 @@ fn longest_way(topology: &FoldedClos, samples: u32) -> usize {
 
 #[test]
 fn ranks_hold_what_the_paper_says() {
-    // Processors, rank, routers of each rank, links per slice, routers on the longest way.
+    // Processors, rank, routers of each rank, links per slice, routers on the longest path.
     // R1.5: nine subtrees, four sidelinks per pair. R2: 32 routers of radix 32. R2.5: 9 x 512,
     // 32 rank-2 routers per subtree with two sidelinks to each of eight peers. R3: 32 x 512.
     let table: [(u32, &str, [usize; 3], usize, usize); 6] = [
@@ -91,7 +91,7 @@ fn ranks_hold_what_the_paper_says() {
 
 #[test]
 fn the_diameter_is_at_most_seven_hops() {
-    // Six routers are joined by seven links, those to the processors included (paper, section 2.2).
+    // Six routers mean seven links, those to the processors included (BlackWidow sec. 2.2).
     let topology = generated(32_768, 32, "3.5");
     assert_eq!(longest_way(&topology, 5_000) + 1, 7);
 }
@@ -129,7 +129,7 @@ fn the_smallest_class_is_chosen() {
 #[test]
 fn registers_are_those_of_the_papers_example() {
     // "The root detect register of a rank-1 router connected to destinations 96-127 would have a
-    // router location of 0x0060, and a mask of 0x001F" (section 5.1).
+    // router location of 0x0060, and a mask of 0x001F" (BlackWidow sec. 5.1).
     let topology = generated(1024, 32, "2");
     let (_, router) = topology.routers().nth(3).expect("the fourth R1 router");
     let registers = &router.registers;
@@ -186,7 +186,7 @@ fn a_taper_leaves_links_and_routers_out() {
     assert_eq!(counts(&full), ([32, 32, 0], 2048));
     assert_eq!(counts(&tapered), ([32, 16, 0], 1024 + 512));
     assert_eq!(check(&tapered), []);
-    // Every kept fraction gives a count that can be hashed on.
+    // Every fraction keeps a count that the hash supports.
     for kept in 1..=32 {
         let taper = Taper::new(kept, 32).expect("a fraction");
         let spec = BlackWidowSpec {
@@ -213,7 +213,7 @@ fn fractions_are_read_exactly() {
 
 #[test]
 fn parallel_links_share_the_destinations_below_them() {
-    // Two links at half the rate instead of one (paper, section 7.2).
+    // Two links at half the rate instead of one (BlackWidow sec. 7.2).
     let spec = BlackWidowSpec {
         parallel: 2,
         router_rate: Some(rates::G3_125),
@@ -272,7 +272,7 @@ fn impossible_networks_are_refused_with_a_reason() {
     }
 }
 
-/// Any network that a few dozen processors can make.
+/// Any network that a few dozen processors can form.
 fn any_spec() -> impl Strategy<Value = BlackWidowSpec> {
     let radix = prop::sample::select(vec![4_u32, 6, 8, 12, 16, 32]);
     let class = prop::option::of(prop::sample::select(Rank::ALL.to_vec()));
@@ -296,7 +296,7 @@ fn any_spec() -> impl Strategy<Value = BlackWidowSpec> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// What can be generated at all is right, and survives its own description.
+    /// Whatever can be generated is correct and survives its own description.
     #[test]
     fn every_generated_network_is_right_and_survives_its_description(spec in any_spec()) {
         if let Ok(topology) = spec.generate() {
@@ -308,7 +308,7 @@ proptest! {
         }
     }
 
-    /// A network with one link taken out either still works, or is told to be broken.
+    /// A network without one of its links either still works or is reported as broken.
     #[test]
     fn a_missing_link_is_never_overlooked(spec in any_spec(), pick: u32) {
         let Ok(mut topology) = spec.generate() else { return Ok(()) };
@@ -319,7 +319,7 @@ proptest! {
         }
     }
 
-    /// Registers that were changed by hand survive the description, right or wrong.
+    /// Manually changed registers survive the description, right or wrong.
     #[test]
     fn changed_registers_survive_the_description(
         entry in 0_usize..8,

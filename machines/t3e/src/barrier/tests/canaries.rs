@@ -1,4 +1,4 @@
-//! What the checkers of a network see when something goes wrong.
+//! Detection of faults by the checkers of a network.
 
 use super::network::{Network, Options, Report, Sabotage, Violation};
 use super::plan::{Plan, Role};
@@ -29,7 +29,7 @@ const NODES: [u32; 4] = [0, 1, 2, 3];
 const BARRIER: [Role; 4] = [Role::Join; 4];
 const EUREKA: [Role; 4] = [Role::Watch, Role::Watch, Role::Watch, Role::Trigger];
 
-/// With what goes wrong, and routers that end the run or only ignore.
+/// With a fault, and routers that end the run or only ignore it.
 fn sabotaged(roles: [Role; 4], sabotage: Sabotage, strict: bool) -> Result<Report, Violation> {
     line(roles, 3, |options| {
         options.sabotage = Some(sabotage);
@@ -82,7 +82,7 @@ fn a_lost_message_is_noticed() {
             }
         }
     }
-    // The only trigger, or the message that tells of it: those who watch wait for ever.
+    // The only trigger, or its notification: processors that watch wait for ever.
     for kind in [Kind::Eureka, Kind::EurekaDone] {
         let found = sabotaged(EUREKA, Sabotage::Drop(kind, 0), true);
         assert_eq!(found, Err(Violation::Stuck));
@@ -93,7 +93,7 @@ fn a_lost_message_is_noticed() {
     assert_eq!(found, Err(Violation::Missed));
 }
 
-/// The races are harmless only as long as links keep order.
+/// The races are harmless only while links keep order.
 #[test]
 fn messages_out_of_order_are_noticed() {
     let late = |roles, kind, delay, strict, seed| {
@@ -104,15 +104,15 @@ fn messages_out_of_order_are_noticed() {
             options.skew = 20 * seed;
         })
     };
-    // An arrival overtakes the eureka before it, which then comes while others are waited for, or
-    // when its round is over.
+    // An arrival overtakes the eureka before it, which then arrives while other arrivals are
+    // missing, or after its round.
     let alone = [Role::Join, Role::Join, Role::Join, Role::TriggerAndJoin];
     let late_here = Violation::Fault(Ignored::EurekaLate);
     let found: Vec<_> = (0..40)
         .map(|seed| late(alone, Kind::Eureka, 8, true, seed))
         .collect();
     assert!(found.contains(&Err(late_here)) && found.contains(&Err(Violation::Leftover)));
-    // Another has signalled it too, so that nobody misses it; it would be one of the next round.
+    // Another has signalled it too, so none misses it; it would count for the next round.
     let two = [Role::Trigger, Role::Join, Role::Join, Role::Trigger];
     let found = late(two, Kind::Eureka, 60, false, 0);
     assert_eq!(found, Err(Violation::Leftover));
@@ -132,13 +132,13 @@ fn repeated(plan: Plan, kind: Kind, n: u64, delay: u64, strict: bool) -> Violati
 fn a_message_that_comes_twice_is_noticed() {
     let eurekas = || Plan::always(&NODES, &EUREKA, 3);
     let barriers = || Plan::always(&NODES, &BARRIER, 3);
-    // Links and processors take turns: of the root's first three the last goes to its processor.
+    // Links and processors alternate: of the root's first three, the last goes to its processor.
     for n in 0..2 {
         let twice = Violation::Fault(Ignored::EurekaDoneRepeated);
         assert_eq!(repeated(eurekas(), Kind::EurekaDone, n, 0, true), twice);
         let twice = Violation::Fault(Ignored::BarrierUnasked);
         assert_eq!(repeated(barriers(), Kind::BarrierDone, n, 0, true), twice);
-        // The routers keep it from the processors, so that only the number of words betrays it.
+        // The routers shield the processors, so only the number of words reveals it.
         let found = repeated(eurekas(), Kind::EurekaDone, n, 0, false);
         assert_eq!(found, Violation::Messages);
     }
@@ -147,14 +147,15 @@ fn a_message_that_comes_twice_is_noticed() {
     }
     let twice = Violation::Fault(Ignored::ArrivalRepeated);
     assert_eq!(repeated(barriers(), Kind::Arrive, 0, 0, true), twice);
-    // In a later round it cannot be told from one of that round.
+    // In a later round it is indistinguishable from one of that round.
     let mut plan = eurekas();
     plan.rounds[1..].fill(BARRIER.to_vec());
     assert_eq!(
         repeated(plan, Kind::EurekaDone, 0, 20, true),
         Violation::Phantom
     );
-    // The first router to send an arrival is that of node 0 or node 3, and has but itself below.
+    // The first router to send an arrival is that of node 0 or node 3, whose only child is its
+    // processor.
     assert_eq!(
         repeated(barriers(), Kind::Arrive, 0, 500, true),
         Violation::Remains

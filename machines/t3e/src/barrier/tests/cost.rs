@@ -1,8 +1,8 @@
-//! What barriers and eurekas would cost on an idle network: arithmetic, not a measurement.
+//! The cost of barriers and eurekas on an idle network: arithmetic, not a measurement.
 //!
 //! "This scheme keeps global barrier/eureka latency to less than that of a single remote memory
-//! reference" (T3E sec. 6). The time per hop is not given. Assuming three clocks a hop (table 2 for
-//! a packet that goes straight on) and ten at each end, these tests show what follows for the
+//! reference" (T3E sec. 6). The time per hop is not given. Assuming three clocks per hop (T3E table
+//! 2 for a packet that goes straight) and ten at each end, these tests show what follows for the
 //! generated trees: twice their height in hops, and one clock for each further unit. The network
 //! consists of barrier units alone; the wires of the router core are not modelled.
 
@@ -50,7 +50,7 @@ fn a_barrier_costs_less_than_the_longest_reference() {
 #[test]
 fn a_eureka_costs_at_most_as_much() {
     for (shape, clocks, _) in SIZES {
-        // The root is node 0; the farthest node is half the way around in each dimension.
+        // The root is node 0; the farthest node is half-way around in each dimension.
         let [x, y, z] = shape;
         let farthest = x / 2 + x * (y / 2 + y * (z / 2));
         let signals = |who| {

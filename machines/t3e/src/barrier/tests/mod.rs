@@ -1,5 +1,5 @@
-//! Barriers and eurekas over tori: a network of routers and processors, what it must show, and
-//! proof that what watches it can see.
+//! Barriers and eurekas on tori: a network of routers and processors, its properties, and canaries
+//! of the checkers.
 
 mod canaries;
 mod cost;

@@ -1,4 +1,4 @@
-//! Routers and processors over a torus, links that keep order and take their time, and checkers.
+//! Routers and processors on a torus, ordered links with latency, and checkers.
 
 use std::collections::VecDeque;
 
@@ -10,61 +10,61 @@ use crate::barrier::{
 };
 use phitwire::rng::Rng;
 
-/// What a checker found.
+/// A violation found by a checker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
     /// A processor was released from a barrier before all had joined it.
     Early,
-    /// A processor was told of a eureka that nobody had signalled.
+    /// A processor was notified of a eureka that nobody had signalled.
     Phantom,
-    /// A processor was released without having been told of the round's eureka.
+    /// A processor was released without notification of the round's eureka.
     Missed,
     /// A message did not fit the state of a processor's unit.
     Unexpected,
     /// A message did not fit the state of a router's unit.
     Fault(Ignored),
-    /// A eureka of a round was under way when its barrier was done.
+    /// A eureka of a round was under way when its barrier completed.
     Leftover,
-    /// More waited for a port than may.
+    /// Too many messages waited for a port.
     TooMany,
-    /// Not all processors are through, and nothing moves.
+    /// Not all processors have finished, and nothing moves.
     Stuck,
-    /// All are through, and something is left.
+    /// All have finished, and messages remain.
     Remains,
-    /// Not one message of each kind per link of the tree.
+    /// The number of messages is not one of each kind per link of the tree.
     Messages,
 }
 
-/// What goes wrong on purpose: with the message of this kind that routers send as number n.
+/// A deliberate fault in message number n of this kind sent by routers.
 #[derive(Clone, Copy, Debug)]
 pub enum Sabotage {
     Drop(Kind, u64),
-    /// It leaves the order of its way, and comes so many ticks later.
+    /// It leaves the order of its link, and arrives this many ticks later.
     Delay(Kind, u64, u64),
-    /// It comes, and once more so many ticks later.
+    /// It arrives, and again this many ticks later.
     Repeat(Kind, u64, u64),
     /// A bit of its word is wrong.
     Damage(Kind, u64),
-    /// No message: the router of this node does not wait for the last of its children.
+    /// Not about a message: the router of this node does not wait for its last child.
     Hasty(usize),
 }
 
 #[derive(Clone, Debug)]
 pub struct Options {
     pub seed: u64,
-    /// Latency of a link, and of the way between processor and router, in ticks.
+    /// Latency of a link, and between processor and router, in ticks.
     pub link: u64,
     pub end: u64,
-    /// What chance adds to each of them, at most.
+    /// Maximum random addition to each of them.
     pub jitter: u64,
-    /// How long a processor waits before what it does next, at most.
+    /// Maximum wait of a processor before its next action.
     pub skew: u64,
-    /// A port sends in one of so many ticks.
+    /// A port sends in one of this many ticks.
     pub slowness: u64,
     pub sabotage: Option<Sabotage>,
-    /// Whether routers that ignore something they should never see end the run.
+    /// Whether a fault ignored by a router ends the run.
     pub strict: bool,
-    /// Messages that may wait for a child, and for the parent.
+    /// Maximum number of messages waiting for a child, and for the parent.
     pub bounds: [u32; 2],
 }
 
@@ -84,26 +84,26 @@ impl Options {
     }
 }
 
-/// What a run has shown.
+/// Results of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Tick of the last release.
     pub last_release: u64,
     /// Tick in which the last processor saw a eureka.
     pub last_eureka: u64,
-    /// Words on links between routers by the code of their kind.
+    /// Words on links between routers, by code of their kind.
     pub words: [u64; 4],
     /// Eurekas that routers dropped as repeats.
     pub repeats: u64,
-    /// Eurekas that came to processors that were armed.
+    /// Eurekas notified to armed processors.
     pub told_armed: u64,
-    /// The most that waited for a child, and for the parent.
+    /// Maximum number of messages waiting for a child, and for the parent.
     pub longest: [u32; 2],
-    /// All that processors were told, and when.
+    /// Hash of all notifications of processors, with their times.
     pub trace: u64,
 }
 
-/// A way of messages, in order.
+/// An ordered path of messages.
 #[derive(Clone, Debug, Default)]
 struct Way(VecDeque<(u64, u64)>);
 
@@ -123,7 +123,7 @@ struct Unit {
     plan: Plan,
     tree: SpanningTree,
     progress: Vec<Progress>,
-    /// By round: how many have joined, and whether someone has signalled the eureka.
+    /// By round: how many have joined, and whether any has signalled the eureka.
     joined: Vec<usize>,
     signalled: Vec<bool>,
 }
@@ -139,10 +139,10 @@ pub struct Network {
     down: Vec<[Way; Port::COUNT]>,
     /// From processors to their routers.
     up: Vec<Way>,
-    /// What has left the order of its link: when it comes, and by which port of which node.
+    /// Messages out of order: arrival time, node and port.
     late: Vec<(u64, usize, Port, u64)>,
     units: Vec<Unit>,
-    /// Messages that routers have sent, by the code of their kind.
+    /// Messages sent by routers, by code of their kind.
     sent: [u64; 4],
     report: Report,
 }
@@ -199,10 +199,10 @@ impl Network {
         &self.units[unit].tree
     }
 
-    /// Until all rounds are through, or something is found.
+    /// Runs until all rounds are done, or a violation is found.
     pub fn run(mut self) -> Result<Report, Violation> {
         let mut quiet = 0;
-        // A message moves within that time, and a processor acts.
+        // Within that time a message moves and a processor acts.
         let options = &self.options;
         let patience = 100
             + options.link
@@ -242,7 +242,7 @@ impl Network {
         }
     }
 
-    /// Whether no message is on a way.
+    /// Whether no message is under way.
     fn is_quiet(&self) -> bool {
         let links = self.down.iter().flatten().chain(&self.up);
         self.late.is_empty()
@@ -271,7 +271,7 @@ impl Network {
             expected[Kind::Eureka as usize] += links * eurekas;
             expected[Kind::EurekaDone as usize] += links * eurekas;
         }
-        // Nobody above a node needs its eureka if another's has been told there.
+        // Above a node its eureka is not needed if another has been notified there.
         let eurekas = &mut expected[Kind::Eureka as usize];
         *eurekas = self.report.words[Kind::Eureka as usize].min(*eurekas);
         if self.report.words != expected {
@@ -304,7 +304,7 @@ impl Network {
         Ok(moved)
     }
 
-    /// A word comes to what is behind a port of a node.
+    /// Delivers a word to the node behind a port.
     fn through(&mut self, node: usize, port: Port, word: u64) -> Result<(), Violation> {
         let Port::Link(direction) = port else {
             return self.at_processor(node, word);
@@ -356,7 +356,7 @@ impl Network {
         Ok(())
     }
 
-    /// Whether a eureka of a unit is on its way up, anywhere.
+    /// Whether a eureka of a unit is on its way up anywhere.
     fn has_eureka_on_the_way(&self, unit: UnitNumber) -> bool {
         let word = Message {
             kind: Kind::Eureka,
@@ -365,7 +365,7 @@ impl Network {
         .encode();
         let mut ways = self.down.iter().flatten().chain(&self.up);
         let waits = |router: &BarrierRouter| {
-            // An arrival is sent once, and has gone when the barrier is done.
+            // An arrival is sent once, and has left when the barrier is done.
             let parent = router.register(unit).parent();
             parent.is_some_and(|parent| router.pending_len(Port::Link(parent), unit) > 0)
         };
@@ -516,7 +516,7 @@ impl Network {
 }
 
 impl Way {
-    /// Behind what is on the way already.
+    /// Appends a message behind those under way.
     fn put(&mut self, at: u64, word: u64) {
         let before = self.0.back().map_or(0, |&(before, _)| before);
         self.0.push_back((at.max(before), word));

@@ -1,8 +1,8 @@
-//! What the processors of a unit do, round by round. A round ends with a barrier.
+//! The actions of a unit's processors, round by round. A round ends with a barrier.
 
 use phitwire::rng::Rng;
 
-/// What a processor does in a round.
+/// The action of a processor in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Joins the barrier.
@@ -19,12 +19,12 @@ pub enum Role {
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub participants: Vec<u32>,
-    /// By round, then as the participants.
+    /// By round, in the order of participants.
     pub rounds: Vec<Vec<Role>>,
 }
 
 impl Plan {
-    /// The same in every round.
+    /// The same roles in every round.
     pub fn always(participants: &[u32], roles: &[Role], rounds: usize) -> Self {
         Self {
             participants: participants.to_vec(),
@@ -59,13 +59,12 @@ impl Plan {
         }
     }
 
-    /// Whether a round has a eureka.
     pub fn has_eureka(&self, round: usize) -> bool {
         let triggers = |role: &Role| matches!(role, Role::Trigger | Role::TriggerAndJoin);
         self.rounds[round].iter().any(triggers)
     }
 
-    /// Rounds with a eureka.
+    /// Number of rounds with a eureka.
     pub fn eurekas(&self) -> usize {
         (0..self.rounds.len())
             .filter(|&round| self.has_eureka(round))

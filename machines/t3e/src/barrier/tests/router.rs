@@ -72,7 +72,7 @@ fn the_root_tells_all_its_children() {
     assert!(root.is_idle(unit()));
 }
 
-/// The most that can wait: a child is slow, and its sibling begins the next round at once.
+/// The maximum that can wait: a child is slow, and its sibling starts the next round at once.
 #[test]
 fn three_messages_wait_in_order() {
     let mut root = router(None);
@@ -90,7 +90,7 @@ fn three_messages_wait_in_order() {
     assert_eq!(give(&mut root, Port::Local, Kind::Eureka), Ok(()));
     assert_eq!(give(&mut root, Port::Local, Kind::Arrive), Ok(()));
     assert_eq!(root.pending_len(EAST, unit()), 3);
-    // What has not been told of the first barrier cannot have to do with the second.
+    // A child not notified of the first barrier cannot take part in the second.
     assert_eq!(
         give(&mut root, EAST, Kind::Arrive),
         Err(Ignored::ArrivalEarly)
@@ -105,7 +105,7 @@ fn three_messages_wait_in_order() {
     assert_eq!(sent(&mut root, EAST), [Kind::BarrierDone]);
 }
 
-/// Two below and one elsewhere trigger at once: one message up, one down, and none left behind.
+/// Two processors below and one elsewhere trigger at once: one message up, one down, and none left.
 #[test]
 fn repeats_of_a_eureka_end_here() {
     let mut inner = inner();
@@ -127,7 +127,7 @@ fn repeats_of_a_eureka_end_here() {
     assert_eq!(told.counters().eurekas_repeated, 1);
 }
 
-/// The counter of messages that are ignored for a reason.
+/// The counter of messages ignored for a reason.
 fn counter(reason: Ignored) -> &'static str {
     match reason {
         Ignored::UnitUnused => "unit_unused",
@@ -143,7 +143,7 @@ fn counter(reason: Ignored) -> &'static str {
     }
 }
 
-/// Each fault is ignored, counted once, and changes nothing else.
+/// Each fault is ignored, counted once, and has no other effect.
 #[test]
 fn what_does_not_fit_is_counted_by_its_reason() {
     let arrived = || {
@@ -170,7 +170,7 @@ fn what_does_not_fit_is_counted_by_its_reason() {
         (arrived(), EAST, Kind::Arrive, Ignored::ArrivalRepeated),
         (arrived(), EAST, Kind::Eureka, Ignored::EurekaLate),
         (inner(), UP, Kind::BarrierDone, Ignored::BarrierUnasked),
-        // All have arrived, but the parent was not told yet.
+        // All have arrived, but the parent has not been signalled.
         (arrived(), UP, Kind::BarrierDone, Ignored::BarrierUnasked),
         (told(), UP, Kind::EurekaDone, Ignored::EurekaDoneRepeated),
         (told(), Port::Local, Kind::Eureka, Ignored::EurekaRepeated),
@@ -225,10 +225,10 @@ fn a_unit_at_work_is_reset_and_that_is_counted() {
     );
 }
 
-/// The reasons are counted, and not of interest.
+/// Reasons are counted, and not checked here.
 fn ignore(_: Result<(), Ignored>) {}
 
-/// Whatever comes from the wires, nothing panics, and what waits stays within its bound.
+/// Whatever arrives on the wires, nothing panics, and waiting messages stay within bounds.
 #[test]
 fn no_message_does_harm() {
     let mut rng = Rng::new(7, 0);
@@ -252,7 +252,7 @@ fn no_message_does_harm() {
                 }
                 1 => ignore(router.receive_word(port, rng.next_u64())),
                 2..120 => drop(router.receive(port, message)),
-                // What a child or the parent may say, whether it fits the state or not.
+                // Messages valid for a child or the parent, fitting the state or not.
                 _ => {
                     let register = router.register(message.unit);
                     let children = register.children();

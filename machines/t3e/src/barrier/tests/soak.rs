@@ -1,4 +1,4 @@
-//! Random barriers and eurekas: several units at once, sets that overlap, rounds at once.
+//! Random barriers and eurekas: several units at once, overlapping sets, concurrent rounds.
 
 use super::network::{Network, Options, Report};
 use super::plan::Plan;
@@ -15,7 +15,7 @@ const SHAPES: [[u32; 3]; 6] = [
     [3, 3, 1],
 ];
 
-/// A random network with random plans; `seed` decides all.
+/// A random network with random plans, determined by `seed`.
 fn network(seed: u64, shape: [u32; 3], units: usize, rounds: usize) -> Network {
     let mut rng = Rng::new(seed, 0);
     let mut torus = Torus::new(shape);
@@ -56,7 +56,7 @@ fn no_processor_is_released_early_and_all_are() {
             *all = one.max(*all);
         }
     }
-    // What the races of two triggers lead to has happened, and often.
+    // The effects of races between two triggers have occurred, and often.
     assert_eq!(total.longest, [3, 2]);
     assert!(total.repeats > 10_000, "{total:?}");
     assert!(total.told_armed > 10_000, "{total:?}");

@@ -2,7 +2,7 @@ use super::super::tests::torus::Torus;
 use super::*;
 use phitwire::rng::Rng;
 
-/// The distance from `start` to every node, from the nodes' own neighbours.
+/// The distance from `start` to every node, by the nodes' neighbours.
 fn hops(torus: &Torus, start: u32) -> BTreeMap<u32, u32> {
     let mut hops = BTreeMap::from([(start, 0)]);
     let mut queue = std::collections::VecDeque::from([start]);
@@ -104,7 +104,7 @@ fn a_root_can_be_chosen() {
     assert_eq!((tree.root(), tree.height(), tree.links()), (63, 4, 4));
     assert_eq!(check(tree.registers(), neighbour), Ok((63, 4)));
     assert!(!tree.register(63).children().contains(Port::Local));
-    // Of two ways to the root one leads through a router that is needed anyway.
+    // Of two paths to the root one leads through a router that is needed anyway.
     let plane = Torus::new([4, 4, 1]);
     let neighbour = |node, direction| plane.neighbour(node, direction);
     for between in [1, 4] {
@@ -115,7 +115,7 @@ fn a_root_can_be_chosen() {
     assert_eq!(error, Err(SpanningError::NoParticipants));
 }
 
-/// Each fault that registers can have is named.
+/// Each possible fault of registers is named.
 #[test]
 fn faults_of_registers_are_named() {
     let torus = Torus::new([8, 1, 1]);
@@ -146,7 +146,7 @@ fn faults_of_registers_are_named() {
         direction: minus,
     };
     assert_eq!(judge(&[(0, root), (1, leaf), (5, leaf)]), Err(parent));
-    // A ring of four in which each has the next for its child.
+    // A ring of four in which each node has the next as its child.
     let ring = Torus::new([4, 2, 1]);
     let apart = register(&[Port::Local], None);
     let circle = (0..4).map(|node| (node, inner)).chain([(4, apart)]);

@@ -1,4 +1,4 @@
-//! Tori with broken links, as the trees see them.
+//! Tori with broken links, for building trees.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use phitwire::rng::Rng;
 #[derive(Clone, Debug)]
 pub struct Torus {
     radix: [u32; 3],
-    /// Links that do not work, named from both ends.
+    /// Broken links, named from both ends.
     broken: BTreeSet<(u32, Direction)>,
 }
 
@@ -23,7 +23,7 @@ impl Torus {
         self.radix.iter().product()
     }
 
-    /// The node behind a link, whether it works or not.
+    /// The neighbour over a link, whether it works or not.
     fn wired(&self, node: u32, direction: Direction) -> u32 {
         let [x, y, _] = self.radix;
         let stride = [1, x, x * y][direction.dimension()];

@@ -60,7 +60,7 @@ fn requests_wait_for_registers_and_responses_for_the_memory() {
 }
 
 /// "Request packets travel through the network on one set of virtual channels and response packets
-/// on another" (T3E sec. 3.3): a processor answers while its own request is stuck halfway.
+/// on another" (T3E sec. 3.3): a processor responds while its own request is stuck halfway.
 #[test]
 fn responses_pass_a_request_that_is_blocked() {
     let mut config = config("neighbour", 1_000_000);

@@ -80,7 +80,7 @@ fn waits(simulation: &mut Simulation<T3e>, cycles: u64) -> Waits {
     waits
 }
 
-/// "Guarantees forward progress to all packets" (T3E sec. 7): far past saturation, too, the flit at
+/// "Guarantees forward progress to all packets" (T3E sec. 7): even far past saturation, the flit at
 /// the front of a buffer moves within a bounded time, although the sources get unequal shares.
 #[test]
 fn waits_are_bounded_past_saturation() {

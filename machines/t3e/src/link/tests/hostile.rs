@@ -28,7 +28,7 @@ fn of(flits: &[Flit]) -> Burst {
     burst
 }
 
-/// Bursts of flits that each could be some peer's, in no order that is.
+/// Bursts of individually valid flits in an invalid order.
 fn some(rng: &mut Rng) -> Burst {
     let mut burst = Burst::default();
     for at in 0..BURST_FLITS {
@@ -67,7 +67,7 @@ fn hostile_bursts_neither_panic_nor_take_more_places_than_there_are() {
             assert!(Flits::credits(&pair.ends[end].lcb, vc) < 1 << 12);
         }
     }
-    // The same where nobody takes anything.
+    // The same without a consumer.
     let mut pair = Pair::up(2);
     for _ in 0..3_000 {
         let bursts: Vec<_> = (0..10).map(|_| some(&mut pair.rng)).collect();
@@ -85,7 +85,7 @@ fn a_second_grant_and_credits_from_nowhere_are_not_believed() {
     let mut pair = Pair::up(3);
     pair.exchange(50, Duration::from_ms(1_000));
     let before = Flits::credits(&pair.ends[B].lcb, 0);
-    // A grant of as many places as it has room for.
+    // A grant of the largest possible counts.
     let grant = Flit {
         word: !(7 << 60),
         control: Control::IDLE,
@@ -106,7 +106,7 @@ fn a_second_grant_and_credits_from_nowhere_are_not_believed() {
         counters(&pair, B).rx_impossible_credits,
         8_000 - (4_095 - u64::from(before))
     );
-    // The same as one number: more than there can be are not taken; of another channel they are.
+    // The same in one word: excess credits are rejected, those of another channel accepted.
     let many = Flit {
         word: 1 << 62 | 4_095 | 1 << 24,
         control: Control::IDLE,
@@ -120,7 +120,7 @@ fn a_second_grant_and_credits_from_nowhere_are_not_believed() {
     assert_eq!(counters(&pair, B).rx_impossible_credits, told + 4_095);
 }
 
-/// Words of idle flits have bits that are not used.
+/// Words of idle flits have unused bits.
 #[test]
 fn idle_words_with_bits_that_mean_nothing_are_refused_and_counted() {
     let mut pair = Pair::up(4);
@@ -141,8 +141,8 @@ fn idle_words_with_bits_that_mean_nothing_are_refused_and_counted() {
     assert_eq!(counters(&pair, B).rx_impossible_credits, 0);
 }
 
-/// What a packet lacks whose header came with more flits than followed is made up, is told of, and
-/// costs no credit.
+/// If a header announces more flits than follow, the missing ones are made up, reported, and cost
+/// no credit.
 #[test]
 fn a_packet_that_another_one_interrupts_is_made_up_and_told_of() {
     let mut buffer = FlitBuffer::correcting(Depths::PAPER);
@@ -151,7 +151,7 @@ fn a_packet_that_another_one_interrupts_is_made_up_and_told_of() {
     assert_eq!(buffer.receive(1, short[0]), (10, false));
     assert_eq!(buffer.receive(1, short[1]), (1, false));
     assert_eq!(buffer.len(1), 12);
-    // Of twelve places the other end has used three, and may use nine.
+    // Of twelve slots the peer has used three, and may use nine.
     for flit in short.iter().cycle().take(8) {
         assert_eq!(buffer.receive(1, *flit), (1, false));
     }
@@ -162,7 +162,7 @@ fn a_packet_that_another_one_interrupts_is_made_up_and_told_of() {
     assert_eq!(freed, 12);
 }
 
-/// A header for which there is no place takes its packet with it.
+/// A header without a free slot takes its packet with it.
 #[test]
 fn the_rest_of_a_packet_whose_header_had_no_place_is_discarded() {
     let mut buffer = FlitBuffer::new(Depths::PAPER);

@@ -1,4 +1,4 @@
-//! The links of the T3E: what holds for all links, and what is their own.
+//! The links of the T3E: the tests for all links, and specific ones.
 
 mod hostile;
 mod sessions;

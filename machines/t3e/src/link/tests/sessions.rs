@@ -15,7 +15,7 @@ fn packets_cut_by_the_end_of_a_session_come_whole_in_length_and_say_that_they_ar
     for seed in 0..60 {
         let mut pair = Pair::up(seed);
         pair.allow_gaps();
-        // What is lost and not yet sent again ends with the session.
+        // Packets lost and not yet resent end with the session.
         pair.wire(|wire| wire.loss = 500);
         for end in [A, B] {
             pair.ends[end].frame_bytes = 300;
@@ -42,7 +42,7 @@ fn packets_cut_by_the_end_of_a_session_come_whole_in_length_and_say_that_they_ar
                 let End { lcb, input, .. } = &pair.ends[end];
                 lcb.flit_counters(input)
             });
-            // Some of those that were given up had arrived.
+            // Some of those given up had arrived.
             let missing = own.tx_flits - peer.rx_flits;
             assert!(missing <= own.tx_discarded_flits, "{missing} {own:?}");
             given_up += own.tx_discarded_flits;
@@ -79,7 +79,7 @@ fn grants_come_with_what_is_left_in_the_buffers() {
 #[test]
 fn one_wrong_bit_is_corrected_and_two_are_told() {
     let mut pair = Pair::up(8);
-    // Where packets are cut is where they are hopeless.
+    // Cut packets are beyond correction.
     pair.allow_gaps();
     let noise = |of: u64, lane| LinkFault::LaneNoise {
         lane,
@@ -102,7 +102,7 @@ fn one_wrong_bit_is_corrected_and_two_are_told() {
     assert_eq!(account.credits, account.offers, "every credit is back");
 }
 
-/// A header flit of `command` of which three bits are wrong, so that it reads as one of `other`.
+/// A header flit of `command` with three wrong bits, read as one of `other`.
 fn misread(command: Command, other: Command) -> Option<u64> {
     let word = Header::new(command, Tag::default(), Name::new(1), 3).emit();
     for a in 0..64 {
@@ -149,13 +149,13 @@ fn a_packet_that_says_to_be_longer_than_it_is_waits_for_its_rest_and_not_for_eve
         pair.run_for(Duration::from_ms(50));
         let account = pair.ends[A].lcb.account();
         assert_eq!(account.credits, account.offers, "every credit is back");
-        // Another one in the meantime is not given up for it.
+        // Later packets are not given up for it.
         pair.ends[B].drain = Drain::Eager;
         pair.exchange(50, Duration::from_ms(5_000));
     }
 }
 
-/// Of two packets in a row that lack as much, the second has as long as the first had.
+/// Of two packets in a row that lack equally many flits, the second gets the full timeout.
 #[test]
 fn a_second_packet_in_doubt_has_its_own_time() {
     let word = Header::new(Command::Put1, Tag::default(), Name::new(1), 3).emit();
@@ -182,8 +182,8 @@ fn a_second_packet_in_doubt_has_its_own_time() {
     assert_eq!(lcb.flit_counters(input).rx_truncated_packets, 1);
 }
 
-/// Of a maintenance packet that the end of a session cuts off before anybody has seen its header,
-/// nothing is seen: routers would keep ports for it.
+/// A maintenance packet cut off by the end of a session before its header was read is dropped
+/// entirely: routers would reserve ports for it.
 #[test]
 fn a_maintenance_packet_that_is_cut_off_unseen_is_dropped() {
     let flit = |control| Flit { word: 0, control };
@@ -212,7 +212,7 @@ fn a_maintenance_packet_that_is_cut_off_unseen_is_dropped() {
     }
 }
 
-/// A maintenance packet begins only where its other flits find room, too.
+/// A maintenance packet begins only if its other flits fit, too.
 #[test]
 fn a_maintenance_packet_that_has_begun_is_taken_whole() {
     let flit = |control| Flit { word: 0, control };

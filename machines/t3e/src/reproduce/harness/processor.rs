@@ -1,4 +1,4 @@
-//! Processors of the harness: what they send, and what comes to them.
+//! Processors of the harness: what they send and receive.
 
 use std::collections::VecDeque;
 
@@ -7,55 +7,55 @@ use crate::format::{Command, Flit, FlitKind, Header, Name, PacketBuf, Request, V
 use crate::link::{Credits, Depths};
 use crate::router::{PROCESSOR, PROCESSOR_CYCLES};
 
-/// Requests without an end, as fast as they can be sent.
+/// An endless stream of requests, as fast as they can be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream {
-    /// To whom.
+    /// The destination.
     pub to: u32,
-    /// What is asked for.
+    /// The command of the requests.
     pub command: Command,
-    /// Requests without a response, at most.
+    /// Maximum number of requests without a response.
     pub outstanding: u32,
 }
 
-/// A packet to be sent.
+/// A packet to send.
 #[derive(Debug)]
 struct Waiting {
-    /// The first cycle in which it may be.
+    /// The first cycle in which it may be sent.
     due: u64,
     /// The number of its transfer.
     transfer: usize,
     packet: PacketBuf,
 }
 
-/// A packet that comes in.
+/// A packet being received.
 #[derive(Clone, Copy, Debug)]
 struct Coming {
     header: Header,
     first: u64,
     flits: usize,
-    /// Of its transfer, once it is known.
+    /// The name of its transfer, once known.
     name: u32,
 }
 
-/// A processor, its end of its link included.
+/// A processor with its end of the link.
 #[derive(Debug)]
 pub(super) struct Processor {
     credits: Credits,
-    /// Requests and responses to be sent.
+    /// Requests and responses to send.
     waiting: [VecDeque<Waiting>; 2],
-    /// What is being sent, and how many of its flits have been.
+    /// The packet being sent, and how many of its flits have left.
     sending: Option<(PacketBuf, usize)>,
-    /// Whether the next packet is rather a response.
+    /// The class preferred for the next packet: 1 is a response.
     turn: usize,
-    /// The packets that come in, by channel.
+    /// The packets being received, by channel.
     coming: [Option<Coming>; VCS],
     stream: Option<Stream>,
     outstanding: u32,
     is_active: bool,
 }
 
-/// The command that answers another one.
+/// The command of the response.
 const fn answer(command: Command) -> Command {
     match command {
         Command::Get1 => Command::Get1Data,
@@ -65,7 +65,7 @@ const fn answer(command: Command) -> Command {
 }
 
 impl Harness {
-    /// Has one processor ask another for something, as soon as it can.
+    /// Makes one processor send a request to another, as soon as it can.
     ///
     /// # Panics
     /// If there is no such processor.
@@ -97,7 +97,7 @@ impl Harness {
         self.post(from, 0, waiting);
     }
 
-    /// Has a processor send requests without an end.
+    /// Makes a processor send an endless stream of requests.
     pub fn stream(&mut self, from: u32, stream: Stream) {
         self.processors[from as usize].stream = Some(stream);
         self.wake_processor(from);
@@ -139,7 +139,7 @@ impl Harness {
         }
     }
 
-    /// A packet has arrived whole.
+    /// A whole packet has arrived.
     fn arrived(&mut self, processor: u32, packet: Coming) {
         let cycle = self.cycle;
         let transfer = &mut self.transfers[packet.name as usize];
@@ -177,7 +177,7 @@ impl Harness {
         }
     }
 
-    /// A processor's cycle. Whether it has more to do without being told.
+    /// Runs a cycle of a processor. Returns whether it has more work without further input.
     pub(super) fn run_processor(&mut self, number: u32) -> bool {
         let processor = &mut self.processors[number as usize];
         if let Some(stream) = processor.stream
@@ -216,7 +216,6 @@ impl Harness {
 }
 
 impl Processor {
-    /// One with nothing to do.
     pub(super) fn new() -> Self {
         Self {
             credits: Credits::new(Depths::PROCESSOR.all()),
@@ -230,7 +229,7 @@ impl Processor {
         }
     }
 
-    /// Whether a request (0) or a response (1) is to be sent next.
+    /// Whether to send a request (0) or a response (1) next.
     fn next(&self, cycle: u64) -> Option<usize> {
         let may = |class: usize| {
             let vc = vc::of(class == 1, 0);
@@ -242,7 +241,7 @@ impl Processor {
             .find(|&class| may(class))
     }
 
-    /// The flit that is sent in this cycle.
+    /// The flit to send in this cycle.
     fn next_flit(&mut self) -> Option<Flit> {
         let (packet, sent) = self.sending.as_mut()?;
         let vc = vc::of(packet.is_response(), 0);
@@ -259,7 +258,7 @@ impl Processor {
     }
 }
 
-/// Takes in a flit of a channel. The packet that it ends.
+/// Takes in a flit of a channel. Returns the packet that it completes.
 fn take(coming: &mut Option<Coming>, flit: Flit, cycle: u64) -> Option<Coming> {
     if flit.control.is_head() {
         let (header, _) = Header::parse(flit.word).ok()?;
@@ -273,7 +272,7 @@ fn take(coming: &mut Option<Coming>, flit: Flit, cycle: u64) -> Option<Coming> {
     }
     let packet = coming.as_mut()?;
     packet.flits += 1;
-    // The header of a request has the low bits of its name only.
+    // The header of a request has only the low bits of its name.
     if packet.flits == 2 && !packet.header.command.is_response() {
         packet.name = Request::parse(&packet.header, flit.word).name.bits();
     }

@@ -1,11 +1,11 @@
-//! Flits on their way into a crossbar.
+//! Flits entering a crossbar.
 
 use super::{Crossbar, Cycle, FlitPorts, Front, PROCESSOR, STAGES, slot};
 use phitwire::kit::bits;
 
 impl Crossbar {
-    /// A flit of `vc` comes in at `port` in `cycle`, which has not run and is no more than eight
-    /// cycles ahead: it is in the input already.
+    /// A flit of `vc` arrives at `port` in `cycle`, which has not run and is at most eight cycles
+    /// ahead; the flit is already in the input.
     #[inline]
     pub fn announce(&mut self, cycle: u64, port: usize, vc: usize) {
         self.arrivals[port].announce(cycle, vc);
@@ -14,13 +14,13 @@ impl Crossbar {
         self.awake = true;
     }
 
-    /// Tells a watch of what is [announced](Self::announce) meanwhile.
+    /// Reports an [announced](Self::announce) flit to a watch.
     pub fn watch_announced(&mut self, cycle: u64, port: usize, vc: usize) {
         self.watch_arrival(cycle, port, vc, 1);
     }
 
-    /// Flits of `vc` have arrived at `port`. They enter one by one from now on, or all at once if
-    /// packets move whole.
+    /// Flits of `vc` have arrived at `port`. They enter one by one from now on, or all at once at
+    /// the packet grain.
     pub fn enqueue(&mut self, port: usize, vc: usize, flits: u32) {
         if self.watch.is_some() {
             self.watch_arrival(self.cycle, port, vc, flits);
@@ -30,7 +30,7 @@ impl Crossbar {
         self.wake();
     }
 
-    /// Flits come out of the stages of inputs and into them, or follow their packet past both.
+    /// Flits leave the stages of inputs and enter them, or follow their packet past both.
     #[inline]
     pub(super) fn take_arrivals(&mut self, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
         if self.whole.is_some() {
@@ -60,7 +60,7 @@ impl Crossbar {
         }
     }
 
-    /// The next flit of a frame comes in, unless another one does.
+    /// The next flit of a frame enters, unless another flit does.
     fn next_of_frame(&mut self, port: usize) {
         let cycle = self.cycle;
         if self.coming[slot(cycle)] >> port & 1 == 0

@@ -1,44 +1,45 @@
-//! What happens in a crossbar, counted.
+//! Counters of a crossbar.
 
 use phitwire::kit::counters::counters;
 
 counters! {
-    /// What happened in one crossbar since it was made. All counters only grow.
+    /// Counters of one crossbar since its creation. All only grow.
     pub struct CrossbarCounters {
-        /// Flits that left, also to the processor.
+        /// Flits sent, including to the processor.
         flits,
-        /// Packets that left, also to the processor.
+        /// Packets sent, including to the processor.
         packets,
         /// Packets that went straight through, past the crossbar.
         straight_packets,
-        /// Packets that left on an adaptive channel.
+        /// Packets sent on an adaptive channel.
         adaptive_packets,
-        /// Packets of the processor for which the look-up table has no entry: discarded.
+        /// Packets of the processor without an entry in the look-up table, or taken out of the
+        /// network for an unknown processor: discarded.
         unroutable_packets,
-        /// Packets that look for an ordinate which nobody on their way has, as those may whose header
-        /// has more wrong bits than are noticed: discarded.
+        /// Packets for an ordinate that no node on their path has, as after undetected bit errors
+        /// in the header: discarded.
         misdirected_packets,
-        /// Packets whose link went down while they were sent: their rest was discarded.
+        /// Packets whose link went down during sending: the rest was discarded.
         cut_packets,
-        /// Packets that came by a port that is cut off: discarded.
+        /// Packets from an isolated port: discarded.
         cut_off_packets,
-        /// Packets for a processor that is gone, of which too many wait already: discarded.
+        /// Packets for an absent processor beyond the limit of packets kept for it: discarded.
         abandoned_packets,
-        /// Flits discarded for one of these reasons.
+        /// Flits discarded for any of these reasons.
         discarded_flits,
-        /// Packets taken out of the network because their way is dead.
+        /// Packets taken out of the network because their path is dead.
         kept_packets,
-        /// Their flits.
+        /// Flits of these packets.
         kept_flits,
-        /// Those of them that were sent again by the look-up table.
+        /// Packets of these that were resent by the look-up table.
         resent_packets,
-        /// Cycles in which an input had flits and none of them went.
+        /// Cycles in which an input had flits and sent none.
         stalled_input_cycles,
     }
 }
 
 impl CrossbarCounters {
-    /// Flits that are no longer where they were.
+    /// Flits sent, discarded or kept.
     #[inline]
     pub(super) const fn gone_flits(&self) -> u64 {
         self.flits + self.discarded_flits + self.kept_flits

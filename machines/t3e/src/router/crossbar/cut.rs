@@ -1,9 +1,9 @@
-//! Packets that a dead link cuts in two: what is left of them is thrown away.
+//! Packets cut by a dead link: the rest is discarded.
 
 use super::{Crossbar, FlitPorts, Front, MEMORY, VCS};
 
 impl Crossbar {
-    /// A flit of a packet that is thrown away.
+    /// Discards the next flit of a packet.
     pub(super) fn discard(&mut self, port: usize, vc: usize, ports: &mut impl FlitPorts) {
         let input = &mut self.inputs[port];
         let Front::Discarded { left } = &mut input.fronts[vc] else {
@@ -23,8 +23,7 @@ impl Crossbar {
         }
     }
 
-    /// The link of `port` went down: what it has not taken of packets under way is discarded. The
-    /// others wait.
+    /// The link of `port` went down: discards the rest of packets under way. The others wait.
     pub fn cut(&mut self, port: usize) {
         let started: Vec<_> = self.outputs[port].started().collect();
         for (to, who) in started {

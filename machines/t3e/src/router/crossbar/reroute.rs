@@ -1,4 +1,4 @@
-//! What a crossbar does about dead links and new tables.
+//! Dead links and new tables in a crossbar.
 
 use super::Crossbar;
 use super::{
@@ -9,11 +9,11 @@ use crate::route::{Decision, RouteRegisters, decide};
 use crate::router::MEMORY_FLITS;
 use crate::router::memory::NO_WAY;
 
-/// Flits for a processor that is gone are kept up to here, so that other packets still have room.
+/// Maximum number of flits kept for absent processors, so that other packets still have room.
 const ABSENT_FLITS: u32 = MEMORY_FLITS / 2;
 
 impl Crossbar {
-    /// The link of `port` is down, or is no longer: what waits for it leaves the network by the
+    /// The link of `port` went down or up. Packets waiting for a dead one leave the network for the
     /// memory.
     pub fn set_down(&mut self, port: usize, down: bool) {
         let others = self.down & !(1 << port);
@@ -21,19 +21,19 @@ impl Crossbar {
         self.find_dead();
     }
 
-    /// Whether the link of `port` was down when the crossbar was told last.
+    /// Whether the link of `port` was last reported down.
     #[inline]
     pub const fn is_down(&self, port: usize) -> bool {
         self.down >> port & 1 != 0
     }
 
-    /// Nothing comes or goes by these ports, one bit each.
+    /// Isolates these ports, one bit each.
     pub fn set_cut_off(&mut self, ports: u8) {
         self.cut_off = ports;
         self.find_dead();
     }
 
-    /// Ports that nothing comes or goes by.
+    /// Isolated ports, one bit each.
     pub const fn cut_off(&self) -> u8 {
         self.cut_off
     }
@@ -45,24 +45,23 @@ impl Crossbar {
         }
     }
 
-    /// Ends of ways have other names from now on.
+    /// Replaces the names of path ends.
     pub fn rename(&mut self, names: Arc<Names>) {
         self.names.replace(names);
     }
 
-    /// What the ends of ways are called.
     pub fn names(&self) -> &Arc<Names> {
         self.names.current()
     }
 
-    /// Begins, or ends, to take nothing from the processor and the memory. What is under way goes
-    /// on.
+    /// Holds back, or releases, requests of the processor and packets of the memory. Packets under
+    /// way proceed.
     pub fn quiesce(&mut self, quiesced: bool) {
         self.quiesced = quiesced;
         self.decide_anew();
     }
 
-    /// Whether it takes no requests from the processor, and nothing from the memory.
+    /// Whether requests of the processor and packets of the memory are held back.
     pub const fn is_quiesced(&self) -> bool {
         self.quiesced
     }
@@ -72,8 +71,8 @@ impl Crossbar {
         self.memory.flits() as u64
     }
 
-    /// Whether nothing is on its way from input to output: what waits in the memory is not, and what
-    /// has not begun to leave the processor.
+    /// Whether no packet is under way from input to output, not counting those in the memory and
+    /// those that have not begun to leave the processor.
     pub fn is_empty(&self) -> bool {
         let rests = |input: usize| {
             let of = &self.inputs[input];
@@ -91,13 +90,13 @@ impl Crossbar {
         (0..INPUTS).all(rests) && !self.memory.is_busy()
     }
 
-    /// Tables, registers or links are others: what waits has to be decided about again.
+    /// Tables, registers or links have changed: decide again about waiting packets.
     pub fn decide_anew(&mut self) {
         self.stale = true;
         self.wake();
     }
 
-    /// Looks again at all packets that have no way yet.
+    /// Routes all waiting packets again.
     #[cold]
     pub(super) fn decide_again(&mut self, ports: &mut impl FlitPorts) {
         self.stale = false;
@@ -136,7 +135,7 @@ impl Crossbar {
         }
     }
 
-    /// The header at the front of `vc` asks for nothing any more.
+    /// Withdraws all requests of the header at the front of `vc`.
     fn withdraw(&mut self, port: usize, vc: usize) {
         let Front::Waiting(wants) = self.inputs[port].fronts[vc] else {
             return;
@@ -160,14 +159,14 @@ impl Crossbar {
         }
     }
 
-    /// The number of the processor that a packet goes to which the look-up table is asked about.
+    /// The number of the destination processor, for the look-up table.
     pub(super) fn destination(&self, port: usize, vc: usize, header: &Header) -> u16 {
         let kept = self.memory.going(vc).filter(|_| port == MEMORY);
         kept.map_or_else(|| header.destination(), |packet| packet.number)
     }
 
     /// Whether a packet has to follow another one into the memory, lest it overtake it: requests
-    /// that do not adapt come in their order.
+    /// that do not adapt arrive in order.
     #[inline]
     pub(super) fn follows_kept(&self, port: usize, header: &Header) -> bool {
         let may = self.memory.flits() > 0 && port < PROCESSOR;
@@ -179,8 +178,8 @@ impl Crossbar {
                 .is_some_and(|number| self.memory.has_request(number))
     }
 
-    /// Where a packet is put whose way is dead, or which must not overtake others that went there.
-    /// `None` if there is no room for it.
+    /// Keeps a packet whose path is dead, or which must not overtake packets already kept. `None`
+    /// if there is no room for it.
     pub(super) fn keep(&mut self, who: u8, wants: Wants, header: &Header) -> Option<Front> {
         let left = wants.flits();
         let is_response = header.command.is_response();
@@ -204,7 +203,7 @@ impl Crossbar {
         None
     }
 
-    /// The packet at the front of `vc`, whose way is dead, leaves the network.
+    /// The packet at the front of `vc`, whose path is dead, leaves the network.
     #[cold]
     pub(super) fn leave_network(&mut self, port: usize, vc: usize, wants: Wants) {
         let Ok((header, _)) = Header::parse(self.inputs[port].headers[vc]) else {
@@ -217,7 +216,7 @@ impl Crossbar {
         }
     }
 
-    /// A flit goes into the memory.
+    /// Moves a flit into the memory.
     pub(super) fn take_in(&mut self, port: usize, vc: usize, ports: &mut impl FlitPorts) {
         let input = &mut self.inputs[port];
         let Front::Kept { left } = &mut input.fronts[vc] else {
@@ -244,7 +243,7 @@ impl Crossbar {
         }
     }
 
-    /// The next packet of the memory that has a way asks for it.
+    /// The next packet of the memory that has a path requests it.
     pub(super) fn next_of_memory(&mut self, vc: usize, ports: &mut impl FlitPorts) {
         if self.quiesced || self.inputs[MEMORY].fronts[vc] != Front::Unknown {
             return;
@@ -265,14 +264,14 @@ impl Crossbar {
     }
 }
 
-/// The queue in which packets to processor `number` wait: the deterministic output of what begins
-/// its way here.
+/// The queue for packets to processor `number`: the deterministic output for packets that begin
+/// here.
 fn queue_of(table: &LookUpTable, registers: &RouteRegisters, number: u16) -> usize {
     let Some(entry) = table.look_up(number) else {
         return NO_WAY;
     };
     match decide(registers, &entry.tag, Err(entry.initial)) {
-        // What goes nowhere is discarded at once.
+        // Packets that go nowhere are discarded at once.
         Decision::Deliver | Decision::Nowhere => PROCESSOR,
         Decision::Go { deterministic, .. } => deterministic.0.index(),
     }

@@ -1,4 +1,4 @@
-//! The crossbar as those see it who look at a router.
+//! The crossbar in pipeline reports.
 
 use super::Crossbar;
 use crate::format::{VCS, vc};
@@ -7,8 +7,8 @@ use phitwire::device::pipeline::Stage;
 use phitwire::kit::bits;
 
 impl Crossbar {
-    /// The outputs at `ports`, one bit each, with the packets that have their virtual channels. Their
-    /// flits are in the inputs.
+    /// The outputs at `ports`, one bit each, with the packets that own their virtual channels.
+    /// Their flits are in the inputs.
     pub fn stage(&self, ports: u64) -> Stage {
         let mut stage = Stage::outside("crossbar", "packets", "port")
             .channels(&vc::NAMES)

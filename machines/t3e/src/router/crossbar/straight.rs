@@ -1,11 +1,11 @@
-//! The way straight through, past the stages of the input and the crossbar (paper, section 7).
+//! The path straight through, past the stages of the input and the crossbar (T3E sec. 7).
 
 use super::{Crossbar, Cycle, FlitPorts, Front, STAGES, slot, vc};
 use crate::route::Direction;
 
 impl Crossbar {
-    /// A flit, or all that arrived together, came to an empty channel and may bypass the stages and
-    /// the crossbar. Returns whether it has gone.
+    /// A flit, or all that arrived together, reached an empty channel and may bypass the stages and
+    /// the crossbar. Returns whether it has left.
     #[inline]
     pub(super) fn came_first(
         &mut self,
@@ -35,8 +35,8 @@ impl Crossbar {
         false
     }
 
-    /// Forwards a flit that has not entered the stages of its input, or the part of a packet that
-    /// has arrived.
+    /// Forwards a flit that has not entered the stages of its input, or the arrived part of a
+    /// packet.
     #[inline]
     fn pass(&mut self, port: usize, vc: usize, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
         if self.whole.is_some() {
@@ -45,15 +45,15 @@ impl Crossbar {
         self.arrivals[port].take(self.cycle);
         self.in_stages -= 1;
         let input = &mut self.inputs[port];
-        // The crossbar never had it.
+        // It bypasses the crossbar's queue.
         input.ready[vc] += 1;
         let channels = input.channels;
         self.forward(port, vc, cycle, ports);
         self.inputs[port].channels = channels;
     }
 
-    /// A header that has just arrived goes straight through if nothing blocks it (T3E sec. 7).
-    /// Returns whether it has gone.
+    /// Forwards a header that has just arrived straight through if nothing blocks it (T3E sec. 7).
+    /// Returns whether it has left.
     pub(super) fn try_straight(
         &mut self,
         port: usize,
@@ -89,7 +89,7 @@ impl Crossbar {
     }
 }
 
-/// The output straight on from an input port of the network.
+/// The output opposite to a network port.
 #[inline]
 const fn straight(port: usize) -> u8 {
     Direction::ALL[port].opposite() as u8

@@ -9,11 +9,11 @@ use crate::format::{Command, Control, Name, PacketBuf, Request};
 use crate::link::{Depths, FlitBuffer};
 use crate::route::{Entry, Place, Tag};
 
-/// Ports with buffers and credits, whose links take what they get.
+/// Ports with buffers and credits, whose links accept every flit.
 struct Bench {
     inputs: Vec<FlitBuffer>,
     credits: Vec<[u32; VCS]>,
-    /// What left by each port, and when.
+    /// Flits sent by each port, with their cycle.
     sent: Vec<VecDeque<(u64, usize, Flit)>>,
     now: u64,
 }
@@ -50,7 +50,7 @@ impl FlitPorts for Bench {
 
 const X: usize = Direction::PlusX as usize;
 const Y: usize = Direction::PlusY as usize;
-/// Where packets that travel +X come in.
+/// Input port of packets travelling +X.
 const FROM_X: usize = Direction::MinusX as usize;
 const FROM_Y: usize = Direction::MinusY as usize;
 const Z: usize = Direction::PlusZ as usize;
@@ -79,7 +79,7 @@ fn crossbar() -> Crossbar {
     Crossbar::new(registers, table, 2)
 }
 
-/// A packet as it travels.
+/// A packet as routers see it.
 fn packet(command: Command, tag: Tag) -> Vec<u64> {
     let data = vec![7; command.words()];
     let whole = match command.is_response() {
@@ -93,7 +93,7 @@ fn packet(command: Command, tag: Tag) -> Vec<u64> {
     words
 }
 
-/// Lets a packet come in on `vc` of `port`, a flit a cycle from now on.
+/// Feeds a packet into `vc` of `port`, one flit per cycle from now on.
 fn give(bench: &mut Bench, crossbar: &mut Crossbar, (port, vc): (usize, usize), words: &[u64]) {
     for (at, word) in words.iter().enumerate() {
         assert!(
@@ -141,7 +141,7 @@ fn straight_through_and_turns_take_their_times() {
 fn the_short_circuit_is_closed_while_another_packet_waits_for_its_output() {
     for waits in [false, true] {
         let (mut bench, mut crossbar) = (Bench::default(), crossbar());
-        // Requests have no place ahead; the straight packet is a response.
+        // Requests have no credits ahead; the straight packet is a response.
         bench.credits[X][vc::REQUEST] = 0;
         let turning = packet(Command::Put1, tag([3, 1, 1], false));
         if waits {
@@ -164,7 +164,7 @@ fn the_look_up_table_steers_what_a_processor_sends() {
     let (mut bench, mut crossbar) = (Bench::default(), crossbar());
     let get = PacketBuf::request(Command::Get1, (0, 5), &Request::default(), &[]);
     give(&mut bench, &mut crossbar, (PROCESSOR, 0), get.flits());
-    // Nobody is number 6.
+    // There is no processor 6.
     let lost = PacketBuf::request(Command::Get1, (0, 6), &Request::default(), &[]);
     give(&mut bench, &mut crossbar, (PROCESSOR, 0), lost.flits());
     crossbar.run(&mut bench);
@@ -191,7 +191,7 @@ fn a_packet_adapts_where_it_wins_both_and_only_with_room_for_all_of_it() {
         &packet(Command::Put8, there),
     );
     one.run(&mut bench);
-    // +X is the lowest direction and straight on; it does not even come to the crossbar.
+    // +X is the lowest direction and straight on; the packet bypasses the crossbar.
     assert_eq!(cycles(&bench, X).len(), 10);
     let (mut bench, mut two) = (Bench::default(), crossbar());
     give(
@@ -216,9 +216,9 @@ fn a_packet_adapts_where_it_wins_both_and_only_with_room_for_all_of_it() {
     assert_eq!((cycles(&bench, X).len(), cycles(&bench, Y).len()), (10, 0));
 }
 
-/// "The algorithm ... guarantees forward progress to all packets." A header that has won the
-/// adaptive channel of wires that are never free must not keep its input's path from the packet
-/// that has won the deterministic channel.
+/// "The algorithm ... guarantees forward progress to all packets" (T3E sec. 7). A header that has
+/// won the adaptive channel of wires that are never free must not block its input's path for the
+/// packet that has won the deterministic channel.
 #[test]
 fn a_header_that_waits_for_the_wires_of_the_adaptive_channel_stops_nobody() {
     let (mut bench, mut crossbar) = rerouting();
@@ -238,7 +238,7 @@ fn a_header_that_waits_for_the_wires_of_the_adaptive_channel_stops_nobody() {
         give(&mut bench, &mut crossbar, (FROM_Y, 0), &stream);
     }
     crossbar.run_until(100, &mut bench);
-    // The first header asks for +X and loses; the second asks for both.
+    // The first header requests +X and loses; the second requests both.
     give(&mut bench, &mut crossbar, (FROM_X, 0), &straight);
     crossbar.run_until(120, &mut bench);
     let adapts = packet(Command::Put8, tag([3, 3, 1], true));
@@ -285,7 +285,7 @@ fn a_packet_waits_for_credits_and_goes_on_where_it_stood() {
     give(&mut bench, &mut crossbar, (FROM_X, 0), &words);
     crossbar.run(&mut bench);
     assert_eq!((bench.sent[X].len(), crossbar.next_cycle()), (3, None));
-    // A second one behind it, on another channel, to another output passes it.
+    // A second packet behind it, on another channel and to another output, passes it.
     give(
         &mut bench,
         &mut crossbar,
@@ -323,7 +323,7 @@ fn what_a_dead_link_has_not_taken_is_discarded() {
     assert_eq!(bench.sent[X][3].2.control, Control::data(0, true));
 }
 
-/// Where processors 0 to 5 are, as far as tests ask.
+/// Positions of processors 0 to 5, as far as the tests need them.
 fn names() -> Arc<Names> {
     let place = |number| match number {
         4 => Place([1, 1, 1]),
@@ -344,7 +344,7 @@ fn rerouting() -> (Bench, Crossbar) {
     (bench, crossbar)
 }
 
-/// To processor 5, by +Y, +Z or wherever else it is.
+/// An entry for processor 5, by +Y, +Z or another output.
 fn entry(to: [u8; 3], adaptive: bool) -> Option<Entry> {
     let tag = tag(to, adaptive);
     Some(Entry { tag, initial: None })
@@ -413,7 +413,7 @@ fn a_response_of_the_processor_makes_way_for_others_and_a_request_waits() {
 fn packets_in_the_memory_keep_their_order_when_the_link_returns() {
     let (mut bench, mut crossbar) = rerouting();
     crossbar.set_down(X, true);
-    // Something of the processor holds the first one up, so that the second comes meanwhile.
+    // Without credits the first packet waits in the memory, so that the second arrives in time.
     let ordered = |word: u64| {
         let mut words = packet(Command::Put1, tag([3, 1, 1], false));
         words[3] = word;
@@ -456,7 +456,7 @@ fn a_request_that_follows_others_into_a_full_memory_does_not_overtake_them() {
     bench.credits[X] = [0; VCS];
     crossbar.set_down(X, false);
     give(&mut bench, &mut crossbar, (FROM_X, 0), &last);
-    // What is no request of the kind goes on, also behind others of its own.
+    // Packets other than such requests proceed, even behind them.
     let response = packet(Command::Done, tag([3, 1, 1], false));
     give(&mut bench, &mut crossbar, (FROM_X, 2), &response);
     crossbar.run(&mut bench);
@@ -541,7 +541,7 @@ fn a_processor_that_is_gone_stops_nobody_else() {
     let counters = crossbar.counters();
     assert_eq!(counters.kept_packets, u64::from(most));
     assert_eq!(counters.abandoned_packets, 3);
-    // A spare at (1, 2, 1) takes its number.
+    // A spare node at (1, 2, 1) takes its number.
     crossbar.table.set(4, entry([1, 2, 1], true));
     let before = names();
     let pairs = before.pairs().filter(|(_, number)| *number != 4);
@@ -553,7 +553,7 @@ fn a_processor_that_is_gone_stops_nobody_else() {
     bench.credits[Y] = [u32::MAX; VCS];
     crossbar.run(&mut bench);
     assert_eq!(bench.sent[Y].len() as u32, most * 10);
-    // A response to the one before is nobody's.
+    // A response to the previous processor has no recipient.
     let words = packet(Command::Done, tag([1, 1, 1], false));
     give(&mut bench, &mut crossbar, (FROM_X, 2), &words);
     crossbar.run(&mut bench);
@@ -570,7 +570,7 @@ fn a_packet_to_where_nobody_is_is_discarded_and_counted() {
         let words = packet(Command::Put8, tag(to, true));
         give(&mut bench, &mut crossbar, (FROM_X, 0), &words);
     }
-    // What nobody is at the end of its last line for does not adapt into that.
+    // A packet for a missing ordinate does not adapt into that line.
     let words = packet(Command::Put1, tag([2, 1, 9], true));
     give(&mut bench, &mut crossbar, (FROM_X, 4), &words);
     crossbar.run(&mut bench);
@@ -616,7 +616,7 @@ fn a_quiesced_router_ends_what_it_has_begun_and_begins_nothing() {
     crossbar.run(&mut bench);
     assert_eq!(bench.sent[X].len(), 10);
     assert!(crossbar.is_empty());
-    // The one that waits goes by what the table says when it may go.
+    // The waiting packet follows the new table once released.
     crossbar.table.set(5, entry([1, 3, 1], false));
     crossbar.quiesce(false);
     crossbar.run(&mut bench);

@@ -1,32 +1,31 @@
-//! What the crossbar tells a watch of the packets that pass. All of it is cold: a router that
-//! watches nothing asks itself so once per header and step.
+//! Reports of the crossbar to a watch on passing packets. All of it is cold: a router without a
+//! watch checks for one once per header and step.
 
 use super::{Crossbar, Front, Header, MEMORY, PROCESSOR, STAGES, Wants, number, vc};
 use phitwire::trace::{Candidate, Choice, Opening, Place, Stage, Watch};
 
-/// From the pins of a port of the network to those of an output.
+/// From the pins of a network port to those of an output.
 const PASSING: Stage = Stage {
     name: "input and crossbar",
     cycles: STAGES[0],
 };
-/// From the processor to the pins of an output: the look-up table is in between.
+/// From the processor to the pins of an output, through the look-up table.
 const ENTERING: Stage = Stage {
     name: "look-up and crossbar",
     cycles: STAGES[PROCESSOR],
 };
-/// From the router's own memory, into which it takes what is to go another way.
+/// From the router's memory, where rerouted packets wait.
 const AGAIN: Stage = Stage {
     name: "memory and crossbar",
     cycles: 0,
 };
 
 impl Crossbar {
-    /// Where the watch over packets is kept.
     pub fn watch(&mut self) -> &mut Option<Box<Watch>> {
         &mut self.watch
     }
 
-    /// Flits have come in.
+    /// Flits have arrived.
     #[cold]
     pub(super) fn watch_arrival(&mut self, cycle: u64, port: usize, vc: usize, flits: u32) {
         if let Some(watch) = &mut self.watch {
@@ -34,7 +33,7 @@ impl Crossbar {
         }
     }
 
-    /// Whether a packet is of the flow, by its header as it leaves.
+    /// Whether a packet belongs to the flow, judged by its outgoing header.
     fn is_watched(&self, watch: &Watch, header: &Header) -> bool {
         let flow = watch.flow();
         let response = header.command.is_response();
@@ -44,7 +43,7 @@ impl Crossbar {
         is_there && (response || u32::from(header.origin) == flow.from)
     }
 
-    /// A header has been looked at: what was made of it.
+    /// Reports the decision about a header.
     #[cold]
     pub(super) fn watch_front(&mut self, port: usize, vc: usize, front: Front) {
         let Front::Waiting(wants) = front else {
@@ -62,9 +61,9 @@ impl Crossbar {
             if !watch.follows(place, word) {
                 let ready = self.inputs[port].ready[vc];
                 let arrived = match STAGES.get(port) {
-                    // From the memory it comes when it comes.
+                    // Unknown for a packet from the memory.
                     None => None,
-                    // It goes straight on, or has just come.
+                    // It goes straight through, or has just arrived.
                     Some(_) if ready == 0 => Some(watch.at(self.cycle)),
                     Some(_) if !self.is_timed() => {
                         watch.front_arrived(place, ready.into(), self.cycle)
@@ -89,7 +88,7 @@ impl Crossbar {
         self.watch = Some(watch);
     }
 
-    /// The header at the front of `vc` goes.
+    /// The header at the front of `vc` leaves.
     #[cold]
     pub(super) fn watch_go(
         &mut self,
@@ -118,7 +117,7 @@ impl Crossbar {
     }
 }
 
-/// A choice between the deterministic channel and the adaptive one, made or not.
+/// A choice between the deterministic and the adaptive channel, with the winner if there is one.
 fn choice(wants: Wants, header: &Header, won: Option<(usize, usize)>) -> Choice {
     let deterministic = Candidate::new(
         wants.out(),

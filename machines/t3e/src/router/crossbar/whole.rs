@@ -17,10 +17,10 @@ use phitwire::kit::bits;
 pub(super) struct Whole {
     is_timed: bool,
     /// By port: flits that arrived at an empty channel, and the channel. They might go straight
-    /// through; nothing else enters there until that is decided.
+    /// through; no other flits enter until that is decided.
     fresh: [(u8, u16); PORTS],
     fresh_ports: u8,
-    /// Contents of the input stages: the cycle in which it is ready, the channel, flits.
+    /// Contents of the input stages: the cycle in which they are ready, the channel, flits.
     stages: [VecDeque<(u64, u8, u16)>; PORTS],
     /// Cycle until which a packet holds the wires of an output, and the path of an input.
     wires: [u64; PORTS],
@@ -181,8 +181,8 @@ impl Crossbar {
         self.put_fresh(port, vc, rest);
     }
 
-    /// As many flits of the packet at the front of `vc`, which flows, as there are and as there is
-    /// room for.
+    /// Forwards as many flits of the flowing packet at the front of `vc` as are ready and have
+    /// credits.
     #[inline]
     pub(super) fn forward_many(
         &mut self,

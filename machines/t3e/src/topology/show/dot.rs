@@ -12,7 +12,7 @@ const LAYOUT: [&str; 3] = [
 ];
 
 /// The torus for `neato` or `fdp`: a cluster per Z plane, a box per router with its processor, a
-/// line per link between two routers.
+/// line per link between routers.
 pub fn dot(torus: &Torus) -> String {
     let shape = torus.shape();
     let mut dot = Dot::new(torus.name(), &summary(torus), &LAYOUT);

@@ -1,12 +1,11 @@
-//! What a torus is measured by.
+//! Measures of a torus.
 
 use std::collections::VecDeque;
 
 use crate::route::{Direction, Shape};
 use crate::topology::model::Torus;
 
-/// Megabytes per second and direction of a link: 64 bits in each of 75 million clocks (paper,
-/// section 1).
+/// Megabytes per second and direction of a link: 64 bits in each of 75 million clocks (T3E sec. 1).
 const LINK_MBYTES: f64 = 600.0;
 
 /// Rings, distances and bandwidths.
@@ -18,17 +17,17 @@ pub struct Measures {
     pub open: [u32; 3],
     /// Links between routers.
     pub links: u32,
-    /// Hops between the two nodes that are farthest from each other, by links that work.
+    /// Hops between the two nodes farthest apart, over working links.
     pub diameter: u32,
-    /// Hops between two different nodes on average.
+    /// Average hops between two different nodes.
     pub average_hops: f64,
-    /// Links that join the halves of the torus, cut through its longest rings, without partial
-    /// planes; 0 of a single node.
+    /// Links between the halves of the torus, cut through its longest rings, without partial
+    /// planes; 0 for a single node.
     pub bisection_links: u32,
 }
 
 impl Measures {
-    /// Those of a torus, in time that grows with the square of its nodes.
+    /// Measures a torus, in time quadratic in its nodes.
     pub fn of(torus: &Torus) -> Self {
         let shape = torus.shape();
         let (mut rings, mut open) = ([0; 3], [0; 3]);
@@ -57,8 +56,8 @@ impl Measures {
         2.0 * f64::from(self.bisection_links) * LINK_MBYTES / 1e3
     }
 
-    /// The bound on what each of `nodes` can send when all send to all: half of what is sent crosses
-    /// the bisection, and a node's own share does not leave it. In megabytes per second, headers
+    /// The bound on what each of `nodes` can send when all send to all: half of the traffic crosses
+    /// the bisection, and a node's own share stays local. In megabytes per second, headers
     /// included.
     pub fn global_mbytes(&self, nodes: u32) -> f64 {
         let nodes = f64::from(nodes);
@@ -71,7 +70,7 @@ impl Measures {
     }
 }
 
-/// Each ring of the longest kind is cut twice.
+/// The bisection cuts each ring of the longest dimension twice.
 fn bisection(shape: &Shape) -> u32 {
     let size = shape.size();
     let longest = size.into_iter().max().unwrap_or(1);

@@ -1,4 +1,4 @@
-//! A torus for the eye: tables, Graphviz, a drawing.
+//! Views of a torus: tables, Graphviz, a drawing.
 
 mod dot;
 mod measures;
@@ -16,7 +16,7 @@ pub use measures::Measures;
 pub use svg::svg;
 pub use table::{inventory, table};
 
-/// The name and measure of a torus, in one line.
+/// The name and size of a torus, in one line.
 pub fn summary(torus: &Torus) -> String {
     let spares = match torus.spares {
         0 => String::new(),
@@ -35,10 +35,10 @@ pub fn summary(torus: &Torus) -> String {
     )
 }
 
-/// Nodes up to which all are drawn with their names.
+/// Maximum number of nodes drawn with their names.
 const MOST_NAMED: u32 = 512;
 
-/// The drawing to be looked at: in full, with small boxes, or of one plane of Z.
+/// The drawing for display: in full, with small boxes, or of one plane of Z.
 ///
 /// # Errors
 /// [`DrawError::NoPart`].
@@ -61,7 +61,7 @@ pub fn drawing(torus: &Torus, part: Option<&str>) -> Result<String, DrawError> {
     }
 }
 
-/// What processor a node has: its logical number, or that it is spare or cut off.
+/// The role of a node: its logical processor number, spare or cut off.
 fn role(torus: &Torus, node: u32) -> String {
     match torus.processor(node) {
         _ if torus.defects.has(Defect::Node(node)) => String::from("cut off"),

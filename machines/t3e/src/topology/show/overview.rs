@@ -1,4 +1,4 @@
-//! A drawing of a large torus: each node a small box with its processor's number, plane beside plane.
+//! A drawing of a large torus: each node a small box with its processor's number, plane by plane.
 
 use super::summary;
 use crate::route::{Broken, Direction, Place};
@@ -10,17 +10,17 @@ use phitwire::net::show::{FAINT, INK, Svg};
 
 use super::svg::{AMBER, BLUE, RED, planes};
 
-/// From a node to the next one in X and in Y, and its box.
+/// Distance between adjacent nodes in X and in Y, and the size of a node's box.
 const STEP: (f64, f64) = (40.0, 26.0);
 const BOX: (f64, f64) = (28.0, 15.0);
-/// From the upper left corner of a plane to the middle of its first node, and from the last one to
-/// the lower right corner.
+/// Offset from the upper left corner of a plane to the centre of its first node, and from the
+/// centre of the last one to the lower right corner.
 const FIRST: (f64, f64) = (44.0, 52.0);
 const LAST: (f64, f64) = (28.0, 24.0);
 const GAP: f64 = 16.0;
 const HEADER: f64 = 72.0;
 const FOOTER: f64 = 56.0;
-/// Length of what is seen of a link that leads elsewhere.
+/// Length of the visible part of a link that wraps or leaves the plane.
 const STUB: f64 = 4.0;
 
 struct Layout {
@@ -38,7 +38,7 @@ impl Layout {
             along(y, FIRST.1, STEP.1, LAST.1),
         );
         let planes = planes(torus);
-        // As near to the shape of a page as planes allow.
+        // Approximates the shape of a page.
         let square = (planes as f64 * 1.3 * plane.1 / plane.0).sqrt().round();
         let in_row = (square as usize).clamp(1, planes);
         let rows = planes.div_ceil(in_row) as f64;

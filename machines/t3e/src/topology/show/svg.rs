@@ -10,11 +10,11 @@ use crate::topology::model::Torus;
 use phitwire::net::show::{FAINT, INK, Svg};
 use phitwire::net::{Network, NodeRef, TooLarge};
 
-/// Nodes above which nobody could read the drawing.
+/// Maximum number of nodes for a readable drawing.
 const MOST_NODES: usize = 1_024;
 /// Planes in a row of the drawing.
 const PLANES_IN_ROW: usize = 4;
-/// From a node to the next one in X and in Y.
+/// Distance between adjacent nodes in X and in Y.
 const STEP: (f64, f64) = (96.0, 76.0);
 /// Half of a node's box.
 const HALF: (f64, f64) = (25.0, 16.0);
@@ -22,21 +22,21 @@ const HALF: (f64, f64) = (25.0, 16.0);
 const STUB: f64 = 13.0;
 /// Length of a stub in Z, both across and down.
 const SLANT: f64 = 9.0;
-/// From the upper left corner of a plane to the middle of its first node.
+/// Offset from the upper left corner of a plane to the centre of its first node.
 const FIRST: (f64, f64) = (96.0, 92.0);
-/// From the middle of its last node to its lower right corner.
+/// Offset from the centre of its last node to its lower right corner.
 const LAST: (f64, f64) = (76.0, 50.0);
-/// Between planes.
+/// Gap between planes.
 const GAP: f64 = 24.0;
-/// Above the planes, and below.
+/// Margins above and below the planes.
 const HEADER: f64 = 78.0;
 const FOOTER: f64 = 48.0;
-/// Colours of what works, of what does not, and of spares.
+/// Colours of working parts, broken parts and spares.
 pub(super) const BLUE: &str = "#2f6db5";
 pub(super) const RED: &str = "#c0392b";
 pub(super) const AMBER: &str = "#b7791f";
 
-/// Where everything is.
+/// Positions and sizes in a drawing.
 struct Layout {
     plane: (f64, f64),
     size: (f64, f64),
@@ -45,7 +45,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// Of the planes of these numbers.
+    /// The layout of these planes.
     fn new(torus: &Torus, drawn: &Range<usize>) -> Self {
         let [x, y, _] = torus.shape().size();
         let along = |size: u8, first, step, last| first + f64::from(size - 1) * step + last;
@@ -76,7 +76,7 @@ impl Layout {
         )
     }
 
-    /// The middle of a node.
+    /// The centre of a node.
     fn node(&self, Place([x, y, z]): Place) -> (f64, f64) {
         let corner = self.corner(usize::from(z));
         (
@@ -86,16 +86,16 @@ impl Layout {
     }
 }
 
-/// Planes of Z, partial ones included.
+/// The number of Z planes, including partial ones.
 pub(super) fn planes(torus: &Torus) -> usize {
     let partial = torus.shape().partial().iter();
     let above: usize = partial.map(|[_, _, high]| usize::from(*high)).sum();
     usize::from(torus.shape().size()[2]) + above
 }
 
-/// The torus as an SVG document. Links to the node that is drawn next to a node are lines, all
-/// others are stubs with the name of the router that they lead to: those in X and Y at the edges
-/// of a plane, +Z at the upper right corner of a node and -Z at the lower left one.
+/// The torus as an SVG document. Links to the node drawn next to a node are lines; all others are
+/// stubs labelled with the router they lead to: X and Y stubs at the edges of a plane, +Z at the
+/// upper right corner of a node and -Z at the lower left.
 ///
 /// # Errors
 /// [`TooLarge`].
@@ -107,7 +107,7 @@ pub fn svg(torus: &Torus) -> Result<String, TooLarge> {
     Ok(of_planes(torus, &(0..planes(torus)), &summary(torus)))
 }
 
-/// One plane of the torus as an SVG document, likewise.
+/// One plane of the torus as an SVG document, in the same style.
 pub(super) fn plane(torus: &Torus, z: usize) -> String {
     let summary = summary(torus);
     let (name, rest) = summary.split_once(": ").unwrap_or((&summary, ""));
@@ -206,7 +206,7 @@ fn links(out: &mut Svg, torus: &Torus, broken: &Broken, layout: &Layout, node: u
     }
 }
 
-/// A stub at a node: where it begins, where it goes, where its label stands.
+/// A stub at a node: its start, its extent, and the position of its label.
 struct Stub {
     from: (f64, f64),
     along: (f64, f64),

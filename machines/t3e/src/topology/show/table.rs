@@ -9,7 +9,7 @@ use crate::topology::model::Torus;
 use phitwire::net::show::{Table, links, or_dash};
 use phitwire::net::{End, Link, Network, NodeRef};
 
-/// Routers and links as tables of at most `rows` rows each; what is left out is counted.
+/// Routers and links as tables of at most `rows` rows each; omitted rows are counted.
 pub fn table(torus: &Torus, rows: usize) -> String {
     let mut out = format!("{}\n{}\n\n", summary(torus), settings(torus));
     let head = [
@@ -53,7 +53,7 @@ pub fn table(torus: &Torus, rows: usize) -> String {
     out
 }
 
-/// The router there, or `-`; one that the link no longer leads to stands in brackets.
+/// The router in that direction, or `-`; in brackets if the link is broken.
 fn neighbour(torus: &Torus, broken: &Broken, node: u32, direction: Direction) -> String {
     let peer = torus.shape().neighbour(node, direction);
     let name = peer.map(|peer| torus.node_name(NodeRef::Chip(peer)).into_owned());
@@ -65,7 +65,7 @@ fn neighbour(torus: &Torus, broken: &Broken, node: u32, direction: Direction) ->
     }
 }
 
-/// In which direction a link leads from its end A.
+/// The direction of a link as seen from end A.
 fn direction(link: &Link<()>) -> &'static str {
     let End { port, .. } = link.a;
     match link.a.node {
@@ -86,7 +86,7 @@ fn settings(torus: &Torus) -> String {
     format!("{headline}, {adaptive} routing, virtual channels {channels}")
 }
 
-/// Nodes, links, rings, distances and bandwidths, and in what the machine was never built.
+/// Nodes, links, rings, distances and bandwidths, and departures from all machines built.
 pub fn inventory(torus: &Torus) -> String {
     let (shape, measures) = (torus.shape(), Measures::of(torus));
     let nodes = shape.nodes();
@@ -132,7 +132,7 @@ pub fn inventory(torus: &Torus) -> String {
     out
 }
 
-/// In what it differs from all machines that the paper speaks of.
+/// Departures from all machines mentioned in T3E sec. 1.
 fn unusual(torus: &Torus) -> Vec<String> {
     let [x, y, z] = torus.shape().size();
     let nodes = torus.shape().nodes();

@@ -1,4 +1,4 @@
-//! Tables of channels that are searched for, written down, read and judged.
+//! Channel tables that are searched for, written, read and checked.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn search(torus: &Torus, wanted: &ChannelSearch) -> FoundChannels {
     found.expect("a torus has rings")
 }
 
-/// Tables of the ring of eight, all of them `table` but for those of some ordinates, of both ways.
+/// Tables of the ring of eight, all of them `table` except for some ordinates, in both directions.
 fn tables(table: &str, others: &[(usize, &str)]) -> String {
     let mut all = [table; 8];
     for &(ordinate, table) in others {
@@ -105,7 +105,7 @@ fn a_search_tells_what_it_has_found() {
         (&8.into(), &7.into())
     );
     let whole = &ring["imbalance"][0];
-    // Table 1 of the paper.
+    // T3E table 1.
     assert_eq!((&whole["way"], &whole["nodes"]), (&"+".into(), &8.into()));
     assert_eq!(whole["before"]["average"], 0.8125);
     assert_eq!(whole["after"]["average"], 0.03125);
@@ -116,7 +116,7 @@ fn a_search_tells_what_it_has_found() {
     ] {
         assert!(found.text.contains(line), "{line} in {}", found.text);
     }
-    // Some changes only: not as good.
+    // Only a few changes: not as good.
     let little = ChannelSearch {
         rings: vec![String::from("X")],
         steps: Some(1),
@@ -174,13 +174,13 @@ fn written_tables_are_read_again_in_a_description_and_from_a_file() {
             of(&*named.unwrap_or_else(|p| panic!("{}", p.lines()))),
             &given
         );
-        // They are what routers get.
+        // Routers get these tables.
         let loaded = given
             .read_channel_tables("x", found.file.as_bytes())
             .expect("right");
         assert_eq!(given.channel_tables(), Ok(loaded));
         assert_ne!(given.channel_tables(), plain.channel_tables());
-        // Other channels may be chosen all the same.
+        // Other channels may still be chosen.
         let chosen = given.choosing(None, Some(Channels::Optimised));
         assert_eq!(chosen.channel_tables(), plain.channel_tables());
         assert_eq!(
@@ -222,12 +222,12 @@ fn a_wrong_table_is_refused_by_the_circle() {
     let problems = problems.expect_err("all cross the dateline on VC1");
     check(&problems);
     assert_eq!(problems.line_and_column(0), (4, 13), "the name of the file");
-    // The same tables are right where nothing crosses the dateline on them.
+    // The same tables are valid if no packet crosses the dateline on them.
     let text = format!("{RING}{}", tables("00000000", &[(0, "11111111")]));
     assert!(read(&text).is_ok());
 }
 
-/// What is changed in a section, where the mistake is told, what is said of it, and how to put it right.
+/// A change in a section, the position of the mistake, its message, and its help.
 type Mistaken = (
     &'static str,
     &'static str,
@@ -274,7 +274,7 @@ fn mistakes_have_places() {
         };
         let found = problems.mistakes().enumerate().any(is_told);
         assert!(found, "{at:?} {told} {help} in {}", problems.lines());
-        // A file of its own has the same mistakes three lines higher.
+        // A separate file has the same mistakes three lines higher.
         if !to.contains("other") {
             let torus = torus("8x1x1");
             let alone = torus.read_channel_tables("t", good.replacen(from, to, 1).as_bytes());
@@ -354,7 +354,7 @@ fn written_tables_hold_for_large_machines_too() {
 
 #[test]
 fn entries_that_ways_around_a_failure_cannot_use_are_put_back() {
-    // From 6 nothing goes + to 5, seven hops with the dateline among them, until the link between them
+    // From 6 no packet goes + to 5, seven hops across the dateline, until the link between them
     // breaks.
     let text = format!(
         "{RING}{}",
@@ -373,7 +373,7 @@ fn entries_that_ways_around_a_failure_cannot_use_are_put_back() {
         .routes_around(broken, torus.destinations())
         .expect("tables");
     assert_eq!(plus(&around.registers), [1 << 3, 0]);
-    // So are those that routers get while the lab runs.
+    // The same holds for tables that routers get while the lab runs.
     let link = torus
         .link_at(5, Direction::PlusX.index() as u8)
         .expect("a link");
@@ -413,7 +413,8 @@ fn tables_are_judged_for_themselves_and_while_they_change() {
     let torus = torus("8x1x1");
     let zeros = holding(&torus, |_| 0);
     let ones = holding(&torus, |_| 0xff);
-    // Each half of the ring may begin on VC1; where some routers have the one and some the other, all do.
+    // Each half of the ring may begin on VC1; if some routers have the one and some the other, all
+    // do.
     let [low, high] = [0, 1].map(|half| holding(&torus, |node| u64::from(node / 4 == half) * 0xff));
     assert_eq!(torus.judge_channels(&zeros, &low), Ok(()));
     assert_eq!(torus.judge_channels(&zeros, &high), Ok(()));
@@ -428,9 +429,9 @@ fn tables_are_judged_for_themselves_and_while_they_change() {
         refused.starts_with("packets can wait for each other in a circle"),
         "{refused}"
     );
-    // What is wrong already may be put right.
+    // Faulty tables may be corrected.
     assert_eq!(torus.judge_channels(&ones, &low), Ok(()));
-    // Those that are not named stay as they are.
+    // Registers not named stay unchanged.
     assert!(torus.judge_channels(&ones, &[]).is_err());
     for (register, value) in [("vc_table.6", 0), ("vc_table.0", 256), ("physical", 0)] {
         let node = NodeRef::Chip(0);

@@ -1,4 +1,4 @@
-//! What fails while packets travel: links, processors, boards.
+//! Failures while packets travel: links, processors, boards.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use phitwire::sim::{LinkId, LinkSpec, NodeId, World};
 use phitwire::time::Duration;
 
 const LIMIT: Duration = Duration::from_ms(400);
-/// A network interface that was started again asks for nothing before two seconds are over.
+/// A restarted NIC sends no requests for two seconds.
 const LONG: Duration = Duration::from_ms(3_000);
 
 fn world(size: &str, spares: u32) -> World<Torus> {
@@ -85,7 +85,7 @@ fn reroute(world: &mut World<Torus>, faults: &Faults) {
     }
 }
 
-/// Cuts a cable, which both ends notice. In virtual time nothing is noticed by silence.
+/// Cuts a cable; both ends notice. In virtual time silence is never noticed.
 fn cut(world: &mut World<Torus>, link: LinkId) {
     world.fabric.cut(link);
     tell_ends(world, link, LinkFault::Down);
@@ -154,7 +154,7 @@ fn what_had_not_entered_a_cut_link_is_not_lost() {
         spec.count = 4_000;
         world.start_traffic(&spec).expect("traffic");
         world.fabric.run_for(Duration::from_us(5));
-        // That of router 13 in +X.
+        // The link of router 13 in +X.
         let link = world.link_at(NodeRef::Chip(13), 0).expect("a link");
         cut(&mut world, link);
         assert!(
@@ -174,7 +174,7 @@ fn what_had_not_entered_a_cut_link_is_not_lost() {
         assert!(world.finish(1, LIMIT), "{}", world.link_states());
         let report = world.report(1);
         assert_honest(&report);
-        // What was cut in two, or lay in the link, was lost.
+        // Packets cut in two, or in the link, are lost.
         let in_link = counted(&world, "tx_discarded_flits")
             + counted(&world, "rx_truncated_packets")
             + counted(&world, "cut_packets");
@@ -216,7 +216,7 @@ fn a_spare_takes_over_under_the_same_number() {
     reroute(&mut world, &faults);
     let own = world.id(NodeRef::Processor(26));
     assert_eq!(world.command(own, |pe: &mut Pe, _| pe.number()), Some(13));
-    // The run of the dead one never ends; those of the others do.
+    // The run of the dead processor never ends; those of the others do.
     world.fabric.run_for(Duration::from_ms(60));
     for nic in world.nics().filter(|&nic| nic != victim && nic != own) {
         let traffic = world.fabric.node(nic).traffic().expect("traffic");
@@ -242,7 +242,7 @@ fn assert_honest_source(report: &TrafficReport) {
     assert_eq!((report.corrupted, report.duplicated), (0, 0), "{report:?}");
 }
 
-/// The same as [`assert_whole`] where a network interface stands still.
+/// The same as [`assert_whole`] while one NIC stands still.
 fn assert_whole_without(world: &mut World<Torus>, spec: &TrafficSpec, dead: NodeId) {
     let living: Vec<_> = world.nics().filter(|&nic| nic != dead).collect();
     for &nic in &living {
@@ -283,7 +283,7 @@ fn a_board_is_isolated_replaced_and_returned_while_others_go_on() {
     };
     reroute(&mut world, &faults);
     world.fabric.run_for(Duration::from_us(5));
-    // Off with it: nothing of it is left, and a new one comes up.
+    // Remove the board: nothing of it is left, and a new one comes up.
     for node in [NodeRef::Chip(13), NodeRef::Processor(13)] {
         let id = world.id(node);
         world.restart(id).expect("a node");

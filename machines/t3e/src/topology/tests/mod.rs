@@ -12,7 +12,7 @@ use crate::route::{Direction, Shape};
 use crate::router::PROCESSOR;
 use phitwire::net::{Describe, End, Network, NodeRef};
 
-/// Shapes with all that is special: two nodes around, one, odd numbers, partial planes.
+/// Shapes with all special cases: rings of two, of one, odd sizes, partial planes.
 pub(super) const SHAPES: [&str; 8] = [
     "2x2x2",
     "2x1x1",
@@ -32,7 +32,7 @@ pub(super) fn torus(text: &str) -> Torus {
     TorusSpec::new(shape(text)).torus()
 }
 
-/// A torus of that shape in which these are broken, with so many spares.
+/// A torus of that shape with these defects and this number of spares.
 pub(super) fn broken(text: &str, defects: &[&str], spares: u32) -> Torus {
     let mut spec = TorusSpec::new(shape(text));
     for defect in defects {

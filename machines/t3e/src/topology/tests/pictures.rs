@@ -52,7 +52,7 @@ fn what_is_broken_or_spare_is_marked() {
         .lines()
         .filter(|line| line.ends_with("broken  straight"))
         .collect();
-    // A link, the node's six, of which another one is the second, and the one to its processor.
+    // One link; the six of node r4, which include the other one; and the one to its processor.
     assert_eq!(rows.len(), 1 + 6 + 1, "{table}");
     let svg = torus.svg().expect("small");
     for words in ["cut off", "spare", "PE 4", "broken"] {
@@ -63,8 +63,8 @@ fn what_is_broken_or_spare_is_marked() {
 
 #[test]
 fn measures_are_those_of_the_paper() {
-    // Size, hops on average, diameter, gigabytes per second across the bisection (paper, section
-    // 11: 153.6 of 512 and above), the bound on what each node sends.
+    // Size, average hops, diameter, gigabytes per second across the bisection (T3E sec. 11: 153.6
+    // for 512 and above), the bound on what each node sends.
     for (text, average, diameter, gbytes, each) in [
         ("2x2x2", 1.71, 3, 9.6, 686.0),
         ("4x4x4", 3.05, 6, 38.4, 610.0),
@@ -90,7 +90,7 @@ fn measures_are_those_of_the_paper() {
 fn inventories_count_rings() {
     let torus = torus("4x2x2+4x1x1");
     let measures = Measures::of(&torus);
-    // The row of the partial plane is whole in X.
+    // The row of the partial plane is closed in X.
     assert_eq!(measures.rings, [5, 8, 8]);
     assert_eq!(measures.open, [0; 3]);
     let short = super::torus("4x4x2+2x4x1");
@@ -102,7 +102,7 @@ fn inventories_count_rings() {
     assert!(small.contains("2 nodes: there were 8 at least"), "{small}");
 }
 
-/// A text of a drawing: left, top, right, bottom, and the words.
+/// A text in a drawing: left, top, right, bottom, and the words.
 type Words = ([f64; 4], String);
 
 fn words_of(svg: &str) -> Vec<Words> {

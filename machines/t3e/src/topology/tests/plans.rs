@@ -1,4 +1,4 @@
-//! What processes are told.
+//! Configuration of processes.
 
 use super::{broken, torus};
 use crate::barrier::tree::Port as BarrierPort;
@@ -73,7 +73,7 @@ fn a_barrier_is_among_the_nodes_of_network_interfaces_whatever_their_numbers() {
         leaves(&[(nic(0), 0), (nic(14), 14)]),
         [0, 14].map(NodeRef::Chip)
     );
-    // The spare has taken the number of 14.
+    // The spare has taken the number of node 14.
     assert_eq!(
         leaves(&[(nic(0), 0), (nic(26), 14)]),
         [0, 26].map(NodeRef::Chip)

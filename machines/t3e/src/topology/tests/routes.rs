@@ -5,8 +5,7 @@ use crate::route::{Place, Tag, dependency, walk};
 use crate::topology::{Channels, Torus, TorusSpec};
 use phitwire::net::{Effort, MistakeKind as K, Network};
 
-/// Follows packets from every working node to every processor that can be reached, by what routers
-/// hold.
+/// Follows packets from every working node to every reachable processor by the routers' registers.
 fn follow(torus: &Torus) -> usize {
     let routers = torus.registers().expect("tables");
     let registers: Vec<_> = routers.iter().map(|router| router.route).collect();
@@ -64,8 +63,8 @@ fn ways_that_are_not_minimal_keep_off_vc1_before_the_dateline() {
         let tables = registers.flat_map(|router| router.route.vc_tables);
         tables.map(u8::count_ones).sum::<u32>()
     };
-    // Entries are shared in rings of more than eight nodes, and fours share ways above 544
-    // processors, of which one may then go more than half around.
+    // Entries are shared in rings of more than eight nodes, and groups of four share routes above
+    // 544 processors, so one of the four may have to go more than half around.
     for (text, defects) in [
         ("2x10x2", &["(0,3,0)+Y"][..]),
         (
@@ -84,7 +83,7 @@ fn ways_that_are_not_minimal_keep_off_vc1_before_the_dateline() {
         for torus in [whole, cut] {
             let (mistakes, followed) = torus.judge(Effort::Exact);
             assert!(mistakes.is_empty() && followed, "{text}: {mistakes:?}");
-            // Nothing crosses on VC1 either where no circle would follow.
+            // No packet crosses on VC1 even if no circular wait would follow.
             follow(&torus);
         }
     }
@@ -122,7 +121,7 @@ fn spares_take_the_place_of_broken_nodes() {
     let whole = broken("3x2x2", &[], 2);
     assert_eq!(numbers(&whole), (0..10).collect::<Vec<_>>());
     assert_eq!((whole.processor(9), whole.processor(10)), (Some(9), None));
-    // A spare router knows all processors, and nobody knows its own.
+    // A spare router knows all processors, but none knows its processor.
     let router = whole.registers_of(11).expect("tables");
     assert_eq!(router.processor, 11);
     assert!(router.table.look_up(9).is_some() && router.table.look_up(11).is_none());
@@ -133,7 +132,7 @@ fn spares_take_the_place_of_broken_nodes() {
     assert_eq!(torus.registers_of(11).expect("tables").processor, 4);
     assert!(torus.check().is_empty(), "{:?}", torus.check());
     assert_eq!(follow(&torus), 10 * 10);
-    // Where none is left, the number stays where it was, and nobody gets there.
+    // Without spares left, the number keeps its node, which is unreachable.
     let torus = broken("3x2x2", &["r4"], 0);
     assert_eq!(numbers(&torus)[4], 4);
     assert_eq!(follow(&torus), 11 * 11);
@@ -164,7 +163,7 @@ fn above_544_processors_spares_come_in_fours() {
 
 #[test]
 fn nodes_without_a_way_are_mistakes() {
-    // All links of a node but one are broken, and direction order leads some packets past it.
+    // All links of a node are broken: no packet reaches it or leaves it.
     let all = ["(1,1,1)+X", "(1,1,1)-X", "(1,1,1)+Y", "(1,1,1)-Y"];
     let torus = broken(
         "4x4x4",
@@ -178,7 +177,7 @@ fn nodes_without_a_way_are_mistakes() {
     assert!(kept.iter().all(|mistake| mistake.kind == K::Unreachable));
     let told = kept[0].to_string();
     assert!(told.contains("have no way to r"), "{told}");
-    // Said to be cut off, it is nobody's fault.
+    // If it is declared isolated, that is not a mistake.
     let torus = broken("4x4x4", &["(1,1,1)"], 0);
     assert!(torus.check().is_empty());
 }
@@ -187,7 +186,7 @@ fn nodes_without_a_way_are_mistakes() {
 fn a_circle_is_found() {
     let torus = torus("4x1x1");
     let mut wrong = torus.routes().expect("tables").clone();
-    // Nobody changes channels any more, and all go around in plus X.
+    // No packet changes channels, and all go around in +X.
     for registers in &mut wrong.registers {
         registers.datelines = 0;
         registers.vc_tables = [0; 6];

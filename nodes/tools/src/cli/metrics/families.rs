@@ -1,7 +1,7 @@
-//! A sample of a lab as metrics of Prometheus.
+//! A lab's sample as Prometheus metrics.
 //!
-//! What all machines have goes by names that are the same for all of them. Counters are the
-//! machine's own, whatever they are called: another machine's are seen without new code.
+//! What all machines have in common has common names. Counters keep the machine's own names, so
+//! those of a new machine need no new code.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -14,16 +14,15 @@ use prometheus::proto::{
 
 use crate::watch::{NodeSample, Sample};
 
-/// Upper bounds of the buckets of latencies, in seconds: three in each decade from 1 us to 10 s.
+/// Upper bounds of the latency buckets, in seconds: three per decade from 1 us to 10 s.
 const LATENCY_BOUNDS: [f64; 22] = [
     1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2,
     5e-2, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 ];
 
-/// Labels of a metric: names and values.
 type Labels<'a> = Vec<(&'static str, &'a str)>;
 
-/// The metrics of a lab with its network in one line and a sample of it, if it is there.
+/// The metrics of a lab; `there` is its network in one line and a sample, if the lab is there.
 pub fn of(lab: &str, there: Option<&(String, Sample)>) -> Vec<MetricFamily> {
     let mut all = Families::default();
     let labels = || vec![("lab", lab)];
@@ -45,7 +44,7 @@ pub fn of(lab: &str, there: Option<&(String, Sample)>) -> Vec<MetricFamily> {
     all.0.into_values().map(|(_, family)| family).collect()
 }
 
-/// Families by name, each with what it was made from.
+/// Families by name, each with the name of its origin.
 #[derive(Default)]
 struct Families(BTreeMap<String, (String, MetricFamily)>);
 
@@ -250,7 +249,7 @@ impl Families {
         );
     }
 
-    /// A counter that goes by the name that the node has for it.
+    /// A counter under the node's own name for it.
     fn own_counter(&mut self, of: &str, name: &str, told: &str, labels: Labels<'_>, value: u64) {
         let (name, scale, unit) = in_base_units(name);
         let help = format!("Counter {told} of a node, as `phitwire ctl NODE stats` has it{unit}.");
@@ -259,8 +258,7 @@ impl Families {
         self.add(&name, &help, MetricType::COUNTER, told, metric);
     }
 
-    /// Adds a metric to its family. Of two counters whose names are the same here, the first is
-    /// told.
+    /// Adds a metric to its family. If two counters get the same name, the first is kept.
     fn add(&mut self, name: &str, help: &str, kind: MetricType, from: &str, metric: Metric) {
         let name = format!("phitwire_{name}");
         match self.0.entry(name.clone()) {
@@ -280,25 +278,24 @@ impl Families {
     }
 }
 
-/// Labels and another one.
+/// Labels plus another one.
 fn with<'a>(labels: &Labels<'a>, name: &'static str, value: &'a str) -> Labels<'a> {
     let mut labels = labels.clone();
     labels.push((name, value));
     labels
 }
 
-/// The port of a counter that is about one.
+/// The port in the name of a port's counter.
 fn port_of(name: &str) -> Option<u8> {
     let (port, _) = name.strip_prefix("port")?.split_once('.')?;
     port.parse().ok()
 }
 
-/// A counter's name as Prometheus has names, what to multiply it by to have it in a base unit, and
-/// what to say of that.
+/// A counter's name in Prometheus form, the factor to its base unit, and a remark about that.
 fn in_base_units(name: &str) -> (String, f64, &'static str) {
     let allowed = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let name: String = name.chars().map(allowed).collect();
-    // Bits that are counted, not sizes: but the word is forbidden.
+    // These count bits and are not sizes, but Prometheus reserves the word.
     let parts = name.split('_');
     let parts: Vec<&str> = parts
         .map(|part| if part == "bits" { "bit" } else { part })
@@ -330,8 +327,8 @@ fn pairs(labels: &Labels<'_>) -> Vec<LabelPair> {
     labels.iter().map(pair).collect()
 }
 
-/// Latencies in the buckets of [`LATENCY_BOUNDS`]; the sum takes each at the highest value of the
-/// bucket that it was recorded in, which is 1 % too much at most.
+/// Latencies in the buckets of [`LATENCY_BOUNDS`]. The sum uses the highest value of each original
+/// bucket, and so is at most 1 % too high.
 fn histogram(counts: &LatencyCounts) -> Histogram {
     let upto = |bound: &f64| {
         let ns = bound * 1e9;

@@ -1,7 +1,7 @@
-//! `phitwire metrics`: how a running lab stands, for Prometheus.
+//! `phitwire metrics`: the state of a running lab, for Prometheus.
 //!
-//! - [`families`] turns a sample of the lab into metrics;
-//! - here is the server that gives them out: the lab is asked when somebody asks for it.
+//! - [`families`] converts a sample of the lab to metrics;
+//! - this module serves them, and samples the lab on each scrape.
 
 mod families;
 
@@ -27,9 +27,9 @@ use super::print;
 use crate::http::{self, Answer, Request};
 use crate::watch::Sampler;
 
-/// What is told again to who asks at once.
+/// Scrapes within this time get the same answer.
 const RECENT: Duration = Duration::from_millis(100);
-/// What Prometheus' text format is called.
+/// The content type of Prometheus' text format.
 const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[derive(Debug, Args)]
@@ -68,10 +68,10 @@ pub fn run(args: &MetricsArgs) -> miette::Result<ExitCode> {
     Ok(ended(false))
 }
 
-/// What is told of the lab to somebody who waits for it.
+/// The answer to a scrape.
 type Told = Result<Arc<[u8]>, String>;
 
-/// Until a signal comes. Here is who asks the lab, for all that want to know.
+/// Serves until a signal arrives. This thread samples the lab for all connections.
 fn answer_all(listener: &TcpListener, lab: &mut Lab, stop: &Stop) -> io::Result<()> {
     let (wants, wanted) = channel::<Sender<Told>>();
     let name = lab.name.clone();
@@ -88,7 +88,7 @@ fn answer_all(listener: &TcpListener, lab: &mut Lab, stop: &Stop) -> io::Result<
         // Until the server has ended.
         for tell in wanted {
             let told = lab.recent().map_err(|report| report.to_string());
-            // Whoever has left meanwhile needs no answer.
+            // The client may have gone.
             let _ = tell.send(told);
         }
         let ended = server.join();
@@ -110,11 +110,11 @@ fn reply(request: &Request, lab: &str, metrics: &impl Fn() -> Told) -> Answer {
     }
 }
 
-/// A lab by its name, whichever has it.
+/// Whichever lab has this name.
 struct Lab {
     name: String,
     sampler: Option<Sampler>,
-    /// What was told last, and when.
+    /// The last answer, and its time.
     told: Option<(Instant, Arc<[u8]>)>,
 }
 
@@ -127,8 +127,8 @@ impl Lab {
         })
     }
 
-    /// How it stands, or stood a moment ago: who asks without a pause shall not keep the nodes from
-    /// their work.
+    /// The current answer, or a recent one: frequent scrapes must not keep the nodes from their
+    /// work.
     fn recent(&mut self) -> miette::Result<Arc<[u8]>> {
         if let Some((at, text)) = &self.told
             && at.elapsed() < RECENT
@@ -140,8 +140,8 @@ impl Lab {
         Ok(text)
     }
 
-    /// How it stands now, in Prometheus' text format. A lab that has been taken down is not up; one
-    /// of its name that comes after it is looked at from then on.
+    /// The current state in Prometheus' text format. A lab that was taken down is not up; a later
+    /// one of its name takes its place.
     fn metrics(&mut self) -> miette::Result<String> {
         let is_there = self.sampler.as_ref().is_some_and(Sampler::is_there);
         if !is_there {

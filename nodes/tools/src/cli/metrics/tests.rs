@@ -1,4 +1,4 @@
-//! Metrics of a lab that was made up, and what the dashboard asks for.
+//! Metrics of a made-up lab, and the queries of the dashboard.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::watch::tests::lab;
 
 const DASHBOARD: &str = include_str!("../../../../../docs/grafana/phitwire.json");
 
-/// A lab with one of everything that is told.
+/// A lab with one of everything that is exported.
 fn sample() -> (String, Sample) {
     let (network, mut sample) = lab();
     let router = &mut sample.nodes[0];
@@ -117,7 +117,7 @@ fn a_lab_that_has_gone_is_not_up() {
     assert!(!text.contains("phitwire_node"));
 }
 
-/// Words of an expression that are names of ours.
+/// The names of our metrics in an expression.
 fn named(expression: &str) -> impl Iterator<Item = &str> {
     let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words.filter(|word| word.starts_with("phitwire_"))

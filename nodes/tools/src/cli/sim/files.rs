@@ -1,4 +1,4 @@
-//! The files that a run leaves.
+//! The output files of a run.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::sim::sweep::{self, Sample, Setting};
 use crate::sim::{Measured, plot};
 use crate::whole_file;
 
-/// Whether two names are those of one file, whose contents would be lost.
+/// Whether two names refer to one file, whose content would be lost.
 fn is_one_file(a: &Path, b: &Path) -> bool {
     let file = |path| std::fs::metadata(path).ok().filter(|file| file.is_file());
     let [a, b] = [a, b].map(|path| file(path).map(|file| (file.dev(), file.ino())));
@@ -23,7 +23,7 @@ fn cannot_write(file: &Path, error: std::io::Error) -> miette::Report {
     miette::Report::msg(error).wrap_err(format!("cannot write {}", file.display()))
 }
 
-/// The files that can be asked for, and their options.
+/// The optional files, by option.
 const fn named(args: &SimArgs) -> [(&'static str, &Option<PathBuf>); 3] {
     [
         ("--csv", &args.csv),
@@ -32,12 +32,12 @@ const fn named(args: &SimArgs) -> [(&'static str, &Option<PathBuf>); 3] {
     ]
 }
 
-/// Whether there will be files that somebody reads later.
+/// Whether the run leaves files.
 pub(super) fn are_left(args: &SimArgs) -> bool {
     named(args).iter().any(|(_, file)| file.is_some())
 }
 
-/// Refuses files that cannot be written: a run of hours is not to end with that news.
+/// Rejects files that cannot be written before a run that may take hours.
 pub(super) fn check(args: &SimArgs) -> miette::Result<()> {
     let files = named(args)
         .into_iter()
@@ -63,14 +63,13 @@ pub(super) fn check(args: &SimArgs) -> miette::Result<()> {
             ));
         }
     }
-    // Until there is something in them, or in others that are named after them.
+    // They were only created to check; content may also go to files named after them.
     for file in made {
         let _ = std::fs::remove_file(file);
     }
     Ok(())
 }
 
-/// Writes the files that were asked for.
 pub(super) fn write(args: &SimArgs, network: &dyn Network, all: &[Measured]) -> miette::Result<()> {
     let write = |file: &Path, text: String| {
         whole_file::write(file, text).map_err(|error| cannot_write(file, error))

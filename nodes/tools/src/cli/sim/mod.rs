@@ -34,7 +34,7 @@ use super::sim_record::RecordOptions;
 use super::sim_trace::SimTraceArgs;
 use crate::sim::{Measured, measure, output, ready};
 
-/// Cycles of a phase at most: 20 minutes of virtual time.
+/// Most cycles of a phase: 20 minutes of virtual time.
 const MOST_CYCLES: u64 = 1_000_000_000_000;
 /// Limit of an automatic measurement, as a multiple of the default length.
 const LONGEST: u64 = 8;
@@ -138,7 +138,7 @@ enum LinksName {
     Encoded,
 }
 
-/// The networks that there are, as the help has them.
+/// The available networks, for the help.
 fn networks() -> String {
     let names = machines()
         .machines()
@@ -238,13 +238,13 @@ impl SimArgs {
         }
     }
 
-    /// The lines above the points of a table.
+    /// The lines above a table of points.
     fn heading(&self) -> String {
         let broken = self.fault.iter().map(|fault| format!("with {fault}\n"));
         format!("{}{}\n", broken.collect::<String>(), output::HEADING)
     }
 
-    /// What does not change over the loads.
+    /// What all loads have in common.
     fn about(
         &self,
         network: &dyn Network,
@@ -291,7 +291,7 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
     let capture = args.capture.as_deref();
     let capture = capture.map(|file| capture::simulated(file, network, links, runs));
     let capture = capture.transpose()?;
-    // In one partition frames come in the order of their time.
+    // A single partition delivers frames in order of time.
     let threads = if capture.is_some() { 1 } else { threads };
     let leaves_files = files::are_left(args) || args.record.file.is_some();
     if !leaves_files && capture.is_none() {
@@ -330,7 +330,7 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
     })
 }
 
-/// Measures and prints all points; `None` when nobody reads them and no file is wanted.
+/// Measures and prints all points; `None` if the reader is gone and no file is requested.
 fn points(
     args: &SimArgs,
     network: &dyn Network,
@@ -422,12 +422,12 @@ fn points(
         };
         rest.push_str(&format!("{value:#}\n"));
     }
-    // All is done by now, whether it is read or not.
+    // Everything is done by now, whether or not it is read.
     say(&rest)?;
     Ok(Some(all))
 }
 
-/// Prints to standard output; whether somebody, such as `head`, still reads it.
+/// Prints to standard output. Returns whether a reader, such as `head`, still reads it.
 fn say(text: &str) -> miette::Result<bool> {
     print_if_read(text)
         .into_diagnostic()

@@ -1,4 +1,4 @@
-//! The options that machines have for their own networks.
+//! Machine-specific options.
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use miette::miette;
@@ -9,7 +9,7 @@ use phitwire::sim::direct::Simulator;
 use crate::cli::machine_options::{args, given};
 use crate::machines::machines;
 
-/// The options that machines have for their own networks.
+/// The given options of each machine.
 #[derive(Clone, Debug)]
 pub(super) struct OwnOptions(Vec<(Simulation, Given)>);
 
@@ -42,8 +42,8 @@ impl FromArgMatches for OwnOptions {
 }
 
 impl OwnOptions {
-    /// The machine of a network, and what was chosen of its options, one or several to compare.
-    /// Refuses options that only other machines have.
+    /// The machine of a network and its simulators: one, or several to compare. Rejects options
+    /// that only other machines have.
     pub(super) fn of(
         &self,
         network: &dyn Network,

@@ -1,4 +1,4 @@
-//! How far one point of a run is.
+//! Progress of one point of a run.
 
 use phitwire::sim::direct::{Load, SimPhase, SimProgress};
 
@@ -11,7 +11,7 @@ pub(super) struct Point<'a> {
 }
 
 impl<'a> Point<'a> {
-    /// The point of that number, counted from one, out of `points`.
+    /// Point `number` of `points`, counted from one.
     pub(super) fn new(
         shown: &'a Shown,
         (number, of): (usize, usize),

@@ -1,4 +1,4 @@
-//! What is on the screen, and what keys do to it. Nothing here reads or writes a terminal.
+//! The content of the screen, and the effect of keys. Does not touch the terminal.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -11,41 +11,33 @@ use super::rows::{self, Sort};
 use super::worker::{Look, News, Order};
 use crate::watch::{LabEvent, NodeSample, Sample};
 
-/// Events that are kept.
+/// Most events kept.
 const MOST_EVENTS: usize = 1000;
-/// Rates that are kept of each link and node.
+/// Most rates kept per link and node.
 const MOST_RATES: usize = 240;
-/// Rows that a page key moves by.
+/// Rows per page key.
 const PAGE: usize = 10;
 
-/// What a page shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum View {
-    /// All links.
     Links,
-    /// All nodes.
     Nodes,
-    /// What has happened.
     Events,
-    /// One node.
     Node(String),
-    /// One link with both ends.
     Link(usize),
 }
 
-/// A page, and where in it one is.
+/// A page, and the position in it.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// What it shows.
     pub view: View,
-    /// Only rows with these words in them.
+    /// Shows only rows that contain this text.
     pub filter: String,
-    /// What rows are sorted by.
     pub sort: Sort,
-    /// The key of the selected row; it stays selected wherever it moves to. Until somebody selects
-    /// one, it is the first, whichever that is.
+    /// The key of the selected row, which stays selected wherever it moves. `None` selects
+    /// whichever row is first.
     pub selected: Option<String>,
-    /// Rows of counters scrolled over.
+    /// Counter rows scrolled past.
     pub scroll: usize,
 }
 
@@ -61,80 +53,75 @@ impl Page {
     }
 }
 
-/// A question in front of the page.
+/// A dialog over the page.
 #[derive(Clone, Debug)]
 pub enum Prompt {
-    /// What filters the page is being typed.
+    /// Typing the page's filter.
     Filter,
-    /// What the keys do.
+    /// Help on the keys.
     Help,
-    /// Which fault is meant, for one of these ends.
+    /// Choosing a fault for one of these ends.
     Menu {
-        /// The ends: node, port, and the other end's name.
         ends: Vec<Target>,
-        /// Which end.
+        /// Index of the chosen end.
         end: usize,
-        /// Which fault of the menu.
+        /// Index of the chosen fault in the menu.
         fault: usize,
     },
-    /// Whether it is really to be done.
+    /// Confirming a command.
     Confirm(Order),
 }
 
-/// An end of a link that can be told something.
+/// A link end that accepts commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Its node.
     pub node: String,
-    /// Its port.
     pub port: u8,
-    /// Who is at the other end.
+    /// The node at the other end.
     pub peer: String,
 }
 
-/// What a key leads to outside.
+/// An effect of a key outside the screen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// The end.
     Quit,
-    /// A node is told something.
+    /// Send a command to a node.
     Ask(Order),
 }
 
-/// All that the screen shows.
+/// The state of the screen.
 #[derive(Debug)]
 pub struct App {
-    /// The lab's name.
     pub lab: String,
     /// Its network in one line.
     pub summary: String,
-    /// The latest look at the lab.
+    /// The latest sample of the lab.
     pub look: Option<Look>,
     /// The sample before that.
     pub before: Option<Arc<Sample>>,
-    /// What has happened, the latest last.
+    /// Events, the latest last.
     pub events: VecDeque<LabEvent>,
     /// Frames per second of each link's directions, the latest last.
     pub link_rates: BTreeMap<usize, [VecDeque<f64>; 2]>,
-    /// Answered messages per second of each network interface, the latest last.
+    /// Answered messages per second of each NIC, the latest last.
     pub node_rates: BTreeMap<String, VecDeque<f64>>,
-    /// The pages that are always there.
+    /// The permanent pages.
     bases: [Page; 3],
     base: usize,
-    /// Pages picked from them, the one to be seen last.
+    /// Pages opened from them; the last one is visible.
     picked: Vec<Page>,
-    /// What is asked.
+    /// The open dialog.
     pub prompt: Option<Prompt>,
-    /// What came of the last order, and whether it was done.
+    /// The result of the last command, and whether it succeeded.
     pub message: Option<(String, bool)>,
-    /// Nothing new is shown.
+    /// Whether the display is frozen.
     pub is_paused: bool,
-    /// The lab has been taken down.
+    /// Whether the lab has been taken down.
     pub is_gone: bool,
 }
 
 impl App {
-    /// Before the first look.
+    /// The state before the first sample.
     pub fn new(lab: String, summary: String) -> Self {
         Self {
             lab,
@@ -154,7 +141,7 @@ impl App {
         }
     }
 
-    /// The page to be seen.
+    /// The visible page.
     pub fn page(&self) -> &Page {
         self.picked.last().unwrap_or(&self.bases[self.base])
     }
@@ -163,12 +150,12 @@ impl App {
         self.picked.last_mut().unwrap_or(&mut self.bases[self.base])
     }
 
-    /// Whether the page shows what is in the stages of a node.
+    /// Whether the page shows a node's pipeline stages.
     pub fn shows_pipeline(&self) -> bool {
         matches!(self.page().view, View::Node(_))
     }
 
-    /// Takes in what the thread tells.
+    /// Processes news from the worker thread.
     pub fn hear(&mut self, news: News) {
         match news {
             News::Look(look) => self.take_in(*look),
@@ -204,26 +191,26 @@ impl App {
         self.look = Some(look);
     }
 
-    /// A node as it was last seen.
+    /// The last known state of a node.
     pub fn node(&self, name: &str) -> Option<&NodeSample> {
         self.look.as_ref()?.sample.node(name)
     }
 
-    /// The rows of links on the page, in their order.
+    /// The link rows of the page, in order.
     pub fn link_rows(&self) -> Vec<rows::LinkRow> {
         let (page, Some(look)) = (self.page(), &self.look) else {
             return Vec::new();
         };
         let (of, filter) = match &page.view {
             View::Links => (None, &*page.filter),
-            // There the filter is for counters.
+            // Here the filter applies to counters.
             View::Node(node) => (Some(&**node), ""),
             _ => return Vec::new(),
         };
         rows::links(&look.sample, &look.rates, of, filter, page.sort)
     }
 
-    /// The rows of nodes on the page, in their order.
+    /// The node rows of the page, in order.
     pub fn node_rows(&self) -> Vec<rows::NodeRow> {
         let (page, Some(look)) = (self.page(), &self.look) else {
             return Vec::new();
@@ -238,7 +225,7 @@ impl App {
         rows.into_iter().find(|row| row.link == link)
     }
 
-    /// The keys of the rows that can be selected on the page, in their order.
+    /// The keys of the page's selectable rows, in order.
     pub fn keys(&self) -> Vec<String> {
         match self.page().view {
             View::Links | View::Node(_) => {
@@ -253,7 +240,7 @@ impl App {
         }
     }
 
-    /// The place of the selected row; that of the first, if what was selected is not shown.
+    /// The index of the selected row; the first if the selected one is not shown.
     pub fn selected(&self) -> Option<usize> {
         let keys = self.keys();
         let selected = self.page().selected.as_ref();
@@ -261,13 +248,13 @@ impl App {
         found.or_else(|| (!keys.is_empty()).then_some(0))
     }
 
-    /// The key of that row.
+    /// The key of the selected row.
     fn selected_key(&self) -> Option<String> {
         let at = self.selected()?;
         self.keys().into_iter().nth(at)
     }
 
-    /// What a key does.
+    /// Handles a key.
     pub fn press(&mut self, key: KeyEvent) -> Option<Action> {
         if key.kind == KeyEventKind::Release {
             return None;
@@ -282,7 +269,7 @@ impl App {
         }
     }
 
-    /// A key while something is asked.
+    /// Handles a key while a dialog is open.
     fn answer(&mut self, prompt: Prompt, key: KeyCode) -> Option<Action> {
         match prompt {
             Prompt::Help => {}
@@ -339,7 +326,7 @@ impl App {
         }));
     }
 
-    /// A key while nothing is asked.
+    /// Handles a key without a dialog.
     fn command(&mut self, key: KeyCode) -> Option<Action> {
         self.message = None;
         match key {
@@ -393,7 +380,7 @@ impl App {
         self.page_mut().selected = Some(keys[to].clone());
     }
 
-    /// On pages that have counters below their rows, page keys scroll these.
+    /// On pages with counters below their rows, page keys scroll the counters.
     fn page_by(&mut self, rows: isize) {
         if matches!(self.page().view, View::Node(_)) {
             let page = self.page_mut();
@@ -422,7 +409,7 @@ impl App {
         self.picked.push(Page::new(view));
     }
 
-    /// To the node at an end of the link that is looked at or selected.
+    /// Opens the node at an end of the shown or selected link.
     fn go_to_end(&mut self, end: usize) {
         let Some(link) = self.link() else { return };
         let Some(row) = self.link_row(link) else {
@@ -431,7 +418,7 @@ impl App {
         self.open(View::Node(row.ends[end].node.clone()));
     }
 
-    /// The link that is looked at or selected.
+    /// The shown or selected link.
     fn link(&self) -> Option<usize> {
         let page = self.page();
         match page.view {
@@ -474,7 +461,7 @@ impl App {
         });
     }
 
-    /// Asks whether a fault of the menu is to be done.
+    /// Asks to confirm a fault of the menu.
     fn ask_for(&mut self, fault: usize) {
         let (words, make) = MENU[fault];
         match self.targets().first() {

@@ -16,19 +16,17 @@ use super::draw::{draw_links, faint, line, right, strong, style};
 use super::rows::{self, EndRow, LinkRow, Trouble, clock, short, span};
 use crate::watch::{EventKind, LabEvent, NodeSample};
 
-/// Columns of a stage before what it holds of each channel.
+/// Columns of a stage before its content by channel.
 const FIRST: u16 = 55;
-/// Lines of a distribution of latencies.
+/// Lines of a latency distribution.
 const LATENCY_LINES: usize = 6;
 
-/// An event in one line.
 pub fn event_text(event: &LabEvent) -> String {
     let port = event.port.map_or(String::new(), |port| format!(":{port}"));
     let (time, node) = (clock(event.at_ms), &event.node);
     format!("{time} {node}{port} {}: {}", event.kind.name(), event.text)
 }
 
-/// How an event looks.
 pub fn event_style(kind: EventKind) -> Style {
     style(match kind {
         EventKind::NodeSilent | EventKind::LinkDown => Trouble::Down,
@@ -38,7 +36,7 @@ pub fn event_style(kind: EventKind) -> Style {
     })
 }
 
-/// One router or network interface.
+/// Draws one router or NIC.
 pub fn draw_node(frame: &mut Frame<'_>, app: &App, name: &str, area: Rect) {
     let (Some(node), Some(look)) = (app.node(name), &app.look) else {
         let text = format!("lab {} has no node {name} any more", app.lab);
@@ -59,7 +57,7 @@ pub fn draw_node(frame: &mut Frame<'_>, app: &App, name: &str, area: Rect) {
         NodeKind::Router => 0,
     };
     let stages = match node.kind {
-        // Where there is little room, its messages matter more.
+        // In a small area, its messages matter more.
         NodeKind::Nic if area.height < 30 => 0,
         _ => (pipeline.len() as u16).min(area.height * 2 / 5),
     };
@@ -115,8 +113,7 @@ fn about_node(node: &NodeSample) -> Line<'static> {
     Line::from(spans)
 }
 
-/// A line for each stage of a pipeline: what it holds, of what it can, by channel, and stalls per
-/// second.
+/// One line per pipeline stage: content and capacity by channel, and stalls per second.
 fn pipeline_lines(
     before: Option<&PipelineReport>,
     now: &PipelineReport,
@@ -157,7 +154,7 @@ fn pipeline_lines(
     lines.collect()
 }
 
-/// What a stage holds of each channel: with the names of these, if there is so much room.
+/// The content of a stage by channel, with the channels' names if they fit.
 fn by_channel(stage: &Stage, room: usize) -> String {
     let held = |channel: usize| {
         let places = stage.places.iter();
@@ -246,14 +243,14 @@ fn draw_traffic(
     frame.render_widget(Paragraph::new(lines), bars);
 }
 
-/// The latest of these rates, as many as there is room for.
+/// Draws the latest of these rates, as many as fit.
 fn spark(frame: &mut Frame<'_>, rates: impl Iterator<Item = f64>, area: Rect) {
     let rates: Vec<u64> = rates.map(|rate| rate.round() as u64).collect();
     let from = rates.len().saturating_sub(usize::from(area.width));
     frame.render_widget(Sparkline::default().data(&rates[from..]), area);
 }
 
-/// What was counted since.
+/// The latencies counted between two reports.
 fn since(before: &LatencyCounts, after: &LatencyCounts) -> LatencyCounts {
     let old = |ns: u64| {
         let found = before.buckets.binary_search_by_key(&ns, |&(ns, _)| ns);
@@ -270,7 +267,8 @@ fn since(before: &LatencyCounts, after: &LatencyCounts) -> LatencyCounts {
     }
 }
 
-/// Latencies in a few ranges of equal ratio: from, to, how many, and that as a share of the largest.
+/// Latencies in a few ranges of equal ratio: from, to, count, and the count relative to the
+/// largest.
 pub fn distribution(counts: &LatencyCounts, ranges: usize) -> Vec<(u64, u64, u64, f64)> {
     let (Some(&(first, _)), Some(&(last, _))) = (counts.buckets.first(), counts.buckets.last())
     else {
@@ -282,7 +280,7 @@ pub fn distribution(counts: &LatencyCounts, ranges: usize) -> Vec<(u64, u64, u64
     let mut bounds: Vec<u64> = (1..=ranges as i32)
         .map(|n| (first.max(1) as f64 * ratio.powi(n)).round() as u64)
         .collect();
-    // Rounding shall leave none out.
+    // Rounding must not exclude any.
     bounds[ranges - 1] = bounds[ranges - 1].max(last);
     bounds.dedup();
     let (mut from, mut seen) = (first, 0);
@@ -326,7 +324,7 @@ fn draw_counters(frame: &mut Frame<'_>, all: &[(String, u64, f64)], scroll: usiz
     }
 }
 
-/// One link with both ends.
+/// Draws one link with both ends.
 pub fn draw_link(frame: &mut Frame<'_>, app: &App, link: usize, area: Rect) {
     let (Some(row), Some(look)) = (app.link_row(link), &app.look) else {
         let text = format!("lab {} has no link {link} any more", app.lab);
@@ -397,7 +395,7 @@ fn draw_graphs(frame: &mut Frame<'_>, app: &App, row: &LinkRow, area: Rect) {
     }
 }
 
-/// What is known of both ends, by name.
+/// The properties of both ends, by name.
 fn facts(row: &LinkRow) -> Vec<(&'static str, [String; 2])> {
     let reports = row.ends.each_ref().map(|end| end.report.as_ref());
     let of = |what: &dyn Fn(&LinkReport) -> String| {
@@ -466,7 +464,7 @@ fn pair(total: Option<u64>, rate: f64) -> String {
     }
 }
 
-/// A counter of both ends: name, value and rate at A, at B.
+/// A counter of both ends: name, then value and rate at A and at B.
 type Both = (String, [Option<(u64, f64)>; 2]);
 
 fn both_ends(a: Vec<(String, u64, f64)>, b: Vec<(String, u64, f64)>) -> Vec<Both> {

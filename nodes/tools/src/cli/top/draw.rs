@@ -1,4 +1,4 @@
-//! Draws the screen: head, page, foot, and what is asked in front of them.
+//! Draws the screen: head, page, foot, and dialogs.
 
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
@@ -11,14 +11,14 @@ use super::detail;
 use super::faults::MENU;
 use super::rows::{self, LinkRow, NodeRow, Trouble, short};
 
-/// From this width on, lists have more columns.
+/// Lists have more columns from this width on.
 const WIDE: u16 = 120;
 /// Columns of figures in tables of links and of nodes.
 const LINK_FIGURES: std::ops::Range<usize> = 4..11;
 const NODE_FIGURES: std::ops::Range<usize> = 3..9;
 
-/// How what is in trouble looks. Colours are left out by crossterm where `NO_COLOR` is set, so that
-/// something else has to tell it, too.
+/// The style of a trouble. crossterm omits colours if `NO_COLOR` is set, so a modifier marks it
+/// too.
 pub fn style(trouble: Trouble) -> Style {
     let style = Style::new();
     match trouble {
@@ -30,17 +30,17 @@ pub fn style(trouble: Trouble) -> Style {
     }
 }
 
-/// Titles and heads of tables.
+/// The style of titles and table heads.
 pub fn strong() -> Style {
     Style::new().add_modifier(Modifier::BOLD)
 }
 
-/// What matters less.
+/// The style of less important text.
 pub fn faint() -> Style {
     Style::new().add_modifier(Modifier::DIM)
 }
 
-/// One line of an area, as far as it is in it.
+/// One line of an area, clipped to it.
 pub fn line(area: Rect, number: u16) -> Rect {
     let line = Rect {
         y: area.y.saturating_add(number),
@@ -50,12 +50,12 @@ pub fn line(area: Rect, number: u16) -> Rect {
     line.intersection(area)
 }
 
-/// A figure: it ends below those above it.
+/// A right-aligned cell, for figures.
 pub fn right(text: impl Into<String>) -> Cell<'static> {
     Cell::from(Line::raw(text.into()).alignment(Alignment::Right))
 }
 
-/// A row: the cells in `figures` end below those above them.
+/// A row whose cells in `figures` are right-aligned.
 fn row(cells: Vec<String>, figures: std::ops::Range<usize>) -> Row<'static> {
     let cells = cells.into_iter().enumerate();
     Row::new(cells.map(|(at, text)| match figures.contains(&at) {
@@ -68,7 +68,7 @@ fn reversed() -> Style {
     Style::new().add_modifier(Modifier::REVERSED)
 }
 
-/// Draws all of it.
+/// Draws the whole screen.
 pub fn draw(frame: &mut Frame<'_>, app: &App) {
     let [head, body, foot] = Layout::vertical([
         Constraint::Length(2),
@@ -116,7 +116,7 @@ fn draw_head(frame: &mut Frame<'_>, app: &App, area: Rect) {
     frame.render_widget(Line::raw(totals), line(area, 1));
 }
 
-/// The latest event or what came of an order; below that the keys, or what is typed.
+/// Draws the latest event or the result of a command; below that the keys, or the text being typed.
 fn draw_foot(frame: &mut Frame<'_>, app: &App, area: Rect) {
     let news = match (&app.message, app.events.back()) {
         (Some((text, true)), _) => Line::styled(text.clone(), strong()),
@@ -159,7 +159,7 @@ fn title(page: &Page, what: &str, rows: usize) -> String {
     format!("{what}{filter}: {rows}, by {}", page.sort.name())
 }
 
-/// A table of links, one of which may be selected.
+/// Draws a table of links, one of which may be selected.
 pub fn draw_links(frame: &mut Frame<'_>, app: &App, links: &[LinkRow], area: Rect) {
     let is_wide = area.width >= WIDE;
     let mut head = vec![
@@ -227,7 +227,7 @@ fn link_row(row: &LinkRow, is_wide: bool) -> Row<'static> {
     self::row(cells, LINK_FIGURES).style(style(row.trouble))
 }
 
-/// A share as five characters and a number.
+/// A share as a bar of five characters and a number.
 pub fn bar(share: f64) -> String {
     const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
     let filled = (share.clamp(0.0, 1.0) * 40.0).round() as usize;

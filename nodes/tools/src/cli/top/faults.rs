@@ -1,12 +1,12 @@
-//! What can be done to a link by hand.
+//! Faults that can be injected by hand.
 
 use phitwire::node::PortId;
 use phitwire_nodes::control::Fault;
 
-/// The words for a fault, and the fault at a port.
+/// The label of a fault, and the fault at a port.
 pub type Offer = (&'static str, fn(PortId) -> Fault);
 
-/// Faults that are offered.
+/// The faults of the menu.
 pub const MENU: [Offer; 13] = [
     ("take the link down", |port| Fault::LinkDown { port }),
     ("bring the link back", |port| Fault::LinkUp { port }),

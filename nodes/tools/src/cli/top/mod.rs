@@ -1,10 +1,10 @@
-//! `phitwire top`: how a running lab stands, in a terminal.
+//! `phitwire top`: the state of a running lab in a terminal.
 //!
-//! - [`worker`] looks at the lab in a thread of its own;
-//! - [`app`] is what is on the screen and what keys do to it;
+//! - [`worker`] samples the lab in its own thread;
+//! - [`app`] holds the content of the screen and handles keys;
 //! - [`rows`] are its lists, [`draw`] and [`detail`] draw them;
-//! - [`faults`] are what can be done to a link by hand;
-//! - [`plain`] is one look without a terminal.
+//! - [`faults`] are the faults that can be injected by hand;
+//! - [`plain`] prints one sample without a terminal.
 
 mod app;
 mod detail;
@@ -38,7 +38,7 @@ use super::by_signal::ended;
 use super::print;
 use crate::watch::{Rates, Sampler, events};
 
-/// How long a key, or news of the lab, may wait.
+/// Longest delay of a key or of news from the lab.
 const TURN: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Args)]
@@ -73,17 +73,17 @@ pub fn run(args: &TopArgs) -> miette::Result<ExitCode> {
     let stop = Stop::at_signals()
         .into_diagnostic()
         .wrap_err("signals cannot be caught")?;
-    // Of a terminal that has gone, reading would never end.
+    // Reading from a closed terminal would never end.
     end_with_reader()
         .into_diagnostic()
         .wrap_err("the terminal cannot be watched")?;
     let app = App::new(args.lab.clone(), summary);
-    // From here on a panic gives the terminal back, too.
+    // From here on a panic restores the terminal, too.
     let mut terminal = ratatui::try_init()
         .into_diagnostic()
         .wrap_err("the terminal cannot be used")?;
     let ended = watch(&mut terminal, app, &worker, &stop);
-    // tmux keeps what was on an alternate screen that has grown.
+    // tmux keeps the content of an alternate screen that has grown.
     let _ = terminal.clear();
     let restored = ratatui::try_restore();
     let code = ended?;
@@ -91,7 +91,7 @@ pub fn run(args: &TopArgs) -> miette::Result<ExitCode> {
     Ok(code)
 }
 
-/// Until a key or a signal ends it.
+/// Runs until a key or a signal ends it.
 fn watch(
     terminal: &mut DefaultTerminal,
     mut app: App,
@@ -128,7 +128,7 @@ fn watch(
         is_new = true;
         match action {
             Some(Action::Quit) => return Ok(ExitCode::SUCCESS),
-            // A thread that has ended tells nothing more either.
+            // A thread that has ended sends no news either.
             Some(Action::Ask(order)) => drop(worker.tasks.send(Task::Order(order))),
             None => {}
         }

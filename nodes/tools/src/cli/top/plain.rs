@@ -1,4 +1,4 @@
-//! One look at a lab as text or JSON.
+//! One sample of a lab as text or JSON.
 
 use phitwire::net::harmless;
 use phitwire::text_table::TextTable;
@@ -11,7 +11,7 @@ use super::worker::Look;
 /// The version of the JSON.
 const VERSION: u32 = 1;
 
-/// For programs: lab, network, and sample, rates and events as they are.
+/// As JSON: lab, network, sample, rates and events.
 ///
 /// # Errors
 /// Never: it is plain data.
@@ -27,8 +27,7 @@ pub fn json(lab: &str, network: &str, look: &Look) -> serde_json::Result<String>
     Ok(serde_json::to_string_pretty(&all)? + "\n")
 }
 
-/// For people: totals, links by trouble, nodes that do not answer, network interfaces that run
-/// messages.
+/// As text: totals, links in trouble, silent nodes, NICs with traffic.
 pub fn text(lab: &str, network: &str, look: &Look) -> String {
     let mut text = format!("lab {lab}: {network}\n");
     text += &format!("{}\n\n", rows::totals(&look.sample, &look.rates));

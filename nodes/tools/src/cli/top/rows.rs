@@ -1,4 +1,4 @@
-//! What the lists of `top` show: links and nodes as rows, judged, filtered and sorted.
+//! The lists of `top`: links and nodes as rows, rated, filtered and sorted.
 
 use std::cmp::Ordering;
 
@@ -6,19 +6,18 @@ use phitwire_nodes::control::{LinkReport, NodeKind};
 
 use crate::watch::{DirectionRates, LabEvent, LinkRates, NodeRates, NodeSample, Rates, Sample};
 
-/// What a list is sorted by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {
-    /// What is broken first, then what loses most.
+    /// Broken ones first, then those that lose most.
     #[default]
     Trouble,
-    /// As the topology has them.
+    /// In the order of the topology.
     Place,
     /// The busiest first.
     Frames,
-    /// What is sent again most often first.
+    /// The most resends first.
     Resent,
-    /// What comes damaged most often first.
+    /// The most damage first.
     Bad,
 }
 
@@ -31,13 +30,13 @@ impl Sort {
         Self::Bad,
     ];
 
-    /// The next one, round and round.
+    /// The next one, cyclically.
     pub fn next(self) -> Self {
         let at = Self::ALL.iter().position(|&sort| sort == self);
         Self::ALL[at.map_or(0, |at| (at + 1) % Self::ALL.len())]
     }
 
-    /// What people are told.
+    /// Its label.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Trouble => "trouble",
@@ -52,30 +51,26 @@ impl Sort {
 /// The state of a link end that hears nothing.
 const SILENT: &str = "silent";
 
-/// How bad it is.
+/// The severity of a problem.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trouble {
-    /// Nothing is wrong.
     #[default]
     None,
-    /// Something was sent again, or came damaged, since the last look.
+    /// Something was resent, or arrived damaged, since the last sample.
     Retries,
     /// Lanes are missing.
     Lanes,
-    /// Nobody knows: a node does not answer.
+    /// Unknown: a node does not answer.
     Silent,
     /// It does not work.
     Down,
 }
 
-/// One end of a link.
 #[derive(Clone, Debug)]
 pub struct EndRow {
-    /// Its node.
     pub node: String,
-    /// Its port.
     pub port: u8,
-    /// What its node says of it, if that answers.
+    /// Its node's report, if that answers.
     pub report: Option<LinkReport>,
 }
 
@@ -112,7 +107,6 @@ pub struct LinkRow {
     pub ends: [EndRow; 2],
     /// From A to B, and back.
     pub directions: [DirectionRates; 2],
-    /// How bad it is.
     pub trouble: Trouble,
 }
 
@@ -132,7 +126,7 @@ impl LinkRow {
             let report = end.report.as_ref();
             report.is_some_and(|link| link.rx_lanes < lanes || link.tx_lanes < lanes)
         };
-        // A peer that only hears nothing knows no more than that its other end is silent.
+        // A peer that merely hears nothing knows only that the other end is silent.
         let is_silent = row.ends.iter().any(|end| end.report.is_none());
         let is_down = |end: &EndRow| {
             let report = end.report.as_ref();
@@ -152,13 +146,12 @@ impl LinkRow {
         row
     }
 
-    /// Both ends.
     pub fn name(&self) -> String {
         let [a, b] = &self.ends;
         format!("{} - {}", a.name(), b.name())
     }
 
-    /// How it stands: the state of the end that is down, or that one does not answer.
+    /// Its state: that of the end that is down, or that an end does not answer.
     pub fn state(&self) -> &str {
         let mut ends = self.ends.iter();
         let told = match self.trouble {
@@ -168,7 +161,7 @@ impl LinkRow {
         told.map_or("up", EndRow::state)
     }
 
-    /// Why it is not up, if that is known.
+    /// Why it is not up, if known.
     pub fn why(&self) -> String {
         let told = self.ends.iter().find_map(|end| {
             let why = end.report.as_ref()?.why.as_ref()?;
@@ -196,29 +189,29 @@ impl LinkRow {
         self.directions[0].share.max(self.directions[1].share)
     }
 
-    /// Sent again per second, by both ends.
+    /// Resends per second, of both ends.
     pub fn resent(&self) -> f64 {
         self.directions[0].resent + self.directions[1].resent
     }
 
-    /// Came damaged per second, at both ends.
+    /// Damaged units per second, at both ends.
     pub fn bad(&self) -> f64 {
         self.directions[0].bad_checks + self.directions[1].bad_checks
     }
 
-    /// Sent again since the processes began.
+    /// Resends since the processes started.
     pub fn resent_total(&self) -> u64 {
         let reports = self.ends.iter().filter_map(|end| end.report.as_ref());
         reports.map(|link| link.resent).sum()
     }
 
-    /// Whether netem or the like stands in its way, at either end.
+    /// Whether netem or the like is active at either end.
     pub fn is_impaired(&self) -> bool {
         let mut reports = self.ends.iter().filter_map(|end| end.report.as_ref());
         reports.any(|link| link.impaired)
     }
 
-    /// Whether the words of a filter are in it.
+    /// Whether it contains the filter's text.
     fn matches(&self, filter: &str) -> bool {
         let text = format!("{} {} {}", self.link, self.name(), self.state());
         contains(&text, filter)
@@ -238,7 +231,7 @@ impl LinkRow {
     }
 }
 
-/// All links, or those of a node, that have `filter` in them, sorted.
+/// All links, or those of a node, that contain `filter`, sorted.
 pub fn links(
     sample: &Sample,
     rates: &Rates,
@@ -247,7 +240,7 @@ pub fn links(
     by: Sort,
 ) -> Vec<LinkRow> {
     let reports = || sample.nodes.iter().flat_map(|node| &node.links);
-    // How many lanes a link of this machine has: as many as the best one of the lab.
+    // The lanes of a full link on this machine: those of the best link in the lab.
     let lanes = reports().map(|link| link.rx_lanes).max().unwrap_or(0);
     let is_wanted =
         |link: &&LinkRates| of.is_none_or(|of| link.directions.iter().any(|way| way.from == of));
@@ -258,20 +251,18 @@ pub fn links(
     rows
 }
 
-/// A node.
 #[derive(Clone, Debug)]
 pub struct NodeRow {
-    /// What it says of itself.
+    /// Its sample.
     pub node: NodeSample,
-    /// What it does per second.
+    /// Its rates.
     pub rates: NodeRates,
     /// Links that are up.
     pub links_up: usize,
-    /// Sent again per second, on all of its links.
+    /// Resends per second, on all its links.
     pub resent: f64,
-    /// Came damaged per second, on all of its links.
+    /// Damaged units per second, on all its links.
     pub bad: f64,
-    /// How bad it is.
     pub trouble: Trouble,
     place: usize,
 }
@@ -303,7 +294,7 @@ impl NodeRow {
         }
     }
 
-    /// `answers`, or that it does not.
+    /// Its state as text.
     pub fn state(&self) -> &'static str {
         match (&self.node.silent, self.trouble) {
             (Some(_), _) => "no answer",
@@ -334,7 +325,7 @@ impl NodeRow {
     }
 }
 
-/// All nodes that have `filter` in them, sorted.
+/// All nodes that contain `filter`, sorted.
 pub fn nodes(sample: &Sample, rates: &Rates, filter: &str, by: Sort) -> Vec<NodeRow> {
     let rows = sample.nodes.iter().zip(0..);
     let rows = rows.map(|(node, place)| NodeRow::new(node, rates, place));
@@ -382,7 +373,7 @@ pub fn counters(
     rows
 }
 
-/// Events that have `filter` in them, the latest first.
+/// Events that contain `filter`, the latest first.
 pub fn events<'a>(
     all: impl DoubleEndedIterator<Item = &'a LabEvent>,
     filter: &str,
@@ -420,7 +411,7 @@ pub fn totals(sample: &Sample, rates: &Rates) -> String {
     )
 }
 
-/// A rate in five characters at most.
+/// A rate in at most five characters.
 pub fn short(rate: f64) -> String {
     match rate {
         0.0 => "0".to_owned(),
@@ -433,7 +424,7 @@ pub fn short(rate: f64) -> String {
     }
 }
 
-/// A span of time in seven characters at most.
+/// A time span in at most seven characters.
 pub fn span(ns: u64) -> String {
     match ns {
         0..10_000 => format!("{ns} ns"),

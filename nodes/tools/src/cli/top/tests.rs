@@ -1,4 +1,4 @@
-//! Screens of a lab that was made up, and keys.
+//! Screens of a made-up lab, and keys.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::worker::{Look, News};
 use crate::watch::tests::lab;
 use crate::watch::{NodeSample, Rates, Sample, events};
 
-/// A screen that has seen the samples, the last of them now.
+/// A screen after these samples, the last of which is current.
 fn app(samples: &[Sample]) -> App {
     let (network, _) = lab();
     let mut app = App::new("demo".to_owned(), network.summary());
@@ -35,8 +35,8 @@ fn app(samples: &[Sample]) -> App {
     app
 }
 
-/// A lab in which link 3 is down, link 5 loses packets and has lost a lane, and a network interface
-/// runs messages; the look before, and the latest.
+/// A lab in which link 3 is down, link 5 loses packets and has lost a lane, and a NIC runs traffic:
+/// the previous sample, and the latest.
 fn troubled() -> [Sample; 2] {
     let (network, mut before) = lab();
     before.at_ms = 50_000_000;
@@ -80,7 +80,7 @@ fn troubled() -> [Sample; 2] {
     [before, after]
 }
 
-/// The text of the screen, without blanks at the ends of lines.
+/// The text of the screen, without trailing blanks.
 fn screen(app: &App, width: u16, height: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a buffer");
     terminal.draw(|frame| draw(frame, app)).expect("a buffer");
@@ -173,7 +173,7 @@ fn links_of_a_node_that_does_not_answer_are_told_from_those_that_are_down() {
     assert_eq!(looked(&[], None), told(Trouble::None, "up"));
     assert_eq!(looked(&[&a.0], None), unknown);
     assert_eq!(looked(&[&a.0, &b.0], None), unknown);
-    // Who hears nothing knows no more than we do.
+    // An end that hears nothing knows no more than we do.
     assert_eq!(looked(&[&a.0], Some("silent")), unknown);
     assert_eq!(looked(&[], Some("silent")), told(Trouble::Down, "silent"));
     let training = told(Trouble::Down, "training");

@@ -1,4 +1,4 @@
-//! The thread that looks at the lab: a node that stands still keeps nobody from reading or typing.
+//! The thread that samples the lab: a stalled node must not block the screen or the keys.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -10,69 +10,64 @@ use phitwire_nodes::control::Request;
 
 use crate::watch::{Chronicle, LabEvent, Rates, Sample, Sampler};
 
-/// One look at the lab.
+/// One sample of the lab, and what changed.
 #[derive(Clone, Debug)]
 pub struct Look {
-    /// How it stands.
     pub sample: Arc<Sample>,
-    /// How much has happened since the look before.
+    /// Rates since the previous sample.
     pub rates: Rates,
-    /// What has happened since then.
+    /// Events since then.
     pub events: Vec<LabEvent>,
 }
 
-/// What the thread is told.
+/// A task for the thread.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Task {
-    /// A node is to do something.
+    /// Send a command to a node.
     Order(Order),
-    /// Whether nodes are asked for what is in their stages: only while somebody looks at it.
+    /// Whether to sample pipeline stages: only while they are shown.
     Pipelines(bool),
 }
 
-/// What a node is asked to do.
+/// A command for a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Order {
-    /// The node.
     pub node: String,
-    /// What it is told.
     pub request: Request,
-    /// The same in words.
+    /// Its description.
     pub what: String,
 }
 
-/// What the thread tells.
+/// News from the thread.
 #[derive(Debug)]
 pub enum News {
-    /// A look at the lab.
     Look(Box<Look>),
-    /// What came of an order.
+    /// The result of a command.
     Done {
-        /// In words.
         text: String,
-        /// Whether it was done.
+        /// Whether it succeeded.
         done: bool,
     },
     /// The lab has been taken down.
     Gone,
-    /// Another lab of the name is looked at from now on; its network in one line.
+    /// Another lab of the name is sampled from now on; its network in one line.
     Another(String),
 }
 
-/// The ends of the channels to the thread.
+/// The channels of the thread.
 pub struct Worker {
-    /// What it is told.
+    /// Tasks for it.
     pub tasks: Sender<Task>,
-    /// What it tells.
+    /// News from it.
     pub news: Receiver<News>,
 }
 
 impl Worker {
-    /// Looks at the lab of that name every `interval` until the channel to it is closed. Also
-    /// says what the lab's network is.
+    /// Samples the lab of this name every `interval` until the task channel is closed. Also returns
+    /// the lab's network in one line.
     ///
     /// # Errors
-    /// When there is no such lab, or no thread.
+    /// If there is no such lab, or no thread.
     pub fn start(lab: String, interval: Duration) -> miette::Result<(Self, String)> {
         let (tasks, taken) = channel();
         let (told, news) = channel();
@@ -94,7 +89,7 @@ impl Worker {
     }
 }
 
-/// Until nobody listens.
+/// Runs until the screen is gone.
 fn work(
     lab: &str,
     mut sampler: Sampler,

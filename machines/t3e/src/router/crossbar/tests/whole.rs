@@ -37,7 +37,7 @@ fn a_whole_packet_is_arbitrated_for_like_any_other() {
 }
 
 /// With a cycle length, the header of a packet leaves when it would flit by flit, and the next
-/// header when the last flit has gone.
+/// header after the last flit.
 #[test]
 fn whole_packets_take_the_times_of_their_flits() {
     for (to, out, wait) in [([3, 1, 1], X, 0), ([1, 3, 1], Y, 3)] {
@@ -97,7 +97,7 @@ fn every_grain_takes_the_same_ways() {
         let each = crossbars.iter_mut().zip(&mut benches);
         let sent = each.map(|(crossbar, bench)| {
             bench.credits = Bench::default().credits;
-            // Wait until the packet before has left the wires: a whole packet holds them for the
+            // Wait until the previous packet has left the wires: a whole packet holds them for the
             // time of its flits.
             crossbar.rest_until(crossbar.cycle() + 10);
             give(bench, crossbar, (port, vc), &words);
@@ -165,7 +165,7 @@ fn every_grain_carries_the_same_packets_under_load() {
     }
 }
 
-/// Nor do they go past a packet that is under way to the same output on another channel.
+/// Whole packets do not pass a packet under way to the same output on another channel.
 #[test]
 fn whole_packets_do_not_follow_each_other_past_one_under_way() {
     let (mut bench, crossbar) = (Bench::default(), crossbar());
