@@ -104,7 +104,7 @@ told() {
   echo "not ok - a page with a mistake ('$words') has these complaints: ${found:-none}"
   result=1
 }
-core='src\/machine\/blackwidow\/router\/core.rs'
+core='machines\/blackwidow\/src\/router\/core.rs'
 told "has the mark ''" '0,/^  - runs: live, virtual$/{//d}'
 told "has the mark 'sometimes'" '0,/^  - runs: live, virtual$/s//  - runs: live, sometimes/'
 told "stands beside other marks" '0,/^  - runs: live, virtual$/s//  - runs: live, test only/'
