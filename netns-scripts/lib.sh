@@ -137,14 +137,14 @@ phw_build() {
     local target=${CARGO_TARGET_DIR:-$PHW_ROOT/target} newer
     [[ $target == /* ]] || target=$PHW_ROOT/$target
     if [[ -x $target/release/phitwire && -x $target/release/phitwire-msgrate ]]; then
-        newer=$(cd "$PHW_ROOT" && find Cargo.toml Cargo.lock src framing nodes bench -name target -prune -o \
+        newer=$(cd "$PHW_ROOT" && find Cargo.toml Cargo.lock src framing machines client fabric nodes bench -name target -prune -o \
             \( -name '*.rs' -o -name '*.toml' -o -name Cargo.lock \) -newer "$target/release/phitwire" -print -quit)
         [[ -z $newer ]] && return 0
     fi
     phw_need_cargo
     phw_need cc:gcc+libc6-dev
     phw_note "building (cargo build --release)"
-    (cd "$PHW_ROOT" && phw_cargo build --release --workspace --lib --bins --locked </dev/null >&2) || phw_die "the build failed"
+    (cd "$PHW_ROOT" && phw_cargo build --release --lib --bins --locked </dev/null >&2) || phw_die "the build failed"
     # Cargo leaves an up-to-date binary's time alone; without this, every later call would ask it again.
     touch -c "$target/release/phitwire"
 }
