@@ -220,7 +220,7 @@ fn row<'a>(sample: &Sample, name: &str, declared: &'a [Declared]) -> Outcome<(St
 /// Everything that stands in a `counters!` of the sources.
 fn all_declared(root: &Path) -> Outcome<Vec<Declared>> {
     let mut all = Vec::new();
-    for folder in ["src", "nodes/src"] {
+    for folder in ["src", "machines", "nodes/src"] {
         below(root, folder, &mut all)?;
     }
     Ok(all)
