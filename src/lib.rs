@@ -37,12 +37,12 @@
 //! | module | contents |
 //! |---|---|
 //! | [`catalogue`] | what a machine registers: its networks, what makes them, simulation, soak, tables, what its frames carry |
-//! | [`sim`] | nodes in virtual time: worlds of frames, the direct mode, soak |
 //! | [`packets`] | ready parts for machines that move whole packets: link end, network interface, simulation |
+//! | [`sim`] | nodes in virtual time: worlds of frames, the direct mode, soak |
 //! | [`manage`] | what the maintenance system decides: rerouting around faults |
 //! | [`net`] | a network as passive data: descriptions and their mistakes, wiring, circles, drawings |
-//! | [`device`] | a node as processes and worlds see it |
 //! | [`chip`] | the shell of a router chip: its ports, timers, clock, counters and fault commands; a chip as a device |
+//! | [`device`] | a node as processes and worlds see it |
 //! | [`nic`] | what network interfaces share: the verified traffic that tests them, memory, outstanding requests |
 //! | [`link`] | what links share: sessions, training, lanes, liveness, pacing, credits, profiles; the impairment of wires |
 //! | [`kit`] | what chips are made of: arbiters, pipes, the calendar, timers, rings, counters |

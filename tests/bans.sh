@@ -113,7 +113,7 @@ while read -r path; do
     failed=1
   fi
 done < <(sed -n 's/^ *{ path = "\([^"]*\)".*/\1/p' "$root/clippy.toml")
-for crate in . framing; do
+for crate in . framing machines machines/aries machines/blackwidow machines/t3e; do
   if [ "$crate" != . ] && [ -e "$root/$crate/clippy.toml" ]; then
     echo "not ok - $crate has a clippy.toml of its own that hides the bans"
     failed=1

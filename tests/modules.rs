@@ -9,12 +9,14 @@ use std::fs;
 use std::path::Path;
 
 /// Crates by their source folders.
-const CRATES: [&str; 5] = [
+const CRATES: [&str; 7] = [
     "src",
     "framing/src",
     "machines/aries/src",
     "machines/blackwidow/src",
     "machines/t3e/src",
+    "nodes/src",
+    "bench/src",
 ];
 
 /// The modules that each module imports.
@@ -23,7 +25,9 @@ type Imports = BTreeMap<String, BTreeSet<String>>;
 /// Product code: without comments and the test module at the end of a file.
 fn product(text: &str) -> String {
     let lines = text.lines().collect::<Vec<_>>();
-    let is_test = |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].ends_with('{');
+    let is_test = |pair: &[&str]| {
+        pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod ") && pair[1].ends_with('{')
+    };
     let end = lines.windows(2).position(is_test).unwrap_or(lines.len());
     let code = lines[..end].iter().map(|line| line.split("//").next());
     code.map(Option::unwrap_or_default)
@@ -65,18 +69,17 @@ fn imported(code: &str) -> Vec<String> {
     found
 }
 
-fn is_test_file(path: &Path) -> bool {
-    let is_test = |name: &str| {
-        let stem = name.trim_end_matches(".rs");
-        ["tests", "testing", "harness", "test_bench", "test_net"].contains(&stem)
-            || stem.ends_with("_tests")
-    };
-    path.iter().filter_map(|part| part.to_str()).any(is_test)
+/// Whether a file or folder of this name holds tests only.
+fn is_of_tests(path: &Path) -> bool {
+    let stem = path.file_stem().and_then(|stem| stem.to_str());
+    stem.is_some_and(|stem| {
+        ["tests", "testing", "test_bench", "test_net"].contains(&stem) || stem.ends_with("_tests")
+    })
 }
 
 /// Adds the imports of the sources below `path` to those of `module`.
 fn read(path: &Path, module: &str, imports: &mut Imports) {
-    if is_test_file(path) {
+    if is_of_tests(path) {
         return;
     }
     if path.is_dir() {
@@ -102,7 +105,7 @@ fn imports_of(folder: &str) -> Imports {
         let path = entry.expect("an entry").path();
         let module = path.file_stem().and_then(|stem| stem.to_str());
         let module = module.expect("a plain name").to_owned();
-        if module != "lib" {
+        if !["lib", "main", "bin"].contains(&&*module) {
             read(&path, &module, &mut imports);
         }
     }

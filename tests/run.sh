@@ -191,7 +191,7 @@ virtual_tests() {
         binary=$(realpath -- "$binary") at=$tested/$name status=0
         (cd -- "$package" && "$@" "$binary") </dev/null >"$at.out" 2>"$at.err" || status=$?
         printf '%s\n' "$status" >"$at.status"
-    done < <(sed -nE 's/^ *Executable [^(]* \((.*\/(phitwire(_aries|_blackwidow|_t3e)?|machines|virtual_time)-[0-9a-f]+)\)$/\1/p' "$scratch/cargo.log")
+    done < <(sed -nE 's/^ *Executable (unittests src\/lib\.rs|tests\/(machines|virtual_time)\/main\.rs) \((.*\/(phitwire(_aries|_blackwidow|_t3e)?|machines|virtual_time)-[0-9a-f]+)\)$/\3/p' "$scratch/cargo.log")
 }
 
 # checked PART: the same, or what it came to beside other tests.

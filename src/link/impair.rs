@@ -14,8 +14,8 @@ mod netem;
 mod normal;
 
 pub use lane_noise::LaneNoise;
-pub use late_copies::LateCopyCounters;
-pub(crate) use late_copies::{LateCopies, Lateness};
+pub(crate) use late_copies::LateCopies;
+pub use late_copies::{LateCopyCounters, Lateness};
 pub(crate) use netem::{Chance, Delay, Distribution, Loss};
 pub use netem::{Netem, NetemError, Probability, Rate};
 

@@ -5,7 +5,7 @@ use core::fmt::Debug;
 use phitwire_framing::carrier::frame::FrameKind;
 
 /// Most virtual channels of a link.
-pub(crate) const MAX_VCS: usize = 8;
+pub const MAX_VCS: usize = 8;
 /// UDP payload of an Ethernet frame in bytes.
 pub(super) const MAX_FRAME_BYTES: usize = 1_472;
 

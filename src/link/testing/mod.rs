@@ -1,7 +1,7 @@
 //! Two link ends over a controllable wire, and a checker behind each.
 //!
 //! Cases that hold for every machine's links are here once, for any [`Link`](rig::Link); a
-//! machine's tests include them all with [`shared_cases`].
+//! machine's tests include them all with [`shared_link_cases`].
 
 pub mod chaos;
 pub mod end;
