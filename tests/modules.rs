@@ -9,13 +9,12 @@ use std::fs;
 use std::path::Path;
 
 /// Crates by their source folders.
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 6] = [
     "src",
     "framing/src",
     "machines/aries/src",
     "machines/blackwidow/src",
     "machines/t3e/src",
-    "nodes/src",
     "bench/src",
 ];
 
