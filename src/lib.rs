@@ -12,8 +12,8 @@
 //! `docs/guide/src/adding-a-machine.md` says how to add one.
 //!
 //! The [guide](../../guide/index.html) is for those who run it: a first lab, how packets cross the
-//! routers, recipes, every command, counter and register. `docs/guide/build.sh` puts it beside these
-//! pages; its text is in `docs/guide/src`.
+//! routers, recipes, every command, counter and register. `docs/guide/build.sh` puts it next to
+//! these pages; its text is in `docs/guide/src`.
 //!
 //! # Crates
 //!
@@ -47,8 +47,8 @@
 //! | [`link`] | what links share: sessions, training, lanes, liveness, pacing, credits, profiles; the impairment of wires |
 //! | [`kit`] | what chips are made of: arbiters, pipes, the calendar, timers, rings, counters |
 //! | [`reproduce`] | what the tables of all papers have in common |
-//! | [`trace`] | what routers write down of packets that somebody watches, and which way one would go |
-//! | [`text_table`] | tables of text for people, the one way of printing them |
+//! | [`trace`] | what routers write down of packets that somebody watches, and which route a packet would take |
+//! | [`text_table`] | text tables for people; all output uses it |
 //! | [`node`] | the contract of every node |
 //! | [`time`] | integer time |
 //! | [`rng`] | seeded randomness |

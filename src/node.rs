@@ -23,7 +23,7 @@ pub enum WakeReason {
 pub struct Wakeup {
     /// The earliest pending deadline.
     pub at: Time,
-    /// What the deadline is for.
+    /// Purpose of the deadline.
     pub reason: WakeReason,
 }
 
@@ -51,7 +51,7 @@ impl Wakeup {
 /// [`poll_event`](Self::poll_event) until `None`. Call `advance` again at
 /// [`next_wakeup`](Self::next_wakeup) at the latest. `now` never decreases between calls.
 ///
-/// `now` is [attended](crate::kit::attendance) time: a driver leaves out standstills of its
+/// `now` is [attended](crate::kit::attendance) time: a driver leaves out suspensions of its
 /// process, and reports each with [`stood_still`](Self::stood_still) before it hands in the frames
 /// that arrived since.
 pub trait Node {
@@ -64,7 +64,7 @@ pub trait Node {
     /// Receives one link frame, without Ethernet or UDP header, on `port`.
     fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]);
 
-    /// The process stood still for `span`, which ended at `now` but is not counted in it.
+    /// The process was suspended for `span`, which ended at `now` but is not counted in it.
     fn stood_still(&mut self, now: Time, span: Duration) {
         let _ = (now, span);
     }

@@ -1,4 +1,4 @@
-//! How fast an Aries link moves sets: both ends on one core, bytes in between, nothing lost.
+//! Speed of an Aries link that moves sets: both ends on one core, bytes in between, nothing lost.
 
 use std::hint::black_box;
 

@@ -173,7 +173,7 @@ fn uniform(c: &mut Criterion) {
                     continue;
                 }
                 let kind = core.registers().ports[port];
-                // Where such a packet could go: to the NICs, or on.
+                // Destinations of such a packet: the NICs, or another router.
                 let to = match kind {
                     Some(PortKind::Processor) => NodeId::new(0, rng.below(96) as u8, 0),
                     Some(PortKind::Green) => NodeId::new(0, 16 * rng.below(6) as u8, 0),

@@ -1,4 +1,4 @@
-//! How fast a link moves packets: both ends on one core, bytes in between, nothing lost.
+//! Speed of a link that moves packets: both ends on one core, bytes in between, nothing lost.
 
 use std::hint::black_box;
 

@@ -15,7 +15,7 @@ use phitwire_blackwidow::router::{Core, Ports};
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 const CYCLES: u64 = 2_000;
-/// Places of an input queue per virtual channel, as many as the ring of the real one has.
+/// Slots of an input queue per virtual channel, as many as the ring of the real one has.
 const QUEUE: usize = 256;
 
 /// A ring of phits, as an input queue is one.
@@ -39,7 +39,7 @@ impl Queue {
     }
 }
 
-/// What is left to write of the packet that enters a port, and what was read of the one leaving.
+/// Progress of the packet entering a port, or of the one leaving it.
 #[derive(Clone, Copy, Default)]
 struct Stream {
     left: u32,
@@ -185,8 +185,8 @@ fn start_chance(percent: u64) -> u64 {
     (p * 2f64.powi(32)) as u64
 }
 
-/// CPU time of this thread, so that other work on the machine does not count; wall time where the
-/// kernel does not tell.
+/// CPU time of this thread, which excludes other work on the host; wall time if the kernel does not
+/// report it.
 fn cpu_time(start: Instant) -> Duration {
     std::fs::read_to_string("/proc/thread-self/schedstat")
         .ok()
@@ -205,7 +205,7 @@ fn run(core: &mut Core, harness: &mut Harness, cycles: u64, start: u64) {
 fn uniform(c: &mut Criterion) {
     let mut group = c.benchmark_group("yarc_uniform_64_ports");
     group.sample_size(20);
-    // At 70 % queues of this length overflow now and then: nobody holds the sources back.
+    // At 70 %, queues of this length sometimes overflow, because nothing throttles the sources.
     for percent in [1, 20, 60] {
         let load = percent * PORTS as u64 * CYCLES / 100;
         group.throughput(Throughput::Elements(load));
@@ -238,8 +238,8 @@ fn uniform(c: &mut Criterion) {
     group.finish();
 }
 
-/// Two ports, bursts of writes of 10 phits one way and acknowledgements of 4 phits the other, each
-/// burst run until nothing moves: what a free-running router process does.
+/// Two ports, bursts of 10-phit writes in one direction and 4-phit acknowledgements in the other,
+/// each burst run until nothing moves, as in a free-running router process.
 fn bursts(c: &mut Criterion) {
     const PACKETS: usize = 40;
     let mut group = c.benchmark_group("yarc_two_ports");
@@ -291,7 +291,7 @@ impl Harness {
         core.arrived(from, vc, phits);
     }
 
-    /// No new packets; what is under way must arrive.
+    /// Injects no new packets; those in the router must arrive.
     fn finish(&mut self, core: &mut Core) {
         while self.sources.iter().any(|source| source.left > 0) {
             run(core, self, 1, 0);

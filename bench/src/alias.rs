@@ -1,6 +1,6 @@
 //! Replaces this process with a tool of the `phitwire` binary in the same directory.
 //!
-//! It links no other library, so that the binary is small.
+//! Links no other library, so that the binary is small.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};

@@ -36,7 +36,8 @@ pub fn check(files: &[&Option<PathBuf>]) -> Result<(), FileError> {
             .open(file);
         opened.map_err(|error| FileError::Write(file.clone(), error))?;
         if !was_there {
-            // Only created to check; content may also go to files named after it.
+            // Remove the file created by the check: the output may go to files with derived names
+            // instead.
             let _ = std::fs::remove_file(file);
         }
     }

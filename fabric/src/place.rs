@@ -18,7 +18,7 @@ const RANKS: [&str; 6] = [
 /// The job of programs without `PHITWIRE_JOB`.
 const ANY_JOB: u64 = 0x7068_6974_7769_7265;
 
-/// Where a program attaches.
+/// Door and job that a program attaches to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The socket.
@@ -44,7 +44,7 @@ impl Place {
                 dealt(doors(&lab), rank.unwrap_or(0))?
             }
         };
-        // Without reach, all data go through the segment.
+        // Allow reach by default: without it, all data go through the segment.
         let reach = env::var_os("PHITWIRE_REACH").is_none_or(|reach| reach != "0");
         door.exists().then(|| Self {
             door,
@@ -103,7 +103,7 @@ fn dealt(mut doors: Vec<PathBuf>, rank: usize) -> Option<PathBuf> {
     }
 }
 
-/// How long peers may leave probes unanswered, from `PHITWIRE_PATIENCE`: seconds, 0 for ever.
+/// Time limit for peers that do not reply to probes, from `PHITWIRE_PATIENCE`: seconds, 0 for none.
 pub fn patience() -> Option<Duration> {
     let seconds = env::var("PHITWIRE_PATIENCE").ok()?;
     match seconds.parse::<u32>() {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use phitwire_fabric::abi::*;
 
-/// What the program in C prints, and what it has to be.
+/// An expression that the C program prints, and its expected value.
 struct Fact(String, usize);
 
 macro_rules! facts {
@@ -60,7 +60,7 @@ fn structures() -> Vec<Fact> {
     }
 }
 
-/// Operations are told apart by their place in a table alone.
+/// Offsets of the operations: only the position in a table identifies an operation.
 fn tables() -> Vec<Fact> {
     let tables: [(&str, &[&str]); 13] = [
         (
@@ -202,7 +202,7 @@ fn tables() -> Vec<Fact> {
             ));
         }
     }
-    // The same order as messages.
+    // Tagged calls have the same order as those of messages.
     for (n, call) in [
         "recv",
         "recvv",

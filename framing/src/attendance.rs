@@ -1,12 +1,12 @@
 //! A clock for timeouts that counts only time in which the process ran.
 //!
-//! A host that stands still (a suspended machine, a frozen control group, a stopped process) or has
+//! A host that is stopped (a suspended machine, a frozen control group, a stopped process) or has
 //! no processor to spare is not a broken network. The awaited input may have arrived long ago and
 //! be unread, so time in which the process could not check its inputs must not count towards a
 //! timeout.
 
 /// Longest gap in milliseconds between two checks of the inputs, intended sleep aside, that is not
-/// a standstill. A fraction of every timeout (the shortest is the 2 s of `give_up_ms`), and several
+/// a suspension. A fraction of every timeout (the shortest is the 2 s of `give_up_ms`), and several
 /// time slices of a busy host.
 pub const LONGEST_GAP_MS: u64 = 50;
 
@@ -25,7 +25,7 @@ pub struct AttendedClock {
 }
 
 impl AttendedClock {
-    /// A clock that starts at `now`. A gap above `longest_gap` is a standstill.
+    /// A clock that starts at `now`. A gap above `longest_gap` is a suspension.
     pub const fn new(longest_gap: u64, now: u64) -> Self {
         Self {
             longest_gap,
@@ -46,7 +46,7 @@ impl AttendedClock {
     }
 
     /// Like [`look`](Self::look), but none of the time since the last call counts: the inputs still
-    /// hold what arrived during a standstill.
+    /// hold what arrived during a suspension.
     pub const fn hold(&mut self, now: u64) -> u64 {
         self.leave_out(now.saturating_sub(self.looked));
         self.looked = now;

@@ -35,8 +35,8 @@ pub fn until(now: Time, at: Time) -> Duration {
     Duration::from_nanos(at.as_ps().saturating_sub(now.as_ps()).div_ceil(1000))
 }
 
-/// A number that identifies this incarnation of a process, never zero: a new number tells peers
-/// that the process was restarted.
+/// A number that identifies this incarnation of a process, never zero: peers conclude from a new
+/// number that the process was restarted.
 pub fn incarnation() -> u32 {
     let since_1970 = SystemTime::now()
         .duration_since(UNIX_EPOCH)

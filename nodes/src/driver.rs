@@ -13,16 +13,16 @@ use crate::clock::{self, Clock};
 use crate::io::{Backend, FrameSink};
 use crate::live_device::LiveDevice;
 
-/// Most frames sent on one port per turn, so that a flooded port cannot delay the others.
+/// Maximum number of frames sent on one port per turn: a flooded port must not delay the others.
 const FRAMES_PER_PORT: usize = 32;
 
 /// How long a link may accept nothing before its port broadcasts to find its peer again.
 const FORGET: Duration = Duration::from_millis(250);
 
-/// Longest pause of the node's time after a standstill, in which the sockets are read.
+/// Longest pause of the node's time after a suspension, in which the sockets are read.
 const CATCH_UP: Duration = Duration::from_millis(100);
 
-/// Shortest standstill that is logged.
+/// Shortest suspension that is logged.
 const TOLD: Duration = Duration::from_secs(1);
 
 /// A node that reports what its links have accepted.
@@ -66,15 +66,15 @@ counters! {
         spins,
         /// Times a deadline of the node's pipeline had already passed at the end of a turn.
         overdue_pipeline,
-        /// The same for a link timer.
+        /// Times a deadline of a link timer had already passed.
         overdue_link,
-        /// The same for a forward-progress timer.
+        /// Times a deadline of a forward-progress timer had already passed.
         overdue_forward_progress,
-        /// The same for a request's timeout or a workload's next message.
+        /// Times a request's timeout or a workload's next message was already due.
         overdue_request,
-        /// Times the process did not run for longer than a busy host explains.
+        /// Suspensions: times the process did not run for longer than a busy host explains.
         standstills,
-        /// Their total length in ms. Timeouts do not count it.
+        /// Total length of these suspensions in ms. Timeouts do not count it.
         stood_still_ms,
     }
 }
@@ -90,11 +90,11 @@ impl LoopCounters {
     }
 }
 
-/// What the last turn left to do.
+/// Work left by the last turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Busy,
-    /// Nothing before the deadline.
+    /// No work before the deadline.
     IdleUntil(Option<Wakeup>),
 }
 
@@ -107,9 +107,9 @@ pub struct Driver<N: Driven> {
     pub node: N,
     pub backend: Box<dyn Backend>,
     clock: Clock,
-    /// The node's attended time, which leaves out standstills of the process.
+    /// The node's attended time, which excludes suspensions of the process.
     attendance: Cell<Attendance>,
-    /// End (by `clock`) of the pause after a standstill, until which the node's time does not
+    /// End (by `clock`) of the pause after a suspension, until which the node's time does not
     /// advance.
     catches_up: Option<Time>,
     next: Next,
@@ -161,7 +161,7 @@ impl<N: Driven> Driver<N> {
         now
     }
 
-    /// Reports a standstill of the process before `now` to the node.
+    /// Reports a suspension of the process before `now` to the node.
     fn note_standstill(&mut self, now: Time) {
         if self.catches_up.is_some() {
             return; // Reported when the pause is over.
@@ -271,7 +271,7 @@ impl<N: Driven> Driver<N> {
             self.counters.spins += 1;
             if !self.sent {
                 // Another process on this core may be about to send the frame that we wait for.
-                // What the last turn sent goes out first: a backend may keep it until the wait. The
+                // Do not yield after sending: the backend may hold the frames until the wait. The
                 // call cannot fail on Linux.
                 let _ = nix::sched::sched_yield();
             }

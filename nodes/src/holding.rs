@@ -1,4 +1,4 @@
-//! Who holds a NIC for runs: one measurement at a time.
+//! Claims of a NIC for runs: one measurement at a time.
 //!
 //! A tool claims each NIC that takes part before it starts anything, and keeps the claiming
 //! connection open. Until it closes, no other client starts a run there, neither as source nor as
@@ -158,7 +158,7 @@ impl Holding {
             let stays = *keeper != client;
             if !stays && let Some(barriers) = device.barriers_mut() {
                 barriers.stop(unit);
-                // The second stop ends it even if others never arrive.
+                // Stop again: a second stop ends it even if others never arrive.
                 barriers.stop(unit);
             }
             stays
@@ -178,7 +178,7 @@ impl Holding {
                 RunKind::Collective => {
                     if let Some(collectives) = device.collectives_mut() {
                         collectives.stop(now);
-                        // The second stop ends it even if others never arrive.
+                        // Stop again: a second stop ends it even if others never arrive.
                         collectives.stop(now);
                     }
                 }
@@ -238,7 +238,7 @@ pub(crate) mod tests {
             assert_eq!(refusal.text, "tool (process 1) measures here");
         }
         start(&mut device, 1, 5).expect("nobody else does");
-        // Any other disconnect changes nothing.
+        // The disconnect of another client changes nothing.
         device.client_gone(NOW, 2);
         device.advance(NOW);
         assert_eq!(phase(&mut device, None), "opening");

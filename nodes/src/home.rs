@@ -19,7 +19,7 @@ use phitwire::time::Time;
 
 use crate::clock;
 
-/// How often a process that is awake checks its load.
+/// Interval at which a process that is awake checks its load.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A longer mean wait means that something other than a neighbour holds the core.
@@ -88,7 +88,7 @@ pub struct Home {
     /// The kernel's record of how long the thread ran and waited for a core.
     schedstat: File,
     looked: Time,
-    /// Its contents at that time.
+    /// Contents of `schedstat` at that time.
     told: Shares,
     stay: Stay,
 }
@@ -138,7 +138,7 @@ impl Home {
     fn go(&self, home: bool) {
         let cores = if home { &self.own } else { &self.anywhere };
         if let Err(error) = sched_setaffinity(Pid::from_raw(0), cores) {
-            // The cores may have been taken away since: then the kernel chooses.
+            // Ignore the error: if the cores are no longer available, the kernel chooses.
             tracing::debug!(%error, "the cores of the process stay as they were");
         }
     }
@@ -155,7 +155,7 @@ impl Home {
             waited: Duration::from_nanos(next()?),
             times: next()?,
         };
-        // The thread is running: a kernel that counts no runs does not keep these statistics.
+        // The thread is running, so a count of zero means that the kernel keeps no statistics.
         (told.times > 0).then_some(told)
     }
 }
@@ -203,7 +203,7 @@ struct Stay {
     since: Time,
     /// Shortest time away after the last departure.
     away: Duration,
-    /// Whether it left because another process held the core.
+    /// Whether the process left because another one held the core.
     is_kept: bool,
 }
 
@@ -222,9 +222,9 @@ impl Stay {
         let been = clock::until(self.since, now);
         let moves = match self.is_home {
             true => shares.is_crowded(span),
-            // Idle: whatever crowded the core is over.
+            // Return when idle: the core is no longer crowded.
             false if !self.is_kept && shares.runnable() * 20 < span => been >= AWAY,
-            // Not while busy. Whether the core is still crowded shows only on return.
+            // Do not return while busy: whether the core is still crowded shows only on return.
             false => shares.runnable() * 2 < span && been >= self.away,
         };
         if !moves {

@@ -81,7 +81,7 @@ counters! {
         /// Packets from the kernel dropped: the limit of packets in flight to that processor was
         /// reached.
         dropped_full,
-        /// Packets from the kernel dropped: the processor does not answer.
+        /// Packets from the kernel dropped: the processor does not reply.
         dropped_silent,
         /// Packets from the kernel dropped: no processor has the address.
         dropped_no_processor,
@@ -114,7 +114,7 @@ pub struct IpDoor {
 }
 
 impl IpDoor {
-    /// Opens the device of this network namespace, and reserves packet buffers in the NIC's memory.
+    /// Opens the TUN device in this network namespace and reserves buffers in the NIC's memory.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -209,10 +209,9 @@ impl IpDoor {
 /// Why IP cannot be carried.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The NIC cannot carry it.
+    /// The NIC cannot carry datagrams.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The NIC's memory is too small.
     #[error("{0}; `memory_bytes` of the topology says how much there is")]
     NoRoom(#[from] NoRoom),
     /// The subnet is too small.

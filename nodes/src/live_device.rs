@@ -44,7 +44,7 @@ const LONGEST_HOLD_MS: u64 = 60_000;
 
 /// Longest time for which a router watches packets, in milliseconds.
 const LONGEST_WATCH_MS: u64 = 600_000;
-/// Most passages in one answer, the latest ones: the answer must fit into a line.
+/// Maximum number of passages in one reply, the latest ones: the reply must fit into a line.
 const MOST_TOLD: usize = 512;
 
 /// What to add to the process time `now` to get nanoseconds since the machine was started.
@@ -55,48 +55,39 @@ fn clock_offset_ns(now: Time) -> i64 {
 
 #[derive(Debug, thiserror::Error)]
 enum Failure {
-    /// The device refused.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// Not a valid run specification.
     #[error("the spec: {0}")]
     Spec(serde_json::Error),
-    /// The answer cannot be serialised.
+    /// The reply cannot be serialised.
     #[error(transparent)]
     Answer(#[from] serde_json::Error),
-    /// No traffic run was started here.
     #[error("nothing is known of a traffic run")]
     UnknownRun,
-    /// No run of collective operations was started here.
     #[error("no run of collective operations has been started here")]
     NoCollectives,
-    /// No run of barriers was started at this unit.
     #[error("no run of barriers has been started at unit {0}")]
     NoBarriers(u8),
-    /// The other router refused.
     #[error("the other router says: {0}")]
     Remote(RegisterError),
     #[error("port {port} has no link; these have: {}", .linked.join(" "))]
     NoLink {
         port: PortId,
-        /// The ports that have one.
+        /// The ports that have a link.
         linked: Vec<String>,
     },
     /// Not a valid noise rate or lane.
     #[error("{0}")]
     Noise(String),
-    /// A value of a fault is too large.
     #[error("{0} is at most {2}, not {1}")]
     TooLarge(&'static str, u64, u64),
-    /// Not a valid hold time.
     #[error(
         "a router is held for 1 to {LONGEST_HOLD_MS} ms, not {0}: ask again before they are over"
     )]
     Hold(u64),
-    /// Not a valid watch time.
     #[error("a router watches for 1 to {LONGEST_WATCH_MS} ms, not {0}")]
     Watch(u64),
-    /// The process answers such requests itself.
+    /// The process handles such requests itself.
     #[error("not the node's business")]
     NotOurs,
 }
@@ -236,10 +227,10 @@ impl LiveDevice {
         Ok(self.device.link_fault(now, port, fault)?)
     }
 
-    /// Answers a request that only needs the node.
+    /// Handles a request that only needs the node.
     ///
     /// # Errors
-    /// The node's refusal, or that the process itself must answer this request.
+    /// The node's refusal, or that the process itself must handle this request.
     pub fn answer(
         &mut self,
         now: Time,
@@ -396,7 +387,7 @@ impl LiveDevice {
         Ok(json!({}))
     }
 
-    /// Asks another router to read or write a register. The client polls for the answer.
+    /// Requests a register access at another router. The client polls for the reply.
     fn ask_remote(
         &mut self,
         way: &[i8],
@@ -480,7 +471,7 @@ fn register_name(register: &Register) -> RegisterName<'_> {
     }
 }
 
-/// The answer about a register. `hex` is for readers such as `jq` whose numbers are floating-point:
+/// The reply about a register. `hex` is for readers such as `jq` whose numbers are floating-point:
 /// a register has 64 bits, a double 53.
 fn register_value(register: &Register, value: u64) -> Value {
     json!({ "register": register, "value": value, "hex": format!("{value:#x}") })
@@ -569,7 +560,7 @@ impl Node for LiveDevice {
     fn advance(&mut self, now: Time) {
         self.end_hold(now);
         self.device.advance(now);
-        // Answers leave next: the memory they refer to must be up to date in the programs.
+        // Completions leave next: the memory they refer to must be up to date in the programs.
         if let Some(port) = self.device.local_port() {
             port.settle();
         }
@@ -624,7 +615,7 @@ mod tests {
             let refused = device.answer(Time::ZERO, 1, Request::Fault(fault));
             assert_eq!(refused.expect_err(why).text, why);
         }
-        // This link has no sets, and must say so even for values in range.
+        // This link has no sets, and must refuse the fault even for values in range.
         for fault in [lose(60_000), inject(7, 64)] {
             let refused = device.answer(Time::ZERO, 1, Request::Fault(fault));
             let text = refused.expect_err("no sets").text;

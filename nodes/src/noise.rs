@@ -32,7 +32,7 @@ impl Noise {
     /// Flips each bit that `lane` of `port` sends with probability `per_bit`; zero ends it.
     ///
     /// # Errors
-    /// When there is no such lane.
+    /// If the lane does not exist.
     pub fn set(&mut self, port: PortId, lane: u8, per_bit: Probability) -> Result<(), String> {
         if usize::from(lane) >= LANES {
             return Err(format!(

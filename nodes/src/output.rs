@@ -16,7 +16,7 @@ pub const NOT_READ: u8 = 141;
 /// Makes error reports print without added line breaks, so that commands in them can be copied and
 /// run.
 pub fn keep_lines_whole() {
-    // Only the first hook in a process counts.
+    // Ignore the error: only the first hook in a process counts.
     let _ = miette::set_hook(Box::new(whole_lines));
 }
 
@@ -25,7 +25,7 @@ fn whole_lines(_: &(dyn miette::Diagnostic + 'static)) -> Box<dyn miette::Report
     Box::new(options.wrap_lines(false).build())
 }
 
-/// Prints to standard output. A reader that is gone is not an error.
+/// Prints to standard output. A closed reader is not an error.
 ///
 /// # Errors
 /// Any other failure, such as a full disk.
@@ -33,7 +33,7 @@ pub fn print(text: &str) -> io::Result<()> {
     print_if_read(text).map(|_| ())
 }
 
-/// Prints to standard output. Returns whether anybody still reads it.
+/// Prints to standard output. Returns whether its reader is still there.
 ///
 /// # Errors
 /// Any other failure, such as a full disk.
@@ -50,7 +50,7 @@ pub fn end_with_reader() -> io::Result<()> {
     let watch = || {
         let out = io::stdout();
         loop {
-            // Closing readers are reported without asking, and other kinds of files report nothing.
+            // Even without events, `poll` reports a closed reader; other files report nothing.
             let mut descriptors = [PollFd::new(out.as_fd(), PollFlags::empty())];
             match poll(&mut descriptors, PollTimeout::NONE) {
                 Ok(1..) => break,
@@ -64,7 +64,7 @@ pub fn end_with_reader() -> io::Result<()> {
     thread.spawn(watch).map(|_| ())
 }
 
-/// Prints a line to standard error, ignoring failure: there is nowhere else to report it.
+/// Prints a line to standard error. Ignores failure, since it cannot be reported elsewhere.
 pub fn complain(line: &str) {
     let _ = forgive(io::stderr().lock(), &format!("{line}\n"));
 }

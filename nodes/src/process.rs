@@ -32,13 +32,13 @@ use crate::wires::Wires;
 /// How long a process drains after a request to stop.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// While draining, how often to check whether the node is empty.
+/// While draining, the interval of checks whether the node is empty.
 const DRAIN_LOOK: Duration = Duration::from_millis(10);
 
 /// How late a sleep may end, in nanoseconds, so that the kernel can coalesce wake-ups.
 const TIMER_SLACK_NS: u64 = 1_000;
 
-/// How often a busy node checks the control socket, besides when a wait reports it ready.
+/// Interval at which a busy node checks the control socket, besides when a wait reports it ready.
 const CONTROL_INTERVAL: Duration = Duration::from_millis(4);
 
 /// How a process attaches its ports.
@@ -47,7 +47,7 @@ pub struct ProcessConfig {
     pub node: String,
     pub lab: String,
     pub link: LinkKind,
-    /// The engine that moves them.
+    /// The engine that sends and receives frames.
     pub io: IoEngine,
     /// Largest MTU to use; `None` takes that of the interfaces.
     pub mtu: Option<usize>,
@@ -82,7 +82,6 @@ pub enum ProcessError {
         /// UDP port that the link would need.
         port: u32,
     },
-    /// A link number beyond the address plan.
     #[error("link {0} has no address in the plan")]
     NoAddress(u16),
     #[error("the signal handler: {0}")]
@@ -191,7 +190,7 @@ pub fn run(
     })?;
     let mut watched = vec![stop.wake_fd()];
     watched.extend(wires.fd());
-    // Descriptors that only wake the loop go last: the others are identified by position.
+    // Append descriptors that only wake the loop: the others are identified by position.
     watched.extend(ip.as_ref().and_then(IpDoor::fd));
     watched.extend(door.as_ref().map(Door::fd));
     let server =

@@ -1,5 +1,5 @@
-//! Where labs keep their sockets: `RUN/LAB/NODE.sock`, `NODE.door` of a NIC for local programs, and
-//! `NODE.pid` beside them.
+//! Files of running labs: the sockets `RUN/LAB/NODE.sock` and, of a NIC for local programs,
+//! `NODE.door`, and the pid files `NODE.pid`.
 //!
 //! `RUN` is `$PHITWIRE_RUN_DIR`; else `/run/phitwire` for root, and for others
 //! `$XDG_RUNTIME_DIR/phitwire-UID` or `/tmp/phitwire-UID`. Directories made here are private to the
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::Uid;
 
-/// Mode bits that let others than its owner create files in a directory.
+/// Mode bits of a directory in which users other than the owner may create files.
 const OTHERS_MAY_WRITE: u32 = 0o022;
 /// Mode bit of a directory in which only a file's owner may remove it.
 const STICKY: u32 = 0o1000;
@@ -26,13 +26,11 @@ const MAX_SOCKET_PATH: usize = 107;
 /// Why a lab's directory, or a node's files in it, cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RunDirError {
-    /// Not a valid file name.
     #[error(
         "`{0}` cannot name a {1}: use letters, digits, `.`, `_` and `-`, beginning with a letter \
          or digit"
     )]
     BadName(String, &'static str),
-    /// The socket's path would be too long for a Unix socket.
     #[error(
         "the socket path {0} is longer than {MAX_SOCKET_PATH} bytes; set PHITWIRE_RUN_DIR to a \
          shorter directory"
@@ -69,10 +67,8 @@ pub enum NotOurs {
     /// A symbolic link: its maker decides where it leads.
     #[error("it is a symbolic link; set PHITWIRE_RUN_DIR to one of yours")]
     Link,
-    /// Not a directory.
     #[error("it is a file; set PHITWIRE_RUN_DIR to one of yours")]
     File,
-    /// Owned by another user.
     #[error("it belongs to user {0}; set PHITWIRE_RUN_DIR to one of yours")]
     Owner(u32),
     /// Shared by everybody, such as `/tmp`.
@@ -275,7 +271,7 @@ impl LabDir {
     pub fn claim(&self, node: &str) -> Result<Claim, RunDirError> {
         let sockets = [self.socket(node)?, self.door(node)?];
         let pid_path = self.path.join(format!("{node}.pid"));
-        // Do not open files in a directory that somebody else has made since.
+        // Another user may have created the directory first: check its owner before opening files.
         make(&self.path).map_err(at(&self.path))?;
         for directory in self.path.parent().into_iter().chain([&*self.path]) {
             check_ours(directory)?;
@@ -360,7 +356,7 @@ pub struct ThisLab {
 }
 
 impl ThisLab {
-    /// Whether it still exists.
+    /// Whether the lab still exists.
     pub fn is_there(&self) -> bool {
         is_named(&self.directory, &self.path)
     }
@@ -400,7 +396,7 @@ impl Drop for Claim {
         if !self.is_held() {
             return;
         }
-        // Nothing can be done about files that cannot be removed, and nothing depends on them.
+        // Ignore errors: nothing depends on files that cannot be removed.
         let _ = fs::remove_file(&self.socket);
         let _ = fs::remove_file(&self.door);
         let _ = fs::remove_file(&self.pid_path);

@@ -12,7 +12,7 @@ use pnet::util::MacAddr;
 use crate::io::{Backend, InterfaceWatch, PortConfig, SendFailure, SendNotice, Wire, WireState};
 use crate::throttle::Throttle;
 
-/// How often to query what the kernel does not notify.
+/// Interval of queries for what the kernel does not notify.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A log notice about a wire.
@@ -111,7 +111,7 @@ impl Wires {
             return;
         };
         if let Err(error) = watch.update() {
-            // It would stay readable. Links continue, and fall silent where a wire is dead.
+            // Stop watching: the socket would stay readable. Links continue; dead ones fall silent.
             tracing::warn!(%error, "interfaces are not watched any longer");
             self.watch = None;
             return;
@@ -124,7 +124,7 @@ impl Wires {
                 let notice = Notice::Readdressed { interface, mac };
                 note(&mut self.log, now, of.port, notice);
             }
-            // A broken wire has its own reason, and is attached again when it is whole.
+            // Ignore errors of a broken wire: its state says why, and repair attaches it again.
             if let Err(error) = of.attach(backend, watch, &state)
                 && state == WireState::Whole
             {
@@ -183,7 +183,7 @@ impl Wires {
         due && self.is_unbound()
     }
 
-    /// How long until [`look`](Self::look) is due without any frame.
+    /// Time until [`look`](Self::look) is due without any frame.
     pub fn next_look(&self, backend: &dyn Backend) -> Option<Duration> {
         let ask = backend.ports().troubled() != 0 || self.is_unbound();
         let ask = ask.then(|| self.looked + LOOK);
@@ -191,7 +191,7 @@ impl Wires {
         Some(at.saturating_duration_since(Instant::now()))
     }
 
-    /// Writes everything that waits.
+    /// Writes all pending log records.
     pub fn flush_all(&mut self) {
         self.log.flush_all(Instant::now(), |(port, notice), count| {
             write(*port, notice, count)
@@ -213,7 +213,7 @@ impl PortWire {
             return None;
         }
         if !self.wire.is_by_address() {
-            // Its frames carry the interface's address.
+            // Bind again: the frames carry the interface's address.
             self.attached = None;
         }
         Some(mac)

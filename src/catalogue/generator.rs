@@ -6,13 +6,12 @@ use crate::net::{Clock, Generated, MAX_DILATION, OwnSettings, Profile, Settings}
 /// Generates networks of a machine from options.
 #[derive(Debug)]
 pub struct Generator {
-    /// Its name in commands.
     pub name: &'static str,
-    /// What it generates, in one line.
+    /// Purpose of the network, in one line.
     pub about: &'static str,
-    /// Its own options, besides the [common](COMMON_OPTIONS) ones.
+    /// Options besides the [common](COMMON_OPTIONS) ones.
     pub options: &'static [OptionSpec],
-    /// Generates the network of these options, its own and common ones, or says why there is none.
+    /// Generates the network of these options, special and common ones, or says why it cannot.
     pub generate: fn(&Given) -> Generated,
     /// Options whose networks may have that outline, likeliest first: all that are worth trying.
     pub sizes: fn(&Outline) -> Vec<Given>,
@@ -23,11 +22,11 @@ pub struct Generator {
 pub struct Outline {
     pub routers: usize,
     pub nics: usize,
-    /// Most links of a NIC.
+    /// Maximum number of links of a NIC.
     pub nic_links: usize,
-    /// Most NICs of a router.
+    /// Maximum number of NICs of a router.
     pub nics_of_router: usize,
-    /// Most neighbours of a router with NICs.
+    /// Maximum number of neighbours of a router with NICs.
     pub peers: usize,
     /// Pairs of adjacent routers.
     pub joined: usize,

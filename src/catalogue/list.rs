@@ -70,7 +70,7 @@ impl Catalogue {
         net::generate(&self.families(), name)
     }
 
-    /// What a frame of any machine carries; `None` for training frames, damaged frames and bytes
+    /// Contents of a frame of any machine; `None` for training frames, damaged frames and bytes
     /// that are not a frame.
     pub fn glance(self, bytes: &[u8]) -> Option<Glance> {
         let frame = frame::parse(bytes).ok()?;

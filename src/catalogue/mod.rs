@@ -1,4 +1,4 @@
-//! What a machine provides to commands: a [`Machine`], listed in a program's [`Catalogue`].
+//! Contributions of a machine to commands: a [`Machine`], listed in a program's [`Catalogue`].
 
 mod generator;
 mod list;
@@ -20,19 +20,19 @@ use crate::sim::soak;
 /// A machine as the commands see it.
 #[derive(Debug)]
 pub struct Machine {
-    /// Its networks: how to read them, and which are named.
+    /// How to read the machine's networks, and which are named.
     pub networks: Family,
-    /// How to simulate its networks, if supported.
+    /// How to simulate the networks, if supported.
     pub simulation: Option<Simulation>,
-    /// What to soak of it, in the order in which a seed is run.
+    /// Soak cases, in the order in which a seed is run.
     pub soak: &'static [soak::Family],
-    /// Generators of its networks.
+    /// Generators of the machine's networks.
     pub generators: &'static [Generator],
     /// The tables that its models reproduce.
     pub tables: &'static [Reproduction],
     /// Descriptions shipped with the commands: names and texts.
     pub ready: &'static [(&'static str, &'static str)],
-    /// What a frame of its links carries; `None` for other and damaged frames.
+    /// Contents of a frame of the machine's links; `None` for other and damaged frames.
     pub glance: fn(&Frame<'_>) -> Option<Glance>,
 }
 

@@ -5,24 +5,23 @@ use core::str::FromStr;
 /// An option of a machine: `--name VALUE`.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionSpec {
-    /// Its name, without the dashes.
+    /// Name of the option, without the dashes.
     pub name: &'static str,
-    /// Placeholder of its value in the help.
+    /// Placeholder of the value in the help.
     pub value_name: &'static str,
     /// One sentence of help, with the unit and the default.
     pub help: &'static str,
     /// Allowed values.
     pub kind: Kind,
-    /// Most values, separated by commas.
+    /// Maximum number of values, separated by commas.
     pub values: usize,
-    /// Whether it must be given.
     pub required: bool,
     /// Checks a value of the right [`kind`](Self::kind), as far as possible without the other
     /// options.
     pub check: Option<Check>,
 }
 
-/// Says what is wrong with a value.
+/// Check of a value; the error says what is wrong with it.
 pub type Check = fn(&str) -> Result<(), String>;
 
 /// Values of an option.
@@ -103,7 +102,7 @@ pub struct OptionError {
     pub name: &'static str,
     /// The value as given.
     pub value: String,
-    /// What is wrong with it.
+    /// Why the value is invalid.
     pub reason: String,
 }
 

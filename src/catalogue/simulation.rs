@@ -9,7 +9,7 @@ use crate::time::Duration;
 pub trait Simulated: CycleModel<Topology: Describe> {
     /// Name of the machine in texts.
     const MACHINE: &'static str = <Self::Topology as Describe>::FAMILY;
-    /// Options for its networks only.
+    /// Options for this machine's networks only.
     const OPTIONS: &'static [OptionSpec] = &[];
 
     /// The choices in `given`: one, or several to compare.
@@ -26,7 +26,6 @@ pub trait Simulated: CycleModel<Topology: Describe> {
 /// Why options are rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChoiceError {
-    /// An invalid value.
     #[error(transparent)]
     Value(#[from] OptionError),
     /// Valid values that are rejected for another reason.
@@ -42,7 +41,7 @@ pub type Choice = Result<Vec<Box<dyn Simulator>>, ChoiceError>;
 pub struct Simulation {
     /// Name of the machine in texts.
     pub machine: &'static str,
-    /// Options for its networks only.
+    /// Options for this machine's networks only.
     pub options: &'static [OptionSpec],
     /// Default message bytes.
     pub message_bytes: u8,
@@ -50,9 +49,9 @@ pub struct Simulation {
     pub max_message_bytes: u8,
     /// Time of a cycle.
     pub cycle: Duration,
-    /// Whether its links can pass phits directly, not only frames.
+    /// Whether the machine's links can pass phits directly, not only frames.
     pub has_direct_links: bool,
-    /// Whether a network is of this machine.
+    /// Whether a network belongs to this machine.
     pub is_of: fn(&dyn Network) -> bool,
     /// The choices made: one, or several to compare.
     pub choose: fn(&Given) -> Choice,

@@ -1,5 +1,5 @@
-//! What only some chips can do: a machine implements it for its core, and commands reach it through
-//! the [`Chip`].
+//! Optional capabilities of chips: a machine implements them for its core, and commands reach them
+//! through the [`Chip`].
 
 use serde_json::Value;
 

@@ -37,7 +37,7 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
     const CYCLE_PS: u64;
 
     /// A core for `config`, without the links. A core that supports a single grain may ignore the
-    /// one asked for.
+    /// requested one.
     fn new(config: &ChipConfig<Self::Registers, <Self::End as LinkControlBlock>::Config>) -> Self;
 
     // The links.
@@ -45,9 +45,9 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
     /// The link of `port` changed its receive buffer.
     #[inline]
     fn changed(&mut self, _port: usize, _vc: usize, _change: Change) {}
-    /// How much the link of `port` accepts may have changed, or anything else about it.
+    /// The space behind the link of `port`, or anything else about the link, may have changed.
     fn output_changed(&mut self, port: usize);
-    /// The link of `port` may have gone up or down.
+    /// The link of `port` may have changed between up and down.
     #[inline]
     fn link_changed(&mut self, _port: usize) {}
     /// The link of `port` has sent all it could.
@@ -124,21 +124,21 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
     fn describe(_: &Chip<Self>) -> Map<String, Value> {
         Map::new()
     }
-    /// Seeds its random choices, if it makes any.
+    /// Seeds the core's random choices, if it makes any.
     fn seed(&mut self, _seed: u64) {}
-    /// Its registers, if they are accessible from outside.
+    /// The chip's registers, if they are accessible from outside.
     fn registers(_: &mut Chip<Self>) -> Option<&mut dyn Registers> {
         None
     }
-    /// Its access to the registers of other routers, if it has its own.
+    /// Access to the registers of other routers, if the chip has its own.
     fn remote_registers(_: &mut Chip<Self>) -> Option<&mut dyn RemoteRegisters> {
         None
     }
-    /// Its route predictions, if it can make them.
+    /// The chip's route predictions, if it can make them.
     fn outlook(_: &Chip<Self>) -> Option<&dyn Outlooks> {
         None
     }
-    /// Its route tables, if they can be replaced while it runs.
+    /// The chip's route tables, if they can be replaced while it runs.
     fn rerouting(_: &mut Chip<Self>) -> Option<&mut dyn Rerouting> {
         None
     }

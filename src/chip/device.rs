@@ -51,7 +51,7 @@ impl<C: ChipCore> Device for Chip<C> {
         for (number, link) in self.links().iter() {
             link.end().for_each_counter(&mut |counter, value| {
                 name.clear();
-                // Writing to a String cannot fail.
+                // Ignore the result: writing to a String cannot fail.
                 let _ = write!(name, "port{number}.{counter}");
                 visit(&name, value);
             });

@@ -2,7 +2,7 @@
 //!
 //! A [`Chip`] is a [`Node`](crate::node::Node) made of a family's core ([`ChipCore`]) and of
 //! [`Links`], one [`LinkPort`](crate::link::LinkPort) for each port in use. The shell passes frames
-//! to links and tells the core what changed, tracks which links have timers due and which have
+//! to links and notifies the core of changes, tracks which links have timers due and which have
 //! frames to send, runs the core by its [clock](RouterClock), and offers counters, registers and
 //! fault commands by name and port.
 

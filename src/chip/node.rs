@@ -11,7 +11,7 @@ use crate::link::{LinkControlBlock, LinkEvent, LinkPort, ReceiveBuffer};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
 use crate::time::{Duration, Time};
 
-/// Most link events queued; further ones are lost and counted.
+/// Maximum number of queued link events; further ones are lost and counted.
 const MAX_LINK_EVENTS: usize = 1_024;
 
 /// Configuration of a chip: `R` are the registers of its core, `L` configures a link.
@@ -45,7 +45,7 @@ pub struct Chip<C: ChipCore> {
     /// Cycle time in driver picoseconds; `None` when free-running.
     cycle_ps: Option<u64>,
     start: Time,
-    /// Ports whose link state may have changed since the last look.
+    /// Ports whose link state may have changed since the last check.
     touched: u64,
     /// Ports that may have a frame to send.
     ready: u64,
@@ -53,7 +53,6 @@ pub struct Chip<C: ChipCore> {
     timers: Deadlines,
     link_events: VecDeque<(PortId, LinkEvent)>,
     link_events_lost: u64,
-    /// Whether the core watches packets.
     pub(super) watches: bool,
 }
 
@@ -179,7 +178,7 @@ impl<C: ChipCore> Chip<C> {
         has_more
     }
 
-    /// Applies `act` to a link and tells the core what changed.
+    /// Applies `act` to a link and notifies the core of the change.
     #[inline]
     fn on_link<R>(
         &mut self,
@@ -195,7 +194,7 @@ impl<C: ChipCore> Chip<C> {
         Some(answer)
     }
 
-    /// Updates every touched link, and lets the core look at its output.
+    /// Updates every touched link, and lets the core check its output.
     fn settle(&mut self, now: Time) {
         self.touched |= self.core.take_moved() & self.links.in_use();
         while self.touched != 0 {

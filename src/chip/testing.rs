@@ -21,7 +21,7 @@ pub const FRAME: usize = 1_200;
 pub trait Joining: Link {
     /// The virtual channel of the packet that begins with `word`, if one does.
     fn begins(word: Self::Word) -> Option<usize>;
-    /// With the chip's own depths if the link is `paced`.
+    /// Builds a configuration, with the chip's own depths if the link is `paced`.
     fn configured(builder: LinkConfigBuilder, paced: bool) -> Self::Config;
 }
 
@@ -168,7 +168,7 @@ where
             end.advance(now);
             while let Some(length) = end.poll_frame(now, &mut buf) {
                 if self.rng.chance(self.flip_percent, 100) {
-                    // The last third of a frame contains phits.
+                    // Flip a bit in the last third of a frame, which contains phits.
                     let at = length - 1 - self.rng.below(length as u64 / 3) as usize;
                     buf[at] ^= 1 << self.rng.below(8);
                 }

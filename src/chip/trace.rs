@@ -26,7 +26,7 @@ impl<C: ChipCore> Chip<C> {
         };
     }
 
-    /// Tells the watch what links did with departed packets.
+    /// Reports to the watch what links did with departed packets.
     #[cold]
     pub(super) fn settle_watch(&mut self) {
         let Some(mut watch) = self.core_mut().watch().and_then(Option::take) else {

@@ -46,9 +46,7 @@ pub enum LinkFault {
 /// The address or the name of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegisterName<'a> {
-    /// Its address in the chip.
     Address(u16),
-    /// Its name.
     Name(&'a str),
 }
 
@@ -68,7 +66,6 @@ pub struct RegisterInfo {
     pub name: String,
     /// Address, or that of the first register, where registers have addresses.
     pub address: Option<u16>,
-    /// Whether it can be written.
     pub writable: bool,
     /// Width in bits.
     pub bits: u8,
@@ -93,7 +90,7 @@ impl RegisterInfo {
         }
     }
 
-    /// The same register at an address.
+    /// This register at an address.
     #[must_use]
     pub fn at(self, address: u16) -> Self {
         Self {
@@ -155,10 +152,10 @@ pub trait Registers {
 }
 
 /// Registers of other routers, reached by packets that do not depend on what may be jammed or not
-/// configured there. Such packets are not resent: callers wait for a while and ask again.
+/// configured there. Such packets are not resent: callers repeat a request after a while.
 pub trait RemoteRegisters {
     /// Reads the register of the router at the end of `way` (in the machine's notation), or writes
-    /// it. Returns the number of the question.
+    /// it. Returns the number of the request.
     ///
     /// # Errors
     /// [`DeviceError::UnknownRegister`] and [`DeviceError::Unreachable`].
@@ -169,7 +166,7 @@ pub trait RemoteRegisters {
         write: Option<u64>,
     ) -> Result<u32, DeviceError>;
 
-    /// Takes the answer to a question: the value read or written, or why not. `None` until it
+    /// Takes the reply to a request: the value read or written, or why not. `None` until it
     /// arrives.
     fn answer(&mut self, question: u32) -> Option<Result<u64, RegisterError>>;
 }
@@ -177,11 +174,11 @@ pub trait RemoteRegisters {
 /// Routing state of a router.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Routing {
-    /// It takes no packets from its NICs.
+    /// The router takes no packets from its NICs.
     pub quiesced: bool,
-    /// No packet is inside it.
+    /// No packet is inside the router.
     pub drained: bool,
-    /// Digest of its route tables, in hexadecimal; equal for equal tables.
+    /// Digest of the router's route tables, in hexadecimal; equal for equal tables.
     pub digest: String,
 }
 
@@ -193,7 +190,7 @@ pub trait Rerouting {
     /// Takes packets from NICs again.
     fn release(&mut self);
 
-    /// Whether it is quiesced and drained, and the digest of its tables.
+    /// Whether the router is quiesced and drained, and the digest of its tables.
     fn routing(&self) -> Routing;
 
     /// The route tables, in the machine's notation.
@@ -208,7 +205,7 @@ pub trait Rerouting {
 
 /// Verified traffic that a NIC (network interface) sends and receives.
 pub trait TrafficRuns {
-    /// Its number in traffic runs, if it has one.
+    /// The NIC's number in traffic runs, if it has one.
     fn number(&self) -> Option<u16>;
 
     /// Changes the number from now on.
@@ -220,7 +217,7 @@ pub trait TrafficRuns {
         Err(DeviceError::FixedNumber)
     }
 
-    /// Kinds of messages that it supports.
+    /// Kinds of messages that the NIC supports.
     fn abilities(&self) -> Abilities;
 
     /// Starts a run.

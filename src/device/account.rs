@@ -5,9 +5,9 @@
 pub struct Units {
     /// Unit of the credits.
     pub credits: &'static str,
-    /// Unit of what is acknowledged.
+    /// Unit of the numbers of acknowledged data.
     pub unacknowledged: &'static str,
-    /// Unit of what must be conserved.
+    /// Unit of the numbers that must be conserved.
     pub conserved: &'static str,
 }
 
@@ -20,7 +20,7 @@ impl Units {
     };
 }
 
-/// One end's account of its sending direction and of what it received.
+/// One end's account of its sending direction and of its receptions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndAccount {
     /// Units of the numbers.
@@ -33,11 +33,12 @@ pub struct EndAccount {
     pub offers: Vec<u32>,
     /// Sent and not acknowledged.
     pub unacknowledged: u64,
-    /// Taken from the core and not sent, in units of credit.
+    /// Words taken from the core and not sent, in units of credit.
     pub unsent: u64,
     /// Taken from the core.
     pub taken: u64,
-    /// The most of `taken` that was given up because the link went down; `None` if unknown.
+    /// Upper limit of the part of `taken` that was given up because the link went down; `None` if
+    /// unknown.
     pub given_up: Option<u64>,
     /// Received and handed up to the core.
     pub accepted: u64,
@@ -50,7 +51,7 @@ pub struct NodeAccount {
     pub inside: u64,
     /// The unit of `inside`: `phits`, `flits`.
     pub unit: &'static str,
-    /// Requests that were neither answered nor timed out.
+    /// Requests without a response that have not timed out.
     pub requests: u32,
     /// Unfinished block transfers.
     pub transfers: usize,

@@ -15,7 +15,6 @@ pub trait OwnEvent: Any + fmt::Debug + Send + Sync {
     /// Distinguishes the variants of one type.
     fn variant(&self) -> u64;
 
-    /// Whether it equals another event.
     fn equals(&self, other: &dyn OwnEvent) -> bool;
 }
 
@@ -41,7 +40,7 @@ pub enum DeviceEvent {
         /// The event.
         event: LinkEvent,
     },
-    /// A traffic run has issued its last message, and every answer arrived or timed out.
+    /// A traffic run has issued its last message, and every response arrived or timed out.
     TrafficDone {
         /// Number of the run.
         run: u64,

@@ -23,11 +23,12 @@ pub trait LinkView: EndStatus {
     fn bytes_per_turn(&self) -> usize {
         8_000
     }
-    /// Units resent: packets, or whatever a link of this machine resends.
+    /// Units resent: packets, or other units that a link of this machine resends.
     fn resent(&self) -> u64 {
         self.counters().tx_retransmitted_packets
     }
-    /// Units received with a bad check: packets, or whatever a link of this machine checks.
+    /// Units received with an invalid check: packets, or other units that a link of this machine
+    /// checks.
     fn bad_checks(&self) -> u64 {
         self.counters().rx_crc_errors
     }

@@ -144,10 +144,10 @@ pub trait Device: DeviceNode {
         }
     }
 
-    /// Its contents, links aside; empty at rest.
+    /// Contents of the device, links aside; empty at rest.
     fn account(&self) -> NodeAccount;
 
-    /// Its contents by stage, link buffers included, for display.
+    /// Contents of the device by stage, link buffers included, for display.
     fn pipeline(&self) -> PipelineReport {
         PipelineReport::default()
     }
@@ -162,77 +162,74 @@ pub trait Device: DeviceNode {
         let _ = now;
     }
 
-    /// Seeds its random choices, if it makes any.
+    /// Seeds the device's random choices, if it makes any.
     fn seed(&mut self, seed: u64) {
         let _ = seed;
     }
 
-    /// Its registers, if they are accessible from outside.
+    /// The device's registers, if they are accessible from outside.
     fn registers(&mut self) -> Option<&mut dyn Registers> {
         None
     }
 
-    /// Its access to the registers of other routers, if it has its own.
+    /// Access to the registers of other routers, if the device has its own.
     fn remote_registers(&mut self) -> Option<&mut dyn RemoteRegisters> {
         None
     }
 
-    /// Its packet watch, if it is a router that supports one.
+    /// The packet watch of a router that supports one.
     fn tracing(&mut self) -> Option<&mut dyn Tracing> {
         None
     }
 
-    /// Its route predictions, if it is a router that can make them.
+    /// The route predictions of a router that can make them.
     fn outlook(&self) -> Option<&dyn Outlooks> {
         None
     }
 
-    /// Its probes, if it can query others without side effects.
+    /// The probes of a NIC that can query others without side effects.
     fn probes(&mut self) -> Option<&mut dyn Probes> {
         None
     }
 
-    /// Its route tables, if they can be replaced while it runs.
+    /// The route tables of a router, if they can be replaced while it runs.
     fn rerouting(&mut self) -> Option<&mut dyn Rerouting> {
         None
     }
 
-    /// Its traffic runs, if it makes traffic.
+    /// The traffic runs of a NIC that makes traffic.
     fn traffic(&self) -> Option<&dyn TrafficRuns> {
         None
     }
 
-    /// Its traffic runs, mutable.
     fn traffic_mut(&mut self) -> Option<&mut dyn TrafficRuns> {
         None
     }
 
-    /// Its collective runs, if it has an engine for them.
+    /// The collective runs of a NIC with an engine for them.
     fn collectives(&self) -> Option<&dyn CollectiveRuns> {
         None
     }
 
-    /// Its collective runs, mutable.
     fn collectives_mut(&mut self) -> Option<&mut dyn CollectiveRuns> {
         None
     }
 
-    /// Its barrier runs, if it has units for them.
+    /// The barrier runs of a NIC with units for them.
     fn barriers(&self) -> Option<&dyn BarrierRuns> {
         None
     }
 
-    /// Its barrier runs, mutable.
     fn barriers_mut(&mut self) -> Option<&mut dyn BarrierRuns> {
         None
     }
 
-    /// Its puts for local programs, if it has memory that others put into.
+    /// Puts for local programs, if the NIC has memory that others put into.
     fn remote_puts(&mut self) -> Option<&mut dyn RemotePuts> {
         None
     }
 
-    /// Its port for programs on its node, if it has one.
+    /// The port for programs on the NIC's node, if it has one.
     fn local_port(&mut self) -> Option<&mut dyn LocalPort> {
         None
     }

@@ -28,14 +28,14 @@ pub struct Stage {
     pub name: Name,
     /// Unit of the contents: `phits`, `flits`, `packets`.
     pub unit: Name,
-    /// Kind of its places: `port`, `tile`.
+    /// Kind of the stage's places: `port`, `tile`.
     pub place: Name,
     /// Names of the virtual channels, or of other parts, that each place has.
     pub channels: Vec<Name>,
     /// Capacity of each place, per channel; empty if unlimited.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capacity: Vec<u64>,
-    /// How often something had to wait here, where that is counted.
+    /// Number of waits in this stage, where they are counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalls: Option<u64>,
     /// Whether the contents are part of the device's own [account](super::NodeAccount); if not,
@@ -56,7 +56,7 @@ pub struct Place {
 }
 
 impl Stage {
-    /// A stage without places whose contents are part of the device's account.
+    /// A stage, without places yet, whose contents are part of the device's account.
     pub fn inside(name: &'static str, unit: &'static str, place: &'static str) -> Self {
         Self {
             inside: true,
@@ -64,7 +64,7 @@ impl Stage {
         }
     }
 
-    /// A stage without places whose contents are accounted for elsewhere.
+    /// A stage, without places yet, whose contents are accounted for elsewhere.
     pub fn outside(name: &'static str, unit: &'static str, place: &'static str) -> Self {
         Self {
             name: name.into(),

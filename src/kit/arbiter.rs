@@ -58,7 +58,7 @@ impl MatrixArbiter {
         if requests & requests.wrapping_sub(1) == 0 {
             return (requests.trailing_zeros() & 7) as u8;
         }
-        // Requester i wins if none that precedes it asks: byte i of `rivals` is zero.
+        // Requester i wins if no requester that precedes it requests: byte i of `rivals` is zero.
         let rivals = self.0 & (requests as u64 * LOW_BITS);
         let nonzero = ((rivals & LOW_SEVEN) + LOW_SEVEN) | rivals;
         ((!high_bits_of_bytes(nonzero) & requests).trailing_zeros() & 7) as u8
@@ -90,8 +90,8 @@ impl RoundRobin {
         Self(0)
     }
 
-    /// Chooses between two requesters of arbiter `index`, at least one of which asks, and prefers
-    /// the other next time.
+    /// Chooses between two requesters of arbiter `index`, at least one of which requests, and
+    /// prefers the other next time.
     #[inline]
     pub const fn arbitrate(&mut self, index: u32, first: bool, second: bool) -> usize {
         debug_assert!(first || second, "an arbiter needs a request");

@@ -4,7 +4,8 @@ use phitwire_framing::attendance::{AttendedClock, LONGEST_GAP_MS};
 
 use crate::time::{Duration, Time};
 
-/// A longer gap between two looks at the inputs, intended sleep aside, is a standstill.
+/// A longer gap between two checks of the inputs, intended sleep aside, means that the process was
+/// suspended.
 pub const LONGEST_GAP: Duration = Duration::from_ms(LONGEST_GAP_MS);
 
 /// Attended time of a node, which a driver passes to it as `now`.
@@ -32,7 +33,7 @@ impl Attendance {
         Time::from_ps(self.clock.hold(now.as_ps()))
     }
 
-    /// The attended time at the last look.
+    /// The attended time at the last check.
     #[inline]
     pub(crate) const fn now(&self) -> Time {
         Time::from_ps(self.clock.attended())
@@ -44,17 +45,17 @@ impl Attendance {
         attended + Duration::from_ps(self.clock.absent())
     }
 
-    /// Length of all standstills since the last call.
+    /// Total time for which the process was suspended since the last call.
     #[inline]
     pub const fn take_standstill(&mut self) -> Duration {
         Duration::from_ps(self.clock.take_standstill())
     }
 }
 
-/// Extra time for waits on others after this process stood still.
+/// Extra time for waits on others after this process was suspended.
 ///
 /// The cause may have stopped the others too, and they may resume later. So a wait that had begun
-/// is extended by the length of the standstill, within a limit.
+/// is extended by the length of the suspension, within a limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Grace {
     span: Duration,
@@ -62,7 +63,7 @@ pub(crate) struct Grace {
 }
 
 impl Grace {
-    /// The process stood still for `span` until `now`. The total extension is at most `most`.
+    /// The process was suspended for `span` until `now`. The total extension is at most `most`.
     pub(crate) fn stood_still(&mut self, now: Time, span: Duration, most: Duration) {
         self.span = (self.span + span).min(most);
         self.woken = now;
@@ -78,7 +79,7 @@ impl Grace {
         }
     }
 
-    /// Extension of a wait for others that are not yet known to run.
+    /// Extension of a wait for others that are not known to run yet.
     #[inline]
     pub(crate) fn span(&self) -> Duration {
         self.span
@@ -93,21 +94,21 @@ impl Grace {
     }
 }
 
-/// Most standstills recorded separately; older ones are merged.
+/// Maximum number of suspensions recorded separately; older ones are merged.
 const MOST_KEPT: usize = 32;
 
-/// Standstills of a process, from which a measurement gets the clock time between two attended
+/// Suspensions of a process, from which a measurement gets the clock time between two attended
 /// times.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Standstills {
-    /// Attended time and length of each.
+    /// Attended time and length of each suspension.
     all: Vec<(Time, Duration)>,
 }
 
 impl Standstills {
     pub(crate) fn add(&mut self, now: Time, span: Duration) {
         if self.all.len() == MOST_KEPT {
-            // The two oldest are merged: a span that began between them is overestimated.
+            // Merge the two oldest: a span that began between them is overestimated.
             let (_, oldest) = self.all.remove(0);
             self.all[0].1 = self.all[0].1 + oldest;
         }

@@ -1,6 +1,6 @@
-//! What is due in the next few cycles.
+//! Items that become due in the next few cycles.
 
-/// Most cycles ahead that an item can be entered.
+/// Maximum number of cycles ahead that an item can be entered.
 pub(crate) const MAX_AHEAD_CYCLES: u64 = 15;
 const SLOTS: usize = MAX_AHEAD_CYCLES as usize + 1;
 

@@ -22,7 +22,7 @@ pub fn circle(channels: &impl Channels) -> Option<Vec<usize>> {
     let at = on_a_circle(channels)?;
     let mut ahead = vec![NONE; channels.count()];
     let _ = way(channels, at, NONE, &mut ahead);
-    // Channels that do not lead back are visited once.
+    // Visit channels that do not lead back only once.
     let mut back = vec![NONE; channels.count()];
     let leads_back = |&channel: &usize| {
         ahead[channel] != NONE
@@ -33,7 +33,7 @@ pub fn circle(channels: &impl Channels) -> Option<Vec<usize>> {
     way(channels, lowest, lowest, &mut vec![NONE; channels.count()])
 }
 
-/// Any channel that lies on a cycle.
+/// Finds any channel that lies on a cycle.
 fn on_a_circle(channels: &impl Channels) -> Option<usize> {
     let count = channels.count();
     let mut waiting = vec![0_u32; count];
@@ -55,7 +55,7 @@ fn on_a_circle(channels: &impl Channels) -> Option<usize> {
             }
         });
     }
-    // Every channel left has a predecessor that is left: walking backwards from any, such as the
+    // Every remaining channel has a remaining predecessor: walking backwards from any, such as the
     // last, leads into a cycle.
     let mut at = waiting.iter().rposition(|&n| n > 0)?;
     let mut before = vec![NONE; count];

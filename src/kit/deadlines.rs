@@ -1,4 +1,4 @@
-//! The deadlines of a chip's ports, with the earliest known at all times.
+//! The deadlines of a chip's ports; the earliest is always known.
 
 use crate::time::Time;
 
@@ -16,7 +16,7 @@ pub(crate) struct Deadlines {
 }
 
 impl Default for Deadlines {
-    /// No deadline set.
+    /// Starts without deadlines.
     fn default() -> Self {
         Self {
             nodes: Box::new([Time::NEVER; 2 * PLACES]),
@@ -62,7 +62,7 @@ impl Deadlines {
         due
     }
 
-    /// Which of the `width` nodes of a level are due, given those of the level above.
+    /// Due nodes among the `width` of a level, given those of the level above.
     fn due_below(&self, now: Time, mut above: u64, width: usize) -> u64 {
         let mut due = 0;
         while above != 0 {
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
 
-    /// What is due, by a scan of every deadline.
+    /// Due ports, by a scan of every deadline.
     fn due(model: &[Time; PLACES], now: Time) -> u64 {
         (model.iter().enumerate())
             .fold(0, |due, (number, at)| due | u64::from(*at <= now) << number)

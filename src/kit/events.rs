@@ -33,7 +33,7 @@ impl<E> Events<E> {
     }
 }
 
-/// How events of one kind are queued, so that a burst of one kind hides no other.
+/// Queueing rule of an event, so that a burst of one kind hides no other.
 pub enum Wait {
     /// Only the first of its kind (below [`KINDS`]) and port, such as unroutable packets; counters
     /// have the rest.
@@ -44,12 +44,12 @@ pub enum Wait {
     Last,
 }
 
-/// Most kinds of [`Wait::First`].
+/// Number of kinds of [`Wait::First`].
 pub(crate) const KINDS: usize = 3;
 
 /// An event of a router for its maintenance system.
 pub trait Interrupt: PartialEq {
-    /// How the event is queued.
+    /// The queueing rule of the event.
     fn wait(&self) -> Wait;
 }
 
@@ -77,10 +77,10 @@ impl<E> Default for Interrupts<E> {
 }
 
 impl<E: Interrupt> Interrupts<E> {
-    /// Room for events of [`Wait::Each`].
+    /// Maximum number of queued events of [`Wait::Each`].
     pub const ROOM: usize = 256;
 
-    /// Queues an event, unless it is redundant or there is no room.
+    /// Queues an event, unless it is redundant or the queue is full.
     #[cold]
     pub fn push(&mut self, event: E) {
         match event.wait() {

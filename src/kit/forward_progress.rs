@@ -3,14 +3,14 @@
 use super::tiles::boxed;
 use crate::time::{Duration, Time};
 
-/// Most outputs of a chip.
+/// Maximum number of outputs of a chip.
 const OUTPUTS: usize = 64;
 
 /// A countdown per output and virtual channel. It runs while something waits for the output and
 /// restarts when something leaves.
 #[derive(Debug)]
 pub struct ForwardProgress<const VCS: usize> {
-    /// In driver time.
+    /// Length of the countdown, in driver time.
     timeout: Duration,
     /// Driver nanoseconds per emulated nanosecond.
     dilation: u32,
@@ -19,7 +19,7 @@ pub struct ForwardProgress<const VCS: usize> {
     any: bool,
     /// When the countdown of (virtual channel, output) began.
     since: Box<[[Time; OUTPUTS]; VCS]>,
-    /// Not later than the earliest expiry.
+    /// Time of the next check, not later than the earliest expiry.
     next_check: Time,
 }
 

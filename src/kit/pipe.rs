@@ -6,22 +6,22 @@ pub const RING_PLACES: usize = 16;
 /// When the reader can read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// In the next cycle.
+    /// Readable in the next cycle.
     Ready,
-    /// In this many cycles: something is on the wire.
+    /// Readable in this many cycles: something is on the wire.
     Ahead(u32),
-    /// Not before the next write, which reports it.
+    /// Not readable before the next write, which reports it.
     Empty,
 }
 
 /// When the writer can write again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// In the cycle asked for.
+    /// Writable in the requested cycle.
     Open,
-    /// In this many cycles: a credit is returning.
+    /// Writable in this many cycles: a credit is returning.
     Ahead(u32),
-    /// Not before the next read, which reports it.
+    /// Not writable before the next read, which reports it.
     Starved,
 }
 
@@ -43,14 +43,14 @@ pub enum Room {
 pub struct Pipe<const DEPTH: u8, const FORWARD: u32, const BACK: u32> {
     head: u8,
     tail: u8,
-    /// Bit i: something was written i cycles before `stamp`.
+    /// Bit i: an item was written i cycles before `stamp`.
     writes: u8,
-    /// Bit i: something was read i cycles before `stamp`.
+    /// Bit i: an item was read i cycles before `stamp`.
     reads: u8,
     starved: bool,
-    /// For the owner's use.
+    /// Free for use by the owner.
     pub tag: u8,
-    /// Slots taken by items of several slots.
+    /// Slots occupied by multi-slot items.
     places: u8,
     stamp: u32,
 }
@@ -136,20 +136,21 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
         self.room_beside(self.len(), now, after)
     }
 
-    /// The same for items of several slots: whether at least one slot is free. An item takes its
-    /// last slots as its first ones are freed. Each read has only one slot on its way back.
+    /// As [`Self::room`], for items of several slots: whether at least one slot is free. An item
+    /// takes its last slots as its first ones are freed. Each read has only one slot on its return
+    /// path.
     #[inline]
     pub fn room_for_some(&mut self, now: u32, after: u32) -> Room {
         self.room_beside(self.places, now, after)
     }
 
-    /// An item of `places` slots is about to be written.
+    /// Call before an item of `places` slots is written.
     #[inline]
     pub fn take_places(&mut self, places: u8) {
         self.places += places;
     }
 
-    /// An item of `places` slots is about to be read.
+    /// Call before an item of `places` slots is read.
     #[inline]
     pub fn free_places(&mut self, places: u8) {
         self.places -= places;
@@ -161,7 +162,7 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
         self.places
     }
 
-    /// Whether there is a slot for the next item where wires take no time. After `false`, the next
+    /// Whether a slot is free for the next item where wires take no time. After `false`, the next
     /// read says to wake the writer.
     #[inline]
     pub fn has_place_at_once(&mut self) -> bool {
@@ -198,7 +199,7 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
     #[inline]
     fn room_beside(&mut self, taken: u8, now: u32, after: u32) -> Room {
         debug_assert!(after <= 1);
-        // Open even if every recent read were still on its way back.
+        // Open even if the credit of every recent read were still in flight.
         if u32::from(taken) + (BACK - after) < u32::from(DEPTH) {
             return Room::Open;
         }
@@ -267,7 +268,7 @@ mod tests {
     use super::*;
     use crate::rng::Rng;
 
-    /// The same buffer as lists of arrival times and of returning credits.
+    /// Reference model: the buffer as lists of arrival times and of returning credits.
     #[derive(Default)]
     struct Reference {
         arrivals: std::collections::VecDeque<u64>,

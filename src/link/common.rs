@@ -15,7 +15,7 @@ use crate::time::Time;
 /// Consecutive frames without a readable control word before the lanes are inspected.
 pub const BAD_WORDS_UNTIL_DOUBT: u32 = 4;
 
-/// Most events queued; a new one then displaces the oldest.
+/// Maximum number of queued events; a new one then displaces the oldest.
 const MAX_EVENTS: usize = 64;
 
 /// The part of a link control block that all kinds of links share.
@@ -26,9 +26,9 @@ pub struct Common {
     pub profile: LinkProfile,
     pub state: LinkState,
     pub handshake: Handshake,
-    /// Training frames go out until a frame arrives on the right lanes.
+    /// Training frames are sent until a frame arrives on the wanted lanes.
     pub(crate) asks_for_lanes: bool,
-    /// We asked for the peer's pattern to inspect the lanes. Unsolicited patterns prove nothing:
+    /// We requested the peer's pattern to inspect the lanes. Unsolicited patterns prove nothing:
     /// they may be replays from when a lane was noisy.
     pub(crate) doubts_lanes: bool,
     /// Transmit lanes at the start of the session.
@@ -125,7 +125,7 @@ impl Common {
         self.liveness.restart(now);
     }
 
-    /// Asks for the peer's pattern, to inspect every lane.
+    /// Requests the peer's pattern, to inspect every lane.
     pub fn doubt_lanes(&mut self) {
         self.doubts_lanes = true;
         self.handshake.answer(false);
@@ -133,7 +133,7 @@ impl Common {
 
     /// Records a change of the transmit lanes while `open` packets are unacknowledged.
     pub(crate) fn concede_lanes(&mut self, open: u64, now: Time) {
-        // One more packet may be partly sent.
+        // Another packet may be partly sent.
         self.conceded = Some((now, self.counters.tx_acked_packets + open + 1));
     }
 

@@ -19,7 +19,7 @@ use super::config::MAX_CREDIT_PHITS;
 pub const CREDIT_BITS: u32 = 20;
 const CREDIT_MASK: u32 = (1 << CREDIT_BITS) - 1;
 
-// Counts a buffer ahead and a buffer behind must differ.
+// Counts a buffer ahead and a buffer behind must differ modulo 2^20.
 const _: () = assert!(2 * MAX_CREDIT_PHITS < CREDIT_MASK);
 
 /// A count that the peer cannot have sent.

@@ -6,11 +6,11 @@ use crate::time::Duration;
 /// State of a link end. [`LinkState::Active`] is `link_active` of BlackWidow sec. 7.7.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LinkState {
-    /// Taken down by command; only answers that it is down.
+    /// Taken down by command; replies only that it is down.
     Disabled,
-    /// Channel initialisation: training frames go out, the peer has not agreed yet.
+    /// Channel initialisation: training frames are sent, the peer has not agreed yet.
     Training,
-    /// The other end is not the one that the topology names; training goes on.
+    /// The other end is not the one that the topology names; training continues.
     Refused,
     /// Data flows.
     Active,
@@ -38,15 +38,15 @@ pub enum DownReason {
     NoLanes,
     /// The peer is another incarnation; the link comes up again automatically.
     PeerRestarted,
-    /// Nothing was heard for the profile's `give_up`.
+    /// No frame was accepted for the profile's `give_up`.
     Silence,
     /// The peer was heard, but acknowledged nothing for the profile's `give_up`; a new session
     /// follows automatically.
     Stalled,
-    /// For the profile's `heal` frames arrived and none was usable, although the peer was probed; a
+    /// Frames arrived for the profile's `heal` and none was usable, although the peer was probed; a
     /// new session follows automatically.
     Unusable,
-    /// For 60 times the profile's `heal` a packet or set was requested and did not arrive, although
+    /// A packet or set was requested for 60 times the profile's `heal` and did not arrive, although
     /// others did; a new session follows automatically.
     Missing,
 }
@@ -76,7 +76,7 @@ pub enum LinkEvent {
         /// Our packets that the old incarnation had not acknowledged, discarded here.
         discarded_packets: u64,
     },
-    /// Nothing was accepted for the profile's `silence`, although the peer was probed. Nothing is
+    /// No frame was accepted for the profile's `silence`, although the peer was probed. Nothing is
     /// discarded, and `link_active` stays.
     Silent,
     /// A frame was accepted in the same session after [`Self::Silent`].
@@ -106,19 +106,19 @@ pub enum LinkEvent {
     },
     /// The link does not come up because the other end does not match the topology.
     Refused {
-        /// What was expected and what was found, human-readable.
+        /// Expected and found values, human-readable.
         message: String,
     },
     /// The lanes were reinitialised after too many consecutive sets with a bad CRC.
     Reinitialised,
     /// A packet was damaged inside this node and sent marked as poisoned.
     Poisoned {
-        /// Its virtual channel, 0 to 7.
+        /// Virtual channel of the packet, 0 to 7.
         vc: u8,
     },
     /// A packet failed its check before transmission and was sent marked `soft_error`.
     SoftError {
-        /// Its virtual channel.
+        /// Virtual channel of the packet.
         vc: u8,
     },
 }

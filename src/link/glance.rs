@@ -5,16 +5,16 @@ use core::ops::Range;
 /// Contents of a frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Glance {
-    /// Whether it carries packets or parts of them, not link control alone.
+    /// Whether the frame carries packets or parts of them, not link control alone.
     pub carries: bool,
     /// Numbers of the units it carries, a unit being what the link resends; an empty range says
     /// that all units below were sent.
     pub units: Vec<Range<u64>>,
-    /// How often the sender has rewound, where the machine's frames say so.
+    /// Number of the sender's rewinds so far, where the machine's frames carry it.
     pub pass: Option<u16>,
 }
 
-/// What was seen to leave in one direction of a link in one session.
+/// Frames observed in one direction of a link in one session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repeats {
     /// End of what had left before the last rewind.
@@ -25,7 +25,7 @@ pub struct Repeats {
 }
 
 impl Repeats {
-    /// How many units of the next frame are resent, as the sender counts them. If the start of the
+    /// Number of resent units in the next frame, as the sender counts them. If the start of the
     /// session was not seen, the first units seen count as new.
     pub fn count(&mut self, glance: &Glance) -> u64 {
         if let Some(pass) = glance.pass
@@ -33,7 +33,7 @@ impl Repeats {
         {
             let ahead = self.pass.map_or(1, |own| pass.wrapping_sub(own));
             if ahead >= 1 << 15 {
-                // A late frame from before the rewind.
+                // Ignore a late frame from before the rewind.
                 return 0;
             }
             (self.base, self.pass) = (self.high, Some(pass));

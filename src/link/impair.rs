@@ -116,7 +116,7 @@ pub struct Impairment {
     counters: ImpairCounters,
 }
 
-/// Most buffers kept for reuse by one impairment.
+/// Maximum number of buffers kept for reuse by one impairment.
 const SPARE_BUFFERS: usize = 64;
 
 impl Impairment {

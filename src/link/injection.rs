@@ -13,7 +13,7 @@ pub struct ErrorInjection {
     pub bit_mask: u16,
     /// Sets hit out of 65,536 per lane; 0 turns injection off.
     pub probability: u16,
-    /// Most hits, over all lanes, in each block of 64 sets.
+    /// Maximum number of hits, over all lanes, in each block of 64 sets.
     pub max_per_64_sets: u8,
     /// Seed of the draw.
     pub seed: u64,

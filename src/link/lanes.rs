@@ -8,7 +8,7 @@ use super::counters::LinkCounters;
 /// Consecutive training frames without a recognisable pattern on a lane before it counts as lost.
 const LOST_AFTER: u8 = 4;
 
-/// Most 24-bit words in a unit with one check: a set has 18, a packet up to 19.
+/// Maximum number of 24-bit words in a unit with one check: a set has 18, a packet up to 19.
 pub const MAX_UNIT_WORDS: usize = 19;
 
 /// Words kept of a rejected copy. The beginning of a longer unit, such as another machine's packet,
@@ -30,7 +30,8 @@ struct Rejected {
 /// above a threshold (BlackWidow sec. 7.7).
 ///
 /// The CRC says that a packet is wrong, not where. The next copy shows that: each lane on whose
-/// bits the copies differ is charged one retry. A second rejected copy tells as much as a good one.
+/// bits the copies differ is charged one retry. A second rejected copy is as informative as a good
+/// one.
 #[derive(Debug)]
 pub struct LaneWatch {
     active: u8,
@@ -46,9 +47,9 @@ pub struct LaneWatch {
     lost: [u8; LANES],
     /// Lanes with errors in the last pattern inspected.
     wrong: u8,
-    /// Oldest first.
+    /// Rejected copies, oldest first.
     rejected: Vec<Rejected>,
-    /// Lanes were charged, or may have been lost, since the flag was last cleared.
+    /// Whether lanes were charged, or may have been lost, since the flag was last cleared.
     pub(crate) charged: bool,
 }
 
@@ -176,8 +177,8 @@ impl LaneWatch {
         charged
     }
 
-    /// Nothing can be read any more: puts every lane with errors in the last pattern above the
-    /// threshold. Returns false if there is none, or if lanes are never given up.
+    /// Called when nothing can be read: puts every lane with errors in the last pattern above the
+    /// threshold. Returns false if no lane had errors, or if lanes are never given up.
     pub(crate) fn condemn(&mut self) -> bool {
         let noisy = self.wrong & self.active;
         if self.threshold == 0 || noisy == 0 {
@@ -189,9 +190,10 @@ impl LaneWatch {
         true
     }
 
-    /// Whether a frame on `lanes` may be the peer's. The receiver alone decides which lanes go, so
-    /// a frame on others predates that decision or is forged. Only at the start of a session may
-    /// the ends differ, and only by what this end announced before it lost the peer again.
+    /// Whether a frame on `lanes` may be the peer's. The receiver alone decides which lanes to
+    /// drop, so a frame on others predates that decision or is forged. Only at the start of a
+    /// session may the ends differ, and only by what this end announced before it lost the peer
+    /// again.
     #[inline]
     pub(crate) fn may_come_on(&self, lanes: u8) -> bool {
         // The peer applies our announcements one after another: fewer lanes may be left than in any

@@ -12,7 +12,7 @@ const NEXT_QUESTION: u64 = 16;
 /// Multiple of `heal` for which a packet or set may be missing while the peer is heard. Wires that
 /// lose nine frames of ten deliver one of sixty copies.
 const STALL: u64 = 60;
-/// Limit of the extension after standstills, as a multiple of `give_up`.
+/// Limit of the extension after suspensions, as a multiple of `give_up`.
 const GRACE: u64 = 8;
 
 /// An action that is due.
@@ -38,9 +38,9 @@ struct Unusable {
 /// Monitors the peer of an active link.
 ///
 /// An idle link sends nothing, so silence alone proves nothing: the peer is probed before it
-/// counts. The same holds for unusable frames: a stranger may send them, and an honest peer answers
-/// a probe with a usable one. Only an end whose probes bring nothing but unusable frames has lost
-/// its session.
+/// counts. The same holds for unusable frames: a stranger may send them, and an honest peer replies
+/// to a probe with a usable one. Only an end whose probes bring nothing but unusable frames has
+/// lost its session.
 #[derive(Debug)]
 pub(crate) struct Liveness {
     silence: Option<Duration>,
@@ -49,12 +49,13 @@ pub(crate) struct Liveness {
     last_accepted: Option<Time>,
     /// When a frame was last accepted in this session, or its start.
     heard: Time,
-    /// As of the last accepted frame: since when the peer owes something, how much of that time it
-    /// was heard, and whether there was a pause.
+    /// Since when the peer owes something, as of the last accepted frame.
     owed_since: Time,
+    /// Part of the time since then in which the peer was heard.
     heard_for: Duration,
+    /// Whether there was a pause since then.
     paused: bool,
-    /// Extra patience with the peer after this end stood still.
+    /// Extra patience with the peer after this end was suspended.
     grace: Grace,
     /// The first and the last probe since the peer was heard.
     asked: Option<(Time, Time)>,
@@ -68,9 +69,9 @@ pub(crate) struct Liveness {
     unacknowledged: Option<(Time, Time)>,
     /// When the peer was last found stalled; kept when a session ends for it.
     moveless: Option<Time>,
-    /// The round trip of acknowledged packets: no answer can come sooner.
+    /// The round trip of acknowledged packets: no reply can arrive sooner.
     round_trip: Seen,
-    /// How long probes waited for an answer: the only measurement on a path so long that everything
+    /// Time that probes waited for a reply: the only measurement on a path so long that everything
     /// is resent before it can be acknowledged.
     answered: Duration,
 }
@@ -137,7 +138,8 @@ impl Liveness {
         let before = core::mem::replace(&mut self.heard, now);
         self.last_accepted = Some(now);
         if let Some(patience) = self.give_up {
-            // By then, frames that the peer sent before its standstill have been read.
+            // End the extension only then: frames that the peer sent before its suspension have
+            // been read.
             self.grace.end(now, part(patience, FIRST_QUESTION));
         }
         if self.owed_since != owed_since {
@@ -148,7 +150,8 @@ impl Liveness {
             self.heard_for = self.heard_for + self.heard_of(quiet);
         }
         if let Some((first, _)) = self.asked.take() {
-            // It may answer an earlier probe and so seem too fast.
+            // The frame may reply to an earlier probe and so seem too fast: let the estimate fall
+            // by a quarter at most.
             let before = Duration::from_ps(self.answered.as_ps() / 4 * 3);
             self.answered = now.since(first).max(before);
         }
@@ -160,7 +163,7 @@ impl Liveness {
         None
     }
 
-    /// How much of the time before a frame counts as heard: all of it, unless it was a pause. Of a
+    /// Part of the time before a frame that counts as heard: all of it, unless it was a pause. Of a
     /// pause only the time until the first probe counts, since lossy wires make pauses; of the
     /// first pause nothing, since it may have been a cut.
     #[inline]
@@ -178,7 +181,8 @@ impl Liveness {
     }
 
     /// Whether the peer was heard long enough after `since` that its silence does not explain what
-    /// it owes. A cable that is plugged in again may work one way a little before the other.
+    /// it owes. A cable that is plugged in again may work in one direction a little before the
+    /// other.
     fn was_heard_after(&self, since: Time, patience: Duration) -> bool {
         self.owed_since == since && self.heard_for >= part(patience, 2)
     }
@@ -191,8 +195,8 @@ impl Liveness {
     }
 
     /// When the session ends if nothing sent at or after `since` is acknowledged: after the timeout
-    /// if the peer was heard long enough, else after as long without hearing it. A peer that wakes
-    /// from a standstill is heard before it acknowledges what waited there.
+    /// if the peer was heard long enough, else after as long without hearing it. A peer that
+    /// resumes after a suspension is heard before it acknowledges the frames that waited there.
     #[inline]
     pub(crate) fn gives_up_at(&self, since: Time) -> Time {
         match self.give_up {
@@ -225,8 +229,8 @@ impl Liveness {
         self.moveless.take().is_some()
     }
 
-    /// When to look for a stall since `since`: after half the patience, and again after as much,
-    /// since an end that stood still has not yet read what the peer sent.
+    /// When to check for a stall since `since`: after half the patience, and again after as much,
+    /// since an end that was suspended has not yet read what the peer sent.
     #[inline]
     pub(crate) fn stall_deadline(&self, since: Time) -> Time {
         let Some(silence) = self.silence else {
@@ -280,8 +284,8 @@ impl Liveness {
         }
     }
 
-    /// Takes over the measured round trip. A packet acknowledged since the last answer is better
-    /// evidence than that answer, which may have waited for a cable.
+    /// Takes over the measured round trip. A packet acknowledged since the last reply to a probe is
+    /// better evidence than that reply, which may have waited for a cable.
     pub(crate) fn measured(&mut self, round_trip: Seen) {
         if round_trip.samples != self.round_trip.samples {
             self.answered = Duration::ZERO;
@@ -298,8 +302,8 @@ impl Liveness {
 
     /// A frame arrived that the peer sent long ago, or seems to have. Late copies come from honest
     /// peers too, even while their process is stopped: they prove nothing for as long as a packet
-    /// may be missing. An end whose own position ran ahead takes everything for old and needs a way
-    /// out.
+    /// may be missing. An end whose own position ran ahead takes everything for old, and recovers
+    /// only by a new session.
     pub(crate) fn stale(&mut self, now: Time, round_trip: Seen) {
         let Some(heal) = self.heal else { return };
         self.measured(round_trip);
@@ -319,17 +323,18 @@ impl Liveness {
         }
     }
 
-    /// `configured`, or longer where the path makes answers slower.
+    /// `configured`, or longer where the path delays replies.
     fn patience(&self, configured: Duration) -> Duration {
-        // Answers also come late after a cut, which says nothing about the path.
+        // Limit the measured time: replies are also late after a cut, which says nothing about the
+        // path.
         let answered = self.answered.min(configured.times(8));
         configured
             .max(self.round_trip.smoothed.times(4))
             .max(answered.times(2))
     }
 
-    /// How long the peer may be quiet before anything follows; it is probed within this time,
-    /// however long the path.
+    /// Longest silence of the peer that has no consequence; it is probed within this time, however
+    /// long the path.
     fn least_patience(&self) -> Option<Duration> {
         match (self.silence, self.give_up) {
             (Some(silence), Some(give_up)) => Some(silence.min(give_up)),
@@ -362,7 +367,7 @@ impl Liveness {
     }
 
     /// When `patience` has passed since `begin`, and at least half of it since the first probe: an
-    /// end that did not probe because it stood still cannot claim that nobody answered.
+    /// end that did not probe because it was suspended cannot conclude that the peer is silent.
     fn end_of(&self, begin: Time, patience: Duration) -> Time {
         match self.asked {
             Some((first, _)) => (begin + patience).max(first + part(patience, 2)),
@@ -444,7 +449,8 @@ impl Liveness {
                 self.silent = true;
                 return Some(Due::Silence);
             }
-            // Without a recent probe this end stood still, and an answer may wait to be read.
+            // Without a recent probe this end was suspended, and a reply may wait to be read: probe
+            // again first.
             self.asked = None;
         }
         if self.question() <= now {

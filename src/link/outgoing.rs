@@ -12,8 +12,9 @@ pub struct Outgoing {
     pub round_trip: RoundTrip,
     /// When the retry timer was last restarted.
     pub timer_from: Time,
-    /// Probes since then, and their limit before everything is resent.
+    /// Number of probes since `timer_from`.
     asked: u32,
+    /// Limit of `asked` before everything is resent.
     questions: u32,
     /// The peer was heard after the last probe: it runs and has not received the data.
     answers: bool,
@@ -23,9 +24,9 @@ pub struct Outgoing {
     pub probation: bool,
     /// Oldest unacknowledged unit at the last rewind on request, and when that was.
     answered: Option<(u64, Time)>,
-    /// The next frame asks for an immediate acknowledgement.
+    /// The next frame requests an immediate acknowledgement.
     pub wants_probe: bool,
-    /// Since when the peer owes an acknowledgement or the answer to a probe, for
+    /// Since when the peer owes an acknowledgement or the reply to a probe, for
     /// [`LinkProfile::give_up`]; [`Time::NEVER`] while it owes nothing.
     pub owed_since: Time,
 }
@@ -70,7 +71,7 @@ impl Outgoing {
         self.wants_probe = false;
     }
 
-    /// Something is sent; `waited` if other units were already unacknowledged.
+    /// Records that something is sent; `waited` if other units were already unacknowledged.
     #[inline]
     pub fn sent(&mut self, waited: bool, now: Time) {
         if !waited {
@@ -90,7 +91,7 @@ impl Outgoing {
         }
     }
 
-    /// Whether a request to rewind to `oldest` is already being answered.
+    /// Whether the resend from `oldest` that the peer requests has already begun.
     pub fn is_answered(&self, oldest: u64, now: Time) -> bool {
         self.answered
             .is_some_and(|(to, at)| to == oldest && now.since(at) < self.round_trip.shortest())
@@ -102,13 +103,13 @@ impl Outgoing {
         self.again(now);
     }
 
-    /// Something is resent, but not because of a timeout.
+    /// Records that something is resent, but not because of a timeout.
     pub fn again(&mut self, now: Time) {
         self.probation = false;
         self.timer_from = now;
     }
 
-    /// When to ask again for what the peer owes: acknowledgements (`outstanding`), or only
+    /// When to request again what the peer owes: acknowledgements (`outstanding`), or only
     /// `credits`.
     #[inline]
     pub fn retry_deadline(&self, outstanding: bool, credits: bool) -> Time {
@@ -127,7 +128,7 @@ impl Outgoing {
 
     /// The retry timer expired. First the peer is probed: a frame without data is cheap and also
     /// reveals a lost tail. Then everything is resent (true), unless the peer is silent: a
-    /// descheduled process answers late, and is probed up to `questions` times.
+    /// descheduled process replies late, and is probed up to `questions` times.
     pub fn expire(&mut self, outstanding: bool, now: Time) -> bool {
         self.wants_probe = true;
         self.timer_from = now;

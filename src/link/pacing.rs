@@ -18,7 +18,7 @@ pub struct LineClock {
     phit: Duration,
     /// When the line has sent, or will have sent, all phits handed out.
     free_at: Time,
-    /// Phits were waiting at the last look, so the line has been busy since `free_at`.
+    /// Phits were waiting at the last call, so the line has been busy since `free_at`.
     busy: bool,
 }
 
@@ -65,7 +65,7 @@ impl LineClock {
         !self.busy
     }
 
-    /// How many of `waiting` phits have crossed the lanes by `now`.
+    /// Number of the `waiting` phits that have crossed the lanes by `now`.
     pub fn sent(&mut self, waiting: u64, now: Time) -> u64 {
         if !self.is_paced() {
             return waiting;
@@ -90,7 +90,7 @@ impl LineClock {
         self.busy = phits < waiting;
     }
 
-    /// Nothing is left to send at `now`: idle time is not saved up.
+    /// Discards unused line time at `now`, when nothing is left to send.
     #[inline]
     pub fn catch_up(&mut self, now: Time) {
         self.free_at = self.free_at.max(now);

@@ -10,7 +10,7 @@ use crate::time::{Duration, Time};
 pub enum Change {
     /// This many phits or flits were added, perhaps after others had been withdrawn.
     Arrived(u32),
-    /// Nothing was added, but the front was withdrawn or replaced.
+    /// Only the front was withdrawn or replaced.
     Front,
 }
 
@@ -44,8 +44,8 @@ pub trait LinkControlBlock: Debug + Sized {
 
     /// One end in training and its empty receive buffer.
     fn new(config: Self::Config, now: Time) -> (Self, Self::Input);
-    /// Takes the bytes of one link frame, valid or not. Its payload goes into `input`; what is
-    /// unusable is dropped and counted by reason.
+    /// Takes the bytes of one link frame, valid or not. Its payload goes into `input`; an unusable
+    /// frame is dropped and counted by reason.
     ///
     /// # Panics
     /// If `now` is earlier than in an earlier call.
@@ -67,8 +67,8 @@ pub trait LinkControlBlock: Debug + Sized {
     /// # Panics
     /// If `now` is earlier than in an earlier call.
     fn handle_timers(&mut self, now: Time, input: &mut Self::Input);
-    /// The process stood still for `span`, which ended at `now` but is not counted in it. The peer
-    /// may have stood still too, and may resume later.
+    /// The process was suspended for `span`, which ended at `now` but is not counted in it. The
+    /// peer may have been suspended too, and may resume later.
     fn stood_still(&mut self, now: Time, span: Duration);
     /// When to call [`handle_timers`](Self::handle_timers) or [`poll_frame`](Self::poll_frame) if
     /// nothing happens before; [`Time::NEVER`] if never. May be in the past.
@@ -88,7 +88,7 @@ pub trait LinkControlBlock: Debug + Sized {
     /// # Panics
     /// If more than was received, where the end counts that.
     fn vc_freed(&mut self, vc: usize, freed: u32);
-    /// Takes the link down until [`link_up`](Self::link_up) and tells the peer.
+    /// Takes the link down until [`link_up`](Self::link_up) and notifies the peer.
     fn link_down(&mut self, now: Time, input: &mut Self::Input);
     /// Brings up a link that was taken down by command or lost its last lane: channel
     /// initialisation with all lanes, under a new epoch.

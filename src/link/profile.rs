@@ -3,7 +3,7 @@
 use super::config::{LinkClock, LinkProfile};
 use crate::time::Duration;
 
-/// How long an acknowledgement between processes waits to be piggybacked: a separate frame wakes
+/// Time that an acknowledgement between processes waits to be piggybacked: a separate frame wakes
 /// two of them, and in large labs an operation takes most of a millisecond. Shorter than the peer's
 /// probe timeout, a quarter of the shortest retry timeout.
 const ACK_DELAY: Duration = Duration::from_us(900);
@@ -12,8 +12,8 @@ impl LinkProfile {
     /// The profile for links between processes: the same depths, and times in driver time, none
     /// shorter than in [`Self::live`].
     ///
-    /// The chip's times are for round trips of 100 ns. Two ends that expect an answer within
-    /// microseconds over a wire that takes a hundred of them ask again long before it can arrive,
+    /// The chip's times are for round trips of 100 ns. Two ends that expect a reply within
+    /// microseconds over a wire that takes a hundred of them probe again long before it can arrive,
     /// and their resends crowd out everything else.
     #[must_use]
     pub fn over_real_wires(&self, clock: LinkClock) -> Self {

@@ -1,8 +1,8 @@
-//! How long a missing frame may be late before it counts as lost.
+//! Time by which a missing frame may be late before it counts as lost.
 
 use crate::time::Duration;
 
-/// How long a gap may be a late frame.
+/// Time for which a gap may be due to a late frame.
 ///
 /// Learnt per link, like the reordering window of RACK (RFC 8985): a gap that fills without a
 /// resend shows how late frames get; a frame that arrives after its gap was declared lost shows

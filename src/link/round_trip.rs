@@ -2,7 +2,7 @@
 
 use crate::time::Duration;
 
-/// What was measured of a round trip.
+/// Measured round trips.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Seen {
     /// The smoothed round trip; zero before the first measurement.
@@ -25,7 +25,7 @@ pub struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Nothing measured; timeouts start at `least`, and doubling ends at `most`.
+    /// Starts without measurements; timeouts start at `least`, and doubling ends at `most`.
     pub fn new(least: Duration, most: Duration) -> Self {
         Self {
             smoothed_ps: 0,
@@ -62,7 +62,7 @@ impl RoundTrip {
         (self.smoothed_ps != 0).then(|| Duration::from_ps(self.smoothed_ps))
     }
 
-    /// What was measured so far.
+    /// The measurements so far.
     pub(crate) fn seen(&self) -> Seen {
         Seen {
             smoothed: Duration::from_ps(self.smoothed_ps),

@@ -84,8 +84,8 @@ pub trait Session: EndStatus + Debug + Sized {
     fn begin(&mut self, offer: &Offer, now: Time, input: &mut Self::Input);
     /// The next deadline of this kind of link while data flows.
     fn own_deadline(&self) -> Time;
-    /// Ends the session: closes open packets and discards unacknowledged ones. Returns how many
-    /// were discarded.
+    /// Ends the session: closes open packets, discards unacknowledged ones and returns their
+    /// number.
     fn end(&mut self, input: &mut Self::Input) -> u64;
 
     /// [`EndStatus::link`], mutable.
@@ -106,12 +106,12 @@ pub trait Session: EndStatus + Debug + Sized {
         self.parts_mut().2
     }
 
-    /// What was measured of the round trip.
+    /// The measured round trip.
     fn round_trip_seen(&self) -> Seen {
         self.sending().round_trip.seen()
     }
 
-    /// The lanes that we ask the peer to transmit on.
+    /// The lanes on which we want the peer to transmit.
     fn wanted_lanes(&self) -> u8 {
         match self.link().state {
             LinkState::Active | LinkState::Dead => self.rx_lanes(),
@@ -119,12 +119,12 @@ pub trait Session: EndStatus + Debug + Sized {
         }
     }
 
-    /// Lanes that a direction may lose before the link dies.
+    /// Number of lanes that a direction may lose before the link fails.
     fn max_degrades(&self) -> u32 {
         LANES as u32 - 1
     }
 
-    /// Inspects the lanes in a training frame that came after `frames` unreadable ones.
+    /// Inspects the lanes in a training frame that arrived after `frames` unreadable ones.
     fn inspect_lanes(&mut self, training: &Training, frames: u32) {
         self.was_trained(training);
         let (link, _, lanes) = self.parts_mut();
@@ -144,7 +144,8 @@ pub trait Session: EndStatus + Debug + Sized {
                 link.counters.drop_wrong_epoch += 1;
                 let next = link.handshake.next_epoch();
                 if header.tx_epoch == theirs {
-                    // The peer addresses another incarnation of us: let it find out.
+                    // The peer addresses another incarnation of us: send a training frame, which
+                    // carries our epoch.
                     link.handshake.answer(true);
                 } else if header.rx_epoch == ours || header.rx_epoch == next {
                     link.handshake.challenge(header.tx_epoch);
@@ -155,7 +156,8 @@ pub trait Session: EndStatus + Debug + Sized {
                 false
             }
             LinkState::Training if same && link.handshake.agreed() => {
-                // Our last training frame arrived; the peer's answer was lost or overtaken.
+                // Our last training frame arrived, so become active: the peer's reply was lost or
+                // overtaken.
                 self.become_active(now, input);
                 true
             }
@@ -165,7 +167,7 @@ pub trait Session: EndStatus + Debug + Sized {
             }
             LinkState::Disabled => {
                 link.counters.drop_not_active += 1;
-                // Tell a peer that still believes in a session that this end is down.
+                // Report to a peer that still believes in a session that this end is down.
                 link.handshake.answer_to(header.tx_epoch, false);
                 false
             }
@@ -203,7 +205,7 @@ pub trait Session: EndStatus + Debug + Sized {
         }
     }
 
-    /// Expires the deadlines that all links share. Returns whether the session goes on.
+    /// Expires the deadlines that all links share. Returns whether the session continues.
     fn expire(&mut self, now: Time, input: &mut Self::Input) -> bool {
         let owed_since = self.sending().owed_since;
         let link = self.common();
@@ -272,7 +274,6 @@ pub trait Session: EndStatus + Debug + Sized {
                     if unreadable {
                         self.common().doubt_lanes(); // A lane may have failed.
                     }
-                    // From now on the peer owes an answer.
                     let out = self.outgoing();
                     out.wants_probe = true;
                     out.owed_since = out.owed_since.min(now);
@@ -386,7 +387,7 @@ pub trait Session: EndStatus + Debug + Sized {
     fn train(&mut self, now: Time, training: &Training, input: &mut Self::Input) {
         let peer_state = LinkState::from_code(training.state);
         if peer_state == LinkState::Disabled || peer_state == LinkState::Dead {
-            return; // It will come back under another epoch.
+            return; // The peer will return under another epoch.
         }
         let header = &training.header;
         let link = self.common();
@@ -414,7 +415,7 @@ pub trait Session: EndStatus + Debug + Sized {
         let link = self.common();
         if header.tx_epoch != link.handshake.peer_epoch {
             if header.rx_epoch == link.handshake.next_epoch() {
-                // It answered our challenge: it is alive, and the old incarnation is not.
+                // The peer replied to our challenge: it is live, and the old incarnation is not.
                 let why = match peer_state {
                     LinkState::Disabled => DownReason::PeerDown,
                     _ => DownReason::PeerRestarted,
@@ -427,7 +428,7 @@ pub trait Session: EndStatus + Debug + Sized {
             return;
         }
         if header.rx_epoch != link.handshake.epoch {
-            // The peer does not know our epoch.
+            // The peer does not know our epoch: send it.
             link.handshake.answer(true);
             return;
         }
@@ -474,9 +475,9 @@ pub trait Session: EndStatus + Debug + Sized {
         link.handshake.restart(now);
     }
 
-    /// The peer receives on `wanted` only. The receiver alone decides which lanes go, and it only
-    /// gives them up, so an old frame asks for no fewer than a new one. A request for more lanes
-    /// than we use is also stale, unless we accepted a forged frame.
+    /// The peer receives on `wanted` only. The receiver alone decides which lanes to use, and only
+    /// gives lanes up, so an old frame never requests fewer lanes than a new one. A request for
+    /// more lanes than we use is also stale, unless we accepted a forged frame.
     fn obey_lanes(&mut self, wanted: u8, peer_state: LinkState, now: Time) {
         if peer_state != LinkState::Active {
             return;
@@ -484,7 +485,8 @@ pub trait Session: EndStatus + Debug + Sized {
         let ours = self.tx_lanes();
         let wanted = wanted & self.common().session_lanes;
         if wanted == 0 {
-            // An end that receives on none of our lanes is dead and says so.
+            // Ignore a request for no lanes: an end that receives on none of ours is dead and
+            // reports that itself.
             self.common().counters.drop_wrong_lanes += 1;
             return;
         }

@@ -6,9 +6,9 @@ use super::event::LinkState;
 const fn allowed(from: LinkState, to: LinkState) -> bool {
     use LinkState::{Active, Dead, Disabled, Refused, Training};
     match (from, to) {
-        // A command takes a link down from any state, and only a command brings it back.
+        // A command takes a link down from any state, and only a command takes it up again.
         (Training | Refused | Active | Dead, Disabled) | (Disabled, Training) => true,
-        // The right peer may replace a wrong one.
+        // The expected peer may replace a wrong one.
         (Training, Refused) | (Refused, Training) => true,
         (Training, Active) => true,
         // The peer restarted, went down or fell silent.

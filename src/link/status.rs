@@ -8,7 +8,7 @@ use super::lanes::LaneWatch;
 use super::outgoing::Outgoing;
 use crate::time::{Duration, Time};
 
-/// What every link end reports of itself.
+/// The status that every link end reports.
 pub trait EndStatus {
     /// The common parts of a link end, of its sending half and of its receiving half.
     fn parts(&self) -> (&Common, &Outgoing, &LaneWatch);
@@ -27,7 +27,7 @@ pub trait EndStatus {
         self.parts().1
     }
 
-    /// How long a missing frame may now be late before it counts as lost.
+    /// Current time by which a missing frame may be late before it counts as lost.
     fn reorder_hold(&self) -> Duration {
         Duration::ZERO
     }

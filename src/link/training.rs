@@ -11,12 +11,13 @@ use super::event::LinkState;
 use super::lane_rate::LaneRate;
 use crate::time::{Duration, Time};
 
-/// Answers sent at once before the rate is limited.
+/// Number of replies sent at once before the rate is limited.
 const ANSWER_BURST: u8 = 8;
-/// Training frames in which a lane may be missing before initialisation goes on without it.
+/// Number of training frames in which a lane may be missing before initialisation continues without
+/// it.
 const PATIENCE_FOR_LANES: u8 = 8;
 
-/// What the peer offered in a training frame.
+/// Parameters that the peer offered in a training frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
     pub window: u16,
@@ -28,10 +29,10 @@ pub struct Offer {
     pub(crate) heard: bool,
 }
 
-/// What this end offers in its training frames.
+/// Parameters that this end offers in its training frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terms {
-    /// Most unacknowledged units: packets, or sets of flits.
+    /// Maximum number of unacknowledged units: packets, or sets of flits.
     pub window: u16,
     /// Input buffer: phits per virtual channel; for flits, the total and each channel's private
     /// part.
@@ -68,14 +69,14 @@ struct Answer {
     challenge: bool,
 }
 
-/// One end's side of channel initialisation. BlackWidow sec. 4.4 says what it finds out; the method
-/// is ours.
+/// One end's side of channel initialisation. BlackWidow sec. 4.4 states its results; the method is
+/// ours.
 ///
 /// Each end sends training frames with its epoch and, once known, the peer's. An end that accepted
 /// the peer's frames says so (`heard`); an end that sees its current epoch in such a frame knows
-/// that the peer lives and agrees, and becomes active. While data flows, a frame of another
-/// incarnation proves nothing, since it may be an old one that was delayed: it is answered under
-/// the *next* epoch, and only a live peer answers to that. Then this end restarts too.
+/// that the peer is live and agrees, and becomes active. While data flows, a frame of another
+/// incarnation proves nothing, since it may be an old one that was delayed: the reply uses the
+/// *next* epoch, and only a live peer replies to that. Then this end restarts too.
 #[derive(Debug)]
 pub struct Handshake {
     pub(crate) epoch: u32,
@@ -83,7 +84,7 @@ pub struct Handshake {
     /// Epoch of the peer, 0 while unknown.
     pub(crate) peer_epoch: u32,
     pub(crate) offer: Option<Offer>,
-    /// How the cable permutes and inverts the lanes on their way here.
+    /// Permutation and inversion of the receive lanes by the cable.
     pub cable: Permutation,
     /// Lanes found, by the sender's numbers.
     pub lanes: u8,
@@ -96,7 +97,8 @@ pub struct Handshake {
     shortest: Duration,
     longest: Duration,
     due: Time,
-    /// No unsolicited training frame before this, however often `ask` and `rest` alternate.
+    /// Earliest time of the next unsolicited training frame, however often `ask` and `rest`
+    /// alternate.
     not_before: Time,
     answer: Option<Answer>,
     answers_left: u8,
@@ -150,7 +152,7 @@ impl Handshake {
         self.answer = None;
     }
 
-    /// The link is up or down: sends only answers from now on.
+    /// The link is up or down: sends only replies from now on.
     pub(crate) fn rest(&mut self) {
         self.due = Time::NEVER;
         self.interval = self.shortest;
@@ -164,7 +166,7 @@ impl Handshake {
         }
     }
 
-    /// Sends a training frame to the peer of this session; `heard` false asks for one in return.
+    /// Sends a training frame to the peer of this session; `heard` false requests one in return.
     pub(crate) fn answer(&mut self, heard: bool) {
         self.answer_to(self.peer_epoch, heard);
     }
@@ -179,7 +181,7 @@ impl Handshake {
         });
     }
 
-    /// Checks whether the end with epoch `candidate` is alive.
+    /// Checks whether the end with epoch `candidate` is live.
     pub(crate) fn challenge(&mut self, candidate: u32) {
         let (tx_epoch, rx_epoch) = (self.next_epoch(), candidate);
         self.answer = Some(Answer {
@@ -266,8 +268,8 @@ impl Handshake {
         self.due = now + self.interval;
         self.not_before = now + self.shortest;
         self.interval = self.interval.times(2).min(self.longest);
-        // While training, unsolicited frames do not rely on what was heard: an old frame may have
-        // misled us, and the peer drops frames that name an unknown epoch.
+        // While training, do not rely on what was heard for unsolicited frames: an old frame may
+        // have misled us, and the peer drops frames that name an unknown epoch.
         let sure = state == LinkState::Active;
         let rx_epoch = if sure { self.peer_epoch } else { 0 };
         Some(Answer {
@@ -292,7 +294,7 @@ impl Handshake {
             heard,
             challenge,
         } = self.next(state, now)?;
-        // A challenge speaks for the next session, which trains all lanes.
+        // Offer all lanes in a challenge: it is for the next session, which trains all of them.
         let (state, rx_lanes) = if challenge {
             (LinkState::Training, ALL_LANES)
         } else {
@@ -351,7 +353,7 @@ fn read_cable(pattern: &TrainingPattern) -> (Permutation, u8) {
     }
     match Permutation::new(order, invert) {
         Some(cable) => (cable, lanes),
-        // The same lane on two pairs: not a cable.
+        // The same lane on two pairs: such a cable does not exist.
         None => (Permutation::IDENTITY, 0),
     }
 }

@@ -6,7 +6,7 @@
 //! route around the problem. The HSS performs this task." (Cray XC white paper, "Network
 //! Reliability, Availability and Serviceability".) A machine computes which registers change;
 //! [`Reroute`] sequences it: quiesce the traffic, install the tables, release it. Both are pure;
-//! the process that commands nodes and waits for their answers is `phitwire manage`.
+//! the process that commands nodes and waits for their replies is `phitwire manage`.
 
 mod sequence;
 

@@ -1,5 +1,5 @@
-//! Quiesce, drain, install, release: what a maintenance process commands each node, and how long it
-//! waits.
+//! Quiesce, drain, install, release: the commands of a maintenance process to each node, and their
+//! time limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::time::{Duration, Time};
 /// traffic is released once the re-route process has completed").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ReroutePhase {
-    /// Every source of packets begins nothing new; a NIC is done when it has nothing outstanding, a
+    /// Every source of packets starts no new ones; a NIC is done when it has nothing outstanding, a
     /// router when it accepts no packets from its NICs.
     Quiesce,
     /// Every router is done when it holds no packet.
@@ -20,29 +20,29 @@ pub enum ReroutePhase {
     Install,
     /// Every source may resume.
     Release,
-    /// Nothing is left to do.
+    /// The reroute has ended.
     Done,
 }
 
 /// Time limits of a reroute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RerouteTimes {
-    /// After which to repeat a command to a node that is not done, or has not answered.
+    /// Interval after which a command to a node that is not done, or has not replied, is repeated.
     pub(crate) ask_again: Duration,
-    /// For sources to become quiet. NICs learn only after their own request timeout what a dead
-    /// link has swallowed; no need to wait for that, since every set of tables keeps the same order
-    /// of channels: packets in flight cannot block, at worst they are dropped.
+    /// Limit for sources to become quiet. NICs learn only after their own request timeout what a
+    /// dead link has swallowed; do not wait for that, since every set of tables keeps the same
+    /// order of channels: packets in flight cannot block, at worst they are dropped.
     pub(crate) quiesce: Duration,
-    /// For routers to become empty.
+    /// Limit for routers to become empty.
     pub(crate) drain: Duration,
-    /// For routers to load their registers.
+    /// Limit for routers to load their registers.
     pub(crate) install: Duration,
-    /// For NICs to resume.
+    /// Limit for NICs to resume.
     pub(crate) release: Duration,
 }
 
 impl Default for RerouteTimes {
-    /// Times of a live lab: answers take less than a millisecond, round trips under netem some 100.
+    /// Times of a live lab: replies take less than a millisecond, round trips under netem some 100.
     fn default() -> Self {
         Self {
             ask_again: Duration::from_ms(5),
@@ -63,27 +63,28 @@ pub struct Command {
     pub node: NodeRef,
 }
 
-/// A node's answer.
+/// A node's reply to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It is quiet, empty, loaded or released.
+    /// The node is quiet, empty, loaded or released.
     Done,
-    /// It has received the command but is not done.
+    /// The node has received the command but is not done.
     NotYet,
-    /// It rejects the command, or does not exist: it gets no more commands, except for its release.
+    /// The node rejects the command, or does not exist: it gets no more commands, except for its
+    /// release.
     Gone,
 }
 
-/// The result of a reroute. All lists empty: everything went as it should.
+/// The result of a reroute. All lists are empty if it succeeded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RerouteReport {
     /// Nodes that were not done in time, by phase. An entry for [`ReroutePhase::Install`] means
-    /// that the network does not have the tables of the plan: plan again with that router dead.
+    /// that the network does not have the tables of the plan: plan again without that router.
     pub late: BTreeMap<ReroutePhase, Vec<NodeRef>>,
     pub gone: BTreeSet<NodeRef>,
     /// Given up before anything was installed.
     pub abandoned: bool,
-    /// How long each phase took.
+    /// Duration of each phase.
     pub took: BTreeMap<ReroutePhase, Duration>,
 }
 
@@ -103,7 +104,7 @@ impl RerouteReport {
 
 /// A reroute in progress. Call order: after [`new`](Self::new) and after every
 /// [`handle_answer`](Self::handle_answer) or [`handle_timers`](Self::handle_timers), take commands
-/// from [`poll_command`](Self::poll_command) until there is none, then wait for an answer or until
+/// from [`poll_command`](Self::poll_command) until there is none, then wait for a reply or until
 /// [`next_wakeup`](Self::next_wakeup). It ends in [`ReroutePhase::Done`] after at most the sum of
 /// its times, and never without having tried to release every source.
 #[derive(Clone, Debug)]
@@ -117,7 +118,7 @@ pub struct Reroute {
     deadline: Time,
     /// When to command each node that is not done.
     pending: BTreeMap<NodeRef, Time>,
-    /// The same, by time.
+    /// The same nodes, by time.
     due: BTreeSet<(Time, NodeRef)>,
     outcome: RerouteReport,
 }
@@ -129,8 +130,8 @@ impl Reroute {
         self.pending.keys().copied()
     }
 
-    /// Begins to reroute: `sources` are stopped, `routers` (living ones) drained, `changed` of them
-    /// get new registers. If nothing has changed, nothing is done. Sources are the network
+    /// Begins to reroute: `sources` are stopped, `routers` (working ones) drained, `changed` of
+    /// them get new registers. If nothing has changed, nothing is done. Sources are the network
     /// interfaces, or the routers where these hold back what their network interfaces have to send.
     pub fn new(
         now: Time,
@@ -161,13 +162,13 @@ impl Reroute {
         self.phase
     }
 
-    /// What has come of it, complete in [`ReroutePhase::Done`].
+    /// The result, complete in [`ReroutePhase::Done`].
     pub fn outcome(&self) -> &RerouteReport {
         &self.outcome
     }
 
     /// When to call [`handle_timers`](Self::handle_timers) and [`poll_command`](Self::poll_command)
-    /// again if no answer arrives; `None` when done.
+    /// again if no reply arrives; `None` when done.
     pub fn next_wakeup(&self) -> Option<Time> {
         let ask = self.due.first().map_or(Time::NEVER, |(at, _)| *at);
         (self.phase != ReroutePhase::Done).then_some(ask.min(self.deadline))
@@ -186,7 +187,7 @@ impl Reroute {
         })
     }
 
-    /// A node answered a command of `phase`. Ignores answers to earlier phases.
+    /// A node replied to a command of `phase`. Ignores replies to earlier phases.
     pub fn handle_answer(&mut self, now: Time, phase: ReroutePhase, node: NodeRef, answer: Answer) {
         if phase != self.phase || !self.pending.contains_key(&node) {
             return;
@@ -268,7 +269,8 @@ impl Reroute {
         };
         self.deadline = now + wait;
         for node in nodes {
-            // A node that could not be reached may have been stopped nevertheless.
+            // Release nodes that could not be reached, too: they may have been stopped
+            // nevertheless.
             if phase == ReroutePhase::Release || !self.outcome.gone.contains(&node) {
                 self.ask_at(node, now);
             }
@@ -301,7 +303,7 @@ mod tests {
         core::iter::from_fn(|| reroute.poll_command(now)).collect()
     }
 
-    /// Runs with nodes that answer as `say` has it, until done; returns the commands in order.
+    /// Runs with nodes that reply as `say` returns, until done; returns the commands in order.
     fn run(reroute: &mut Reroute, say: impl Fn(Command, Time) -> Option<Answer>) -> Vec<Command> {
         let (mut asked, mut now) = (Vec::new(), ms(0));
         while reroute.phase() != ReroutePhase::Done {

@@ -10,7 +10,7 @@ use super::side_networks::RegisterValue;
 /// Message for machines that are not [`TunableChannels`].
 pub const NO_CHANNEL_TABLES: &str = "this machine has no tables of virtual channels";
 
-/// What tables to search for, and how.
+/// Options of a search for tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelSearch {
     /// The machine's names of the rings wanted; empty: all.
@@ -26,7 +26,7 @@ pub struct ChannelSearch {
 pub struct FoundChannels {
     /// The tables and their quality, for people.
     pub text: String,
-    /// The same for programs.
+    /// The tables and their quality, for programs.
     pub json: Value,
     /// The tables as a file, which [`TunableChannels::read_channel_tables`] reads.
     pub file: String,
@@ -46,7 +46,7 @@ pub trait TunableChannels: fmt::Debug {
     /// The registers of all routers that hold tables, with their initial values.
     ///
     /// # Errors
-    /// In words, why there are none.
+    /// The reason why there are no tables.
     fn channel_tables(&self) -> Result<Vec<RegisterValue>, String>;
 
     /// The register values of a file of tables, from any source, for the rings that it names.

@@ -27,9 +27,9 @@ pub struct Excerpt {
 /// A line shown.
 #[derive(Debug)]
 struct Row {
-    /// Its start in the excerpt.
+    /// Start of the line in the excerpt.
     start: usize,
-    /// Its number in the description, from 0.
+    /// Number of the line in the description, from 0.
     number: usize,
 }
 

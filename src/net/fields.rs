@@ -39,7 +39,7 @@ impl<'r, 't> Section<'r, 't> {
         }
     }
 
-    /// Its position in the text.
+    /// The table's position in the text.
     pub fn span(&self) -> Range<usize> {
         self.span.clone()
     }
@@ -96,7 +96,7 @@ impl Fields {
                 continue;
             }
             self.mistakes.add(|| {
-                // Every known key is far shorter, so none is similar to a longer one.
+                // Do not compare a long name: every known key is far shorter.
                 let comparable = section.known.iter().filter(|_| name.len() <= MOST_COMPARED);
                 let near = comparable.min_by_key(|known| distance(known, name));
                 let help = match near.filter(|known| distance(known, name) <= 2) {
@@ -207,8 +207,8 @@ impl Fields {
         self.integer_told(value, range.clone(), range)
     }
 
-    /// A whole number within `range`. Messages ask for `right`; the caller rejects a number outside
-    /// that later, with a specific reason.
+    /// A whole number within `range`. Messages state `right` as the valid range; the caller rejects
+    /// a number outside that later, with a specific reason.
     pub fn integer_told(
         &mut self,
         value: Value<'_, '_>,

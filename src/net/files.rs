@@ -19,7 +19,7 @@ impl Files {
     /// The bytes of the file with that name.
     ///
     /// # Errors
-    /// In words, why they are not available.
+    /// The reason why the bytes are not available.
     pub fn open(&self, name: &str) -> Result<Vec<u8>, String> {
         match &self.0 {
             Some(open) => open(name),

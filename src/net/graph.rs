@@ -71,7 +71,7 @@ impl Graph {
         found.ok_or_else(|| PlanError::NoSuchNode(name.to_owned()))
     }
 
-    /// Mistakes in its name; nothing else can be wrong.
+    /// Mistakes in the network's name; the other fields are always valid.
     pub fn judge_name(&self) -> Mistakes {
         let mut mistakes = Mistakes::default();
         if let Some(why) = name_problem(&self.name) {

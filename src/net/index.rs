@@ -7,7 +7,7 @@ use super::model::{End, NodeRef};
 pub struct Joined<Kind> {
     /// Index of the link.
     pub link: u32,
-    /// Its other end.
+    /// The link's other end.
     pub other: End,
     /// The machine's own data on the port.
     pub kind: Kind,

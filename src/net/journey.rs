@@ -6,7 +6,7 @@ use super::model::{End, NodeRef};
 use super::network::Network;
 use crate::trace::Passage;
 
-/// Most routers on a path: a longer one is a loop.
+/// Longest path, in routers: a longer one is a loop.
 const MOST_HOPS: usize = 64;
 
 /// Records of the routers of a network, on one clock; routers that could not be queried are
@@ -17,7 +17,7 @@ pub type Sightings = BTreeMap<NodeRef, Vec<Passage>>;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hop {
     pub router: NodeRef,
-    /// Its record of the packet.
+    /// The router's record of the packet.
     pub passage: Passage,
     /// Where the packet went, if it left.
     pub to: Option<End>,
@@ -28,25 +28,25 @@ pub struct Hop {
 pub enum Way {
     /// At the destination NIC, according to that link.
     Delivered,
-    /// It left the last router for the destination NIC, but the link does not confirm its arrival.
+    /// Left the last router for the destination NIC, but the link does not confirm the arrival.
     LastLink {
         /// Whether that link went down since.
         ended: bool,
     },
     /// At another NIC.
     Misdelivered(NodeRef),
-    /// The router next to the source has not seen it.
+    /// The router next to the source has not seen the packet.
     NotSeen,
-    /// It is still in the last router.
+    /// Still in the last router.
     Inside,
-    /// The last router discarded it.
+    /// The last router discarded the packet.
     Discarded(String),
-    /// It left the last router, and the next one, which was queried, has not seen it.
+    /// Left the last router, and the next one, which was queried, has not seen it.
     OnLink {
-        /// Whether the link reports that it arrived at the other end.
+        /// Whether the link reports that the packet arrived at the other end.
         acknowledged: bool,
     },
-    /// It left the last router for one that could not be queried.
+    /// Left the last router for one that could not be queried.
     Unasked(NodeRef),
     /// Longer than any valid path: a loop.
     Endless,
@@ -55,17 +55,15 @@ pub enum Way {
 /// The packet to follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Followed {
-    /// Its source.
     pub from: NodeRef,
-    /// Its destination.
     pub to: NodeRef,
-    /// Whether it is a response.
+    /// Whether the packet is a response.
     pub response: bool,
-    /// What distinguishes it from other packets.
+    /// Identity: distinguishes the packet from others.
     pub identity: u64,
-    /// Earliest time at which it was sent.
+    /// Earliest time at which the packet was sent.
     pub not_before_ps: u64,
-    /// Most that the routers' clocks may differ.
+    /// Maximum difference between the routers' clocks.
     pub slack_ps: u64,
 }
 
@@ -160,7 +158,7 @@ fn passage(packet: Followed, at: End, not_before: u64, seen: &Sightings) -> Opti
         passage.port == at.port
             && passage.response == packet.response
             && passage.identity.is_none_or(|of| of == packet.identity)
-            // A packet that is still waiting and arrived before the recording has no time.
+            // Accept a record without a time: a waiting packet that arrived before the recording.
             && came.is_none_or(|came| came >= not_before)
     };
     let passages = seen.get(&at.node)?.iter().filter(is_it);

@@ -1,15 +1,15 @@
 //! Limits of descriptions, so that reading one never takes long, whatever its source.
 
-/// Most bytes of a description. The largest network of one slice, 32,768 processors and 113,664
+/// Largest description, in bytes. The largest network of one slice, 32,768 processors and 113,664
 /// links, takes 5.5 MB; that many bytes of the worst TOML are read in less than a second.
 pub const MAX_DESCRIPTION_BYTES: usize = 8 << 20;
 
-/// Most mistakes reported of one description; others are counted. A thousand consequences of one
-/// slip help nobody.
+/// Maximum number of mistakes reported of one description; others are counted. A thousand
+/// consequences of one slip help nobody.
 pub const MAX_MISTAKES: usize = 50;
 
-/// Most chips of a network. The generator makes at most 40,000, and every chip has a link, whose
-/// ids end there too.
+/// Maximum number of chips of a network. The generator makes at most 40,000, and every chip has a
+/// link, whose ids end there too.
 pub const MAX_CHIPS: usize = 1 << 16;
 
 /// Largest dilation of a paced clock, in real nanoseconds per emulated one.
@@ -32,7 +32,7 @@ pub enum Effort {
 pub(crate) const MAX_STEPS: u64 = 150_000_000;
 
 impl Effort {
-    /// Most steps.
+    /// Maximum number of steps.
     pub const fn steps(self) -> u64 {
         match self {
             Self::Bounded => MAX_STEPS,

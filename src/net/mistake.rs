@@ -45,7 +45,7 @@ mistake_kinds! {
     BadValue = "bad-value",
     /// Two nodes or two virtual routers with the same name.
     DuplicateName = "duplicate-name",
-    /// The same thing named twice in one list.
+    /// An item named twice in one list.
     NamedTwice = "named-twice",
     /// Two processors with the same number.
     DuplicateNumber = "duplicate-number",
@@ -66,7 +66,7 @@ mistake_kinds! {
     BadLink = "bad-link",
     /// Slices that are not separate networks, or processors that are not in all of them.
     SliceInconsistent = "slice-inconsistent",
-    /// A subtree that is no aligned range of processor numbers, or lacks some of those below it.
+    /// A subtree that is not an aligned range of processors, or lacks some of those below it.
     BadSubtree = "bad-subtree",
     /// Links of unequal rates in one octant (BlackWidow sec. 4.4).
     UnequalRates = "unequal-rates",
@@ -86,7 +86,7 @@ mistake_kinds! {
     CyclicDependency = "cyclic-dependency",
 }
 
-/// What a mistake is about.
+/// Subject of a mistake.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
     /// Bytes of the description.
@@ -124,13 +124,13 @@ pub struct Mistake {
     pub kind: MistakeKind,
     /// The problem, in one sentence.
     pub message: String,
-    /// What it is about.
+    /// Subject of the mistake.
     pub place: Place,
-    /// A label for the place.
+    /// A label for `place`.
     pub(crate) label: String,
     /// A related place, such as the first use of a port, with its label.
     pub other: Option<(Place, String)>,
-    /// How to fix it.
+    /// How to fix the mistake.
     pub help: String,
 }
 
@@ -144,7 +144,7 @@ impl Mistake {
         MistakeKind::CyclicDependency.at(place, message)
     }
 
-    /// Sets the label of the place.
+    /// Sets the label of `place`.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = shown::message(label.into());
@@ -164,7 +164,7 @@ impl Mistake {
         self.label("again").other(first, "first")
     }
 
-    /// Sets how to fix it.
+    /// Sets `help`: how to fix the mistake.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = shown::message(help.into());
@@ -364,7 +364,7 @@ impl Problems {
     /// Line and column, both from 1, of mistake `index`.
     ///
     /// # Panics
-    /// If there is no mistake with that index.
+    /// If no mistake has that index.
     pub fn line_and_column(&self, index: usize) -> (usize, usize) {
         self.located[index].at
     }

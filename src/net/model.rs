@@ -5,9 +5,9 @@ use phitwire_framing::carrier::lanes::Permutation;
 use crate::link::LaneRate;
 pub use crate::time::Clock;
 
-/// Most metres of a cable.
+/// Longest cable, in metres.
 pub const MAX_METRES: u16 = 200;
-/// Most bytes of a node's name: its field in a training frame.
+/// Longest name of a node, in bytes: its field in a training frame.
 pub const MAX_NAME_BYTES: usize = 32;
 
 /// A node, by index in its network.
@@ -111,7 +111,7 @@ impl Profile {
     pub(crate) const ALL: [(&'static str, Self); 2] =
         [("live", Self::Live), ("paper", Self::Paper)];
 
-    /// Its name in descriptions.
+    /// The profile's name in descriptions.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Live => "live",

@@ -51,14 +51,14 @@ pub trait Network: Any + fmt::Debug + Same {
     /// The ends A and B of a link.
     ///
     /// # Panics
-    /// If there is no link with that id.
+    /// If no link has that id.
     fn ends(&self, link: usize) -> (End, End);
 
     /// The description, from which [`read`] makes the same network.
     fn write(&self) -> String;
 
-    /// Its mistakes, as far as this effort finds them, and whether all packets were followed to
-    /// their ends.
+    /// The network's mistakes, as far as `effort` finds them, and whether all packets were followed
+    /// to their ends.
     fn judge(&self, effort: Effort) -> (Mistakes, bool);
 
     /// Tables of at most `rows` rows each.
@@ -74,7 +74,7 @@ pub trait Network: Any + fmt::Debug + Same {
     /// A drawing.
     ///
     /// # Errors
-    /// [`TooLarge`] if it would be unreadable.
+    /// [`TooLarge`] if the drawing would be unreadable.
     fn svg(&self) -> Result<String, TooLarge> {
         show::plain::svg(self)
     }
@@ -149,12 +149,12 @@ pub trait Network: Any + fmt::Debug + Same {
             .collect()
     }
 
-    /// Its mistakes, as far as this effort finds them.
+    /// The network's mistakes, as far as `effort` finds them.
     fn check_with(&self, effort: Effort) -> Vec<Mistake> {
         self.judge(effort).0.into_vec()
     }
 
-    /// All its mistakes.
+    /// All mistakes of the network.
     fn check(&self) -> Vec<Mistake> {
         self.check_with(Effort::Exact)
     }
@@ -197,7 +197,7 @@ pub type Generated = Result<Box<dyn Network>, String>;
 /// A machine whose networks can be described.
 #[derive(Clone, Copy, Debug)]
 pub struct Family {
-    /// Its name in descriptions: `family = "..."`.
+    /// The family's name in descriptions: `family = "..."`.
     pub word: &'static str,
     /// Format of the names that can be generated, with examples.
     pub names: &'static str,
@@ -243,7 +243,7 @@ pub(crate) fn generate(families: &[Family], name: &str) -> Option<Generated> {
 /// reported. Texts and messages in them hold no terminal control sequences.
 ///
 /// # Panics
-/// If there are no families.
+/// If `families` is empty.
 pub fn read(
     families: &[Family],
     file: &str,
@@ -254,7 +254,7 @@ pub fn read(
     let text = parsed::text(file, bytes)?;
     let parsed = parsed::parse(file, text)?;
     // Each family's reader reports the mistakes of the text; without a known `family` we do not
-    // know which reader to ask.
+    // know which reader to use.
     let mut fields = super::fields::Fields::default();
     let found = match parsed.table.get_ref().get("family") {
         Some(value) => {

@@ -91,18 +91,15 @@ impl Runtime {
 /// Why a node cannot be configured.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PlanError {
-    /// No node has that name.
     #[error("the topology has no node `{0}`")]
     NoSuchNode(String),
     /// The id of a link does not fit into a frame.
     #[error("link {0} cannot run between processes: their ids end at 65535")]
     TooManyLinks(usize),
-    /// A link cannot be configured.
     #[error("link {link}: {error}")]
     Link {
         /// Id of the link.
         link: usize,
-        /// What is wrong.
         error: LinkConfigError,
     },
     /// The machine cannot make such a node: a whole sentence that names it.
@@ -113,9 +110,9 @@ pub enum PlanError {
 /// Addresses of the two ends of a link over UDP: a /31 per link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkAddresses {
-    /// End A: the even one.
+    /// Address of end A: the even one.
     pub a: Ipv4Addr,
-    /// End B.
+    /// Address of end B.
     pub b: Ipv4Addr,
 }
 
@@ -166,7 +163,7 @@ pub(super) fn lines<N: Network + ?Sized>(network: &N) -> Result<String, PlanErro
 /// `standard` is what the machine's links have in common, `rate` that of this one.
 ///
 /// # Errors
-/// [`PlanError::TooManyLinks`] if its id does not fit into a frame.
+/// [`PlanError::TooManyLinks`] if the link's id does not fit into a frame.
 pub fn link_config<Own, Rate>(
     network: &impl Network,
     settings: &Settings<Own>,

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::shown::Shown;
 
-/// Most ports of a chip: bits of the mask.
+/// Maximum number of ports of a chip: bits of the mask.
 const PORTS: usize = 64;
 
 /// A set of physical ports of one chip.
@@ -16,16 +16,12 @@ pub struct PortSet(u64);
 /// Why a text is not a set of ports.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PortSetError {
-    /// A part is neither a number nor a range.
     #[error("`{}` is neither a port number nor a range like `0-3`", Shown(.0))]
     NotANumber(String),
-    /// A port that no chip has.
     #[error("port {0} does not exist: a chip has ports 0 to 63")]
     OutOfRange(u32),
-    /// A range that runs backwards.
     #[error("the range {0}-{1} runs backwards")]
     Backwards(u32, u32),
-    /// A port named twice.
     #[error("port {0} is named twice")]
     Twice(u8),
 }

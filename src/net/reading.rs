@@ -18,7 +18,7 @@ use super::shown::Shown;
 pub trait Describe: Network + Sized {
     /// The name of its machine: `family = "..."`.
     const FAMILY: &'static str;
-    /// What messages call its descriptions.
+    /// Noun for the machine's descriptions in messages.
     const WHAT: &'static str;
     /// Format of the names that [`generate`](Self::generate) accepts, with examples.
     const NAMES: &'static str;
@@ -89,7 +89,7 @@ pub fn read<N: Describe>(file: &str, text: &str) -> Result<Described<N>, Problem
     read_parsed(file, text, &parsed, Effort::Bounded, &Files::default())
 }
 
-/// The same for parsed text.
+/// Reads and checks parsed text, like [`read`].
 pub(super) fn read_parsed<N: Describe>(
     file: &str,
     text: &str,
@@ -241,10 +241,10 @@ pub trait Ends {
     /// The node with that name.
     fn find(&self, name: &str) -> Option<NodeRef>;
 
-    /// What to write instead of the name of no node.
+    /// Help for `name`, which no node has.
     fn instead_of(&self, name: &str) -> String;
 
-    /// Whether a node may have that port; the structure checks decide which of those exist.
+    /// Whether `node` may have `port`; the structure checks decide which of those exist.
     fn is_port(&self, node: NodeRef, port: u8) -> bool;
 }
 

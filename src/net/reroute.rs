@@ -15,7 +15,7 @@ pub struct Faults {
     pub links: BTreeSet<u32>,
     /// Dead routers, by number over the machine; all their links are dead too.
     pub routers: BTreeSet<u32>,
-    /// Those of them that are isolated on purpose: nothing comes from them either.
+    /// Dead routers isolated on purpose: no packets come from them either.
     pub isolated: BTreeSet<u32>,
     /// NICs, by number over the machine, that others replace, and which.
     pub replaced: BTreeMap<u32, u32>,
@@ -73,8 +73,8 @@ pub trait Reroutable {
     /// The tables of all routers, avoiding failures.
     fn routed(&self, faults: &Faults) -> Box<dyn RoutedTables>;
 
-    /// Number of pairs (from, to) of living routers that tables without `faults` restore: with the
-    /// present tables packets between them could get stuck or got nowhere. `installed` has the
+    /// Number of pairs (from, to) of working routers that tables without `faults` restore: with the
+    /// present tables packets between them could get stuck or had no route. `installed` has the
     /// tables that routers report; the others have those of a network without faults. `None` if the
     /// machine does not compute this.
     fn restored(&self, _installed: &BTreeMap<u32, Value>, _faults: &Faults) -> Option<usize> {
@@ -87,13 +87,13 @@ pub trait RoutedTables: fmt::Debug {
     /// A router's tables in the form that it accepts; `None` if the router does not exist.
     fn tables(&self, router: u32) -> Option<Value>;
 
-    /// Their digest, as the router reports it.
+    /// Digest of the router's tables, as the router reports it.
     fn digest(&self, router: u32) -> Option<String>;
 
-    /// Whether the tables lead from one living router to another.
+    /// Whether the tables lead from one working router to another.
     fn joins(&self, from: u32, to: u32) -> bool;
 
-    /// Whether living links connect the two although the tables do not.
+    /// Whether working links connect two routers that the tables do not.
     fn is_unroutable(&self, from: u32, to: u32) -> bool;
 
     /// The number that a NIC must have; `None` if numbers never change.

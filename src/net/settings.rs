@@ -33,7 +33,7 @@ pub struct Settings<Own> {
     /// Milliseconds without an accepted frame, although the peer was probed, after which a peer
     /// between processes is reported as silent; 0: never.
     pub silence_ms: u64,
-    /// Most outstanding requests of one processor.
+    /// Maximum number of outstanding requests of one processor.
     pub outstanding: u32,
     /// Settings that only this machine has.
     pub own: Own,
@@ -50,12 +50,12 @@ pub trait OwnSettings: Clone + fmt::Debug + Default + PartialEq {
     /// Memory is a multiple of this number of bytes.
     const MEMORY_UNIT_BYTES: u64 = 1;
 
-    /// Reads its own keys.
+    /// Reads the machine's own keys.
     fn read(&mut self, fields: &mut Fields, section: &mut Section<'_, '_>) {
         let _ = (fields, section);
     }
 
-    /// Writes its own keys, one per line.
+    /// Writes the machine's own keys, one per line.
     ///
     /// # Errors
     /// Errors of writing to `out`.

@@ -7,8 +7,8 @@ const MOST_QUOTED: usize = 64;
 /// Letters of a message that are shown.
 const MOST_MESSAGE: usize = 1_000;
 
-/// Whether a letter controls a terminal, or the order or look of its neighbours, instead of being
-/// visible.
+/// Whether a letter controls a terminal, or the order or appearance of its neighbours, instead of
+/// being visible.
 pub fn is_unseen(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,

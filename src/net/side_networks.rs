@@ -1,4 +1,4 @@
-//! Networks that a machine has beside the packet network: barriers, and access to registers.
+//! Networks of a machine besides the packet network: barriers, and access to registers.
 
 use core::fmt;
 
@@ -17,7 +17,7 @@ pub struct RegisterValue {
 pub struct BarrierPlan {
     /// Registers of all routers, including those that take no part.
     pub registers: Vec<RegisterValue>,
-    /// One line.
+    /// A summary in one line.
     pub summary: String,
 }
 

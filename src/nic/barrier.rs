@@ -19,7 +19,7 @@ const MOST_PATIENCE_NS: u64 = 3_600_000_000_000;
 /// word of another one, which must show that this one had joined and is at most one barrier ahead.
 ///
 /// The run ends at all participants after the same barrier: one that has reached `count` or
-/// `duration_ns`, or is told to stop, signals a eureka as it joins, which all see before that
+/// `duration_ns`, or is ordered to stop, signals a eureka as it joins, which all see before that
 /// barrier is done.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -40,7 +40,7 @@ pub struct BarrierSpec {
     /// Nanoseconds; zero means no limit. Both zero: until stopped.
     #[serde(default)]
     pub duration_ns: u64,
-    /// Each waits up to this many nanoseconds, at random, before it joins the next barrier.
+    /// Each participant waits up to this many nanoseconds, at random, before joining a barrier.
     #[serde(default)]
     pub skew_ns: u64,
     /// Nanoseconds that participants wait for each other before the run fails.
@@ -70,28 +70,21 @@ impl Default for BarrierSpec {
 /// Why a [`BarrierSpec`] cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BarrierSpecError {
-    /// `run` is zero.
     #[error("a run's number must not be zero")]
     ZeroRun,
-    /// The unit does not exist.
     #[error("no barrier unit {0}: there are {1}")]
     Unit(u8, u8),
-    /// There are no participants.
     #[error("a barrier without participants")]
     NoParticipants,
-    /// A participant is named twice.
     #[error("processor {0} is named twice")]
     Twice(u16),
-    /// The processor is not a participant.
     #[error("this processor is not among the participants")]
     NotParticipant,
-    /// A run is still in progress at the unit.
     #[error("run {0} is still going on at unit {1}")]
     Busy(u32, u8),
     /// The unit was not prepared.
     #[error("unit {0} is not ready: this processor has no access to it, or it waits for a barrier")]
     NotReady(u8),
-    /// The patience is zero, or longer than an hour.
     #[error("the patience is zero, or longer than an hour")]
     Patience,
 }
@@ -131,8 +124,8 @@ pub struct BarrierReport {
     pub run: u32,
     /// Number of the barrier unit.
     pub unit: u8,
-    /// Progress of the run: running; draining, while an answer to a check is missing; done. Merged:
-    /// the earliest phase of all.
+    /// Progress of the run: running; draining, while a response to a check is missing; done.
+    /// Merged: the earliest phase of all.
     pub phase: RunPhase,
     /// Participants of the run.
     pub participants: u32,
@@ -145,7 +138,7 @@ pub struct BarrierReport {
     /// Words of other participants read and compared.
     pub checks: u64,
     /// Checks that showed a barrier done before another participant had joined it, or a eureka that
-    /// nobody had signalled.
+    /// no participant had signalled.
     pub early: u64,
     /// Checks that showed another participant more than one barrier ahead, so that one of ours was
     /// lost.
@@ -187,8 +180,8 @@ impl BarrierReport {
         self.eureka_latency.merge(&other.eureka_latency);
     }
 
-    /// Whether it includes all participants, all did the same number of barriers, and no check
-    /// failed.
+    /// Whether the report includes all participants, all did the same number of barriers, and no
+    /// check failed.
     pub fn is_clean(&self) -> bool {
         let all = self.reported == self.participants
             && self.latency.count() == self.barriers * u64::from(self.participants);

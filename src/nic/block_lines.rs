@@ -2,9 +2,9 @@
 //!
 //! A source that does not know the fate of a block may send the next one to the same address.
 //! Pieces of the first may still be in flight, and arrive among those of the second or after them.
-//! That is no fault, but must neither count as one nor hide one: so the target looks at the number
-//! in each line, and when a line of an earlier block overwrites a whole one of the latest, it
-//! remembers that the latter was there.
+//! That is not a fault, and must neither count as one nor hide one. So the target checks the number
+//! in each line; when a line of an earlier block overwrites a whole one of the latest, the target
+//! records that the latter was there.
 
 use std::collections::BTreeMap;
 
@@ -19,9 +19,9 @@ pub(crate) type Line = (u16, u32);
 struct Place {
     /// The latest block of which a line has arrived.
     newest: u32,
-    /// Lines of it that have arrived; damaged ones too, so that the block is judged.
+    /// Lines of block `newest` that have arrived, even if damaged, so that the block is judged.
     came: u32,
-    /// Whether its final line, which announces the whole block, arrived before others of it.
+    /// Whether the final line, which announces the whole block, arrived before other lines.
     is_awaited: bool,
 }
 
@@ -45,9 +45,9 @@ impl LateLines {
         }
     }
 
-    /// Handles a line of at most [`LINE`] bytes before it is written to `address` of `memory`,
-    /// which is `line`. One too short for a number is from a source that sends nothing after a
-    /// block of unknown fate. Returns the number of the block if it was awaited and this line
+    /// Handles a line (`data`, at most [`LINE`] bytes; index `line`) before it is written to
+    /// `address` of `memory`. A line too short for a number is from a source that sends nothing
+    /// after a block of unknown fate. Returns the block's number if it was awaited and this line
     /// completes it.
     #[inline]
     pub(crate) fn comes(
@@ -84,7 +84,7 @@ impl LateLines {
                 place.is_awaited = place.came < self.lines;
                 !place.is_awaited
             }
-            // Judging it shows that it is late.
+            // Return true, so that the caller judges the block and finds it late.
             _ => true,
         }
     }

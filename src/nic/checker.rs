@@ -15,9 +15,9 @@
 //! Messages of an atomic run add one to the words at the announced addresses, which the
 //! announcement sets to known values: the words count the additions carried out.
 //!
-//! A restarted target has an empty memory and knows no run. Its zeros are no damage, but those of a
-//! target that never restarted are: a source whose gets or additions found zeros
-//! [asks](Checker::knows) at the end whether the target still knows the run.
+//! A restarted target has an empty memory and knows no run. Its zeros are not damage, but those of
+//! a target that never restarted are: a source whose gets or additions found zeros
+//! [queries](Checker::knows) the target at the end: does it still know the run?
 
 use std::collections::VecDeque;
 
@@ -48,7 +48,7 @@ pub(crate) const STRIDE: u64 = 64;
 
 /// Flag in the operation byte.
 const ANY_ORDER: u8 = 0x80;
-/// More additions to one word than any run makes; a larger difference is some other number.
+/// Upper bound on a run's additions to one word; a larger difference means corruption.
 pub(crate) const MOST_ADDITIONS: u64 = 1 << 44;
 const MAGIC: u32 = 0x5048_5452;
 /// Offset of the purpose in an announcement.
@@ -67,7 +67,7 @@ const MAX_CHECKED: usize = 4 << 20;
 pub enum Purpose {
     /// The run begins.
     Begin = 0,
-    /// Asks whether the target knows the run; begins nothing.
+    /// Queries whether the target knows the run; begins nothing.
     Ask = 1,
 }
 
@@ -142,7 +142,7 @@ impl Announcement {
 /// Result of an announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Announced {
-    /// Messages may come.
+    /// Messages may follow.
     Accepted,
     /// The addresses are not in this memory.
     OutOfRange,
@@ -197,7 +197,7 @@ impl Flow {
         short
     }
 
-    /// Whether `data`, which is no message of this run, is a whole message of an earlier one.
+    /// Whether `data`, not a message of this run, is a whole message of an earlier one.
     #[cold]
     fn is_stale(&self, address: u64, data: &[u8]) -> bool {
         self.stamp.is_of_another_run(address, data)
@@ -236,13 +236,13 @@ impl ShortRun {
 /// All runs that target a NIC.
 #[derive(Clone, Debug, Default)]
 pub struct Checker {
-    /// By source; grows to the highest that ever announced a run.
+    /// Flows by source; grows to the highest source that ever announced a run.
     flows: Vec<Option<Box<Flow>>>,
     /// Counts of each run, as a target.
     runs: Vec<TrafficReport>,
     checked: usize,
     stragglers: u64,
-    /// The last run rejected because its source had announced a later one, and that one.
+    /// The last run rejected because its source had announced a later one, and that later run.
     outdated: Option<(u64, u64)>,
 }
 
@@ -329,7 +329,7 @@ impl Checker {
             Operation::Get => fill(memory, &announcement),
             Operation::Amo => set_words(memory, &announcement, stamp),
         }
-        // May discard flows of the oldest run; the source's own is no longer among them.
+        // This may discard flows of the oldest run; the source's old flow is already removed.
         let counts = self.counts_of(announcement.run);
         self.checked += checked;
         self.flows[index] = Some(Box::new(Flow {
@@ -350,8 +350,8 @@ impl Checker {
         flows.map(|flow| flow.turns.len()).sum()
     }
 
-    /// Answers `source`, which asks whether its announced run is known. If so, the target has not
-    /// restarted and its memory is the one written then.
+    /// Responds to the query of `source` whether its announced run is known. If so, the target has
+    /// not restarted and its memory is the one written then.
     pub fn knows(&self, source: u32, announcement: &Announcement) -> Announced {
         let flow = self.flows.get(source as usize);
         match flow.and_then(Option::as_deref) {
@@ -424,7 +424,7 @@ impl Checker {
     /// Looks at a write of `data` to `address` from `source` before it is made in `memory`, where
     /// runs may have blocks: what it overwrites counts. Returns the address number and the number
     /// of the block to [judge](Self::block) once it is made: this is the last missing line of a
-    /// block whose final line came before others.
+    /// block whose final line arrived before others.
     #[inline]
     pub fn line(
         &mut self,
@@ -465,8 +465,9 @@ impl Checker {
         true
     }
 
-    /// Judges block `number` from `source`, said to be in `memory` at address number `place`. Skips
-    /// one that the source has overwritten because it did not know its fate: nothing relies on it.
+    /// Judges block `number` from `source`, announced as complete in `memory` at address number
+    /// `place`. Skips a block that the source overwrote without knowing its fate: nothing relies on
+    /// it.
     pub fn block(&mut self, source: u32, place: u32, number: u32, memory: &Memory) {
         let Some(Some(flow)) = self.flows.get_mut(source as usize) else {
             return;
@@ -489,7 +490,7 @@ impl Checker {
             counts.corrupted += 1;
             return;
         };
-        // What another run or an earlier block wrote over it since is not this block's fault: it
+        // Do not blame this block for what another run or an earlier block wrote over it since: it
         // arrived.
         self.stragglers += stale;
         counts.stale += stale;
@@ -518,7 +519,7 @@ fn number_of(stamp: Stamp, size: u32, address: u64, next: u32, data: &[u8]) -> O
 }
 
 impl TrafficReport {
-    /// Counts a whole message that came when another was expected.
+    /// Counts a whole message, given how its number arrived.
     fn judge(&mut self, turn: Turn, ordered: bool) {
         match turn {
             Turn::InOrder => self.delivered += 1,
@@ -532,7 +533,7 @@ impl TrafficReport {
                 self.delivered += 1;
                 self.missing = self.missing.saturating_sub(1);
             }
-            // Or older than what is remembered.
+            // A duplicate, or a number older than those remembered.
             Turn::Again => self.duplicated += 1,
         }
     }

@@ -11,7 +11,7 @@ const MAX_NS: u64 = 1 << 40;
 /// Two decimal digits: values are accurate to 1 %, and the counts fit a second-level cache.
 const DIGITS: u8 = 2;
 
-/// The recording side, 33 KiB. Messages issued together are often answered together: equal
+/// The recording side, 33 KiB. Messages issued together often complete together: equal
 /// consecutive latencies are counted before their bucket is looked up.
 #[derive(Clone, Debug)]
 pub struct LatencyRecorder {
@@ -39,7 +39,7 @@ impl LatencyRecorder {
         }
     }
 
-    /// The process stood still for `span`, which ended at `now` and is not included in it.
+    /// Records that the process was suspended for `span`, which ended at `now`; `now` excludes it.
     pub fn stood_still(&mut self, now: Time, span: Duration) {
         self.standstills.add(now, span);
     }

@@ -19,11 +19,11 @@ pub struct Client(pub u8);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// Not accepted now: offer it again when another request has ended.
+    /// Not accepted now: offer the request again when another one has ended.
     Later,
-    /// Its completion will follow.
+    /// Accepted: a completion will follow.
     UnderWay,
-    /// It has ended, with this status and completion word.
+    /// Ended, with this status and completion word.
     Ended(Status, u64),
 }
 
@@ -41,7 +41,7 @@ pub trait LocalPort {
     /// Bytes of the longest put.
     fn longest_put(&self) -> u16;
 
-    /// Operations it supports besides puts and gets.
+    /// Operations that the NIC supports besides puts and gets.
     fn operations(&self) -> Operations;
 
     /// Admits a program of `job`, and returns its client name and its member number within the job
@@ -81,7 +81,7 @@ pub fn key_of(job: u64, member: u8) -> u16 {
     ((word >> 48) as u16).max(1)
 }
 
-/// Most members of a job at one NIC.
+/// Maximum number of members of a job at one NIC.
 pub const MEMBERS: u8 = ANY_MEMBER;
 
 /// Assigns a member number of its job to a program that requests `member`.

@@ -18,7 +18,7 @@ pub const MAX_MEMORY_BYTES: u64 = 1 << 36;
 pub const WINDOW_BYTES: u64 = 1 << 49;
 /// Offset in a window of the program's address space: byte `a` of it is at this plus `a`.
 pub const OWN_AT: u64 = 1 << 48;
-/// Most windows of one memory.
+/// Maximum number of windows of one memory.
 pub const MAX_WINDOWS: usize = 64;
 
 /// Memory shared with another process, which may change it at any time.

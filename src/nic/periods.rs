@@ -1,11 +1,11 @@
 //! Periods: the time of posting distinguishes a request from earlier ones with its id.
 //!
-//! A response may arrive late: links resend as often as they must, a router stands still, a wire
-//! has a long delay. By then its request may have timed out, or its requester may have been killed
-//! and restarted, and the id may be in use for another request. So beside the id a packet carries
-//! the period in which it was posted, modulo what its bits can hold, and the response repeats it.
-//! (TCP's PAWS, RFC 7323 section 5, is the same idea.) A response is accepted only for a request of
-//! its id *and* period, and
+//! A response may arrive late: links resend as often as they must, a router stops, a wire has a
+//! long delay. By then its request may have timed out, or its requester may have been killed and
+//! restarted, and the id may be in use for another request. So in addition to the id a packet
+//! carries the period in which it was posted, modulo what its bits can hold, and the response
+//! repeats it. (TCP's PAWS, RFC 7323 section 5, is the same idea.) A response is accepted only for
+//! a request of its id *and* period, and
 //!
 //! - within a period an id whose response has not arrived serves once: after a timeout it rests
 //!   until the next;
@@ -20,7 +20,7 @@ use crate::time::{Duration, Time};
 
 /// Shortest period: the longest wait of a restarted NIC, unless timeouts are long.
 const SHORTEST: Duration = Duration::from_ms(2_000);
-/// Most periods in a request's timeout: long timeouts mean that responses may be old.
+/// Maximum number of periods in a request's timeout: after long timeouts, responses may be old.
 const PER_TIMEOUT: u64 = 10;
 const PS_PER_NS: u64 = 1_000;
 
@@ -35,7 +35,7 @@ pub struct Incarnation {
 }
 
 impl Default for Incarnation {
-    /// The first, on its own clock.
+    /// The first incarnation, on its own clock.
     fn default() -> Self {
         Self {
             clock_ns: 0,
@@ -82,8 +82,8 @@ impl Periods {
         }
     }
 
-    /// The process stood still for `span`, which ended at `now` and is not included in it. The
-    /// clock that all incarnations share did not stop.
+    /// Records that the process was suspended for `span`, which ended at `now`; `now` excludes it.
+    /// The clock that all incarnations share kept running.
     pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
         self.clock_ns = self
             .clock_ns
@@ -96,7 +96,7 @@ impl Periods {
         let clock_ns = self.clock_ns.saturating_add(now.as_ns());
         self.number = clock_ns / self.length_ns;
         let left_ns = self.length_ns - clock_ns % self.length_ns;
-        // From the start of the present nanosecond.
+        // `clock_ns` has whole nanoseconds, so count from the start of the current one.
         let began = Time::from_ps(now.as_ps() / PS_PER_NS * PS_PER_NS);
         self.ends = began + Duration::from_ns(left_ns);
     }

@@ -1,8 +1,8 @@
 //! Probes: single operations without effect, to see whether and how they arrive.
 //!
 //! To routers a probe is a request like any other, but it changes nothing: its reads are ignored,
-//! it adds zero, and the target discards its puts but answers as if it had written them. So it may
-//! run beside other users of the memories.
+//! it adds zero, and the target discards its puts but responds as if it had written them. So it may
+//! run alongside other users of the memories.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ const PROBE_BYTES: u64 = 1 << 21;
 /// Probes of one NIC whose ends are remembered.
 pub(crate) const MAX_PROBES: usize = 64;
 
-/// Whether a put to that address is a probe.
+/// Whether a put to `address` is a probe.
 #[inline]
 pub const fn is_probed(address: u64) -> bool {
     address & !(PROBE_BYTES - 1) == PROBE_ADDRESS
@@ -42,7 +42,7 @@ pub struct ProbeSpec {
     /// Address of a get or an atomic operation. For a put, only the lowest 21 bits count.
     #[serde(default)]
     pub address: u64,
-    /// Whether its packet takes an ordered path, where the machine has a choice.
+    /// Whether the probe's packet takes an ordered path, where the machine has a choice.
     #[serde(default)]
     pub ordered: bool,
 }
@@ -50,7 +50,7 @@ pub struct ProbeSpec {
 /// A probe sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probe {
-    /// By which to query its end.
+    /// Number by which to query the probe's end.
     pub number: u64,
     /// Identity of its packets; see [`Passage::identity`](crate::trace::Passage::identity).
     pub identity: u64,
@@ -60,11 +60,11 @@ pub struct Probe {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProbeOutcome {
-    /// The target carried it out, and the answer arrived.
+    /// The target carried out the probe, and the response arrived.
     Done,
-    /// The target rejected it.
+    /// The target rejected the probe.
     Refused,
-    /// It or the answer arrived damaged.
+    /// The probe or the response arrived damaged.
     Damaged,
     TimedOut,
 }
@@ -74,9 +74,9 @@ pub enum ProbeOutcome {
 pub struct ProbeEnd {
     /// Number of the probe.
     pub(crate) number: u64,
-    /// When it was sent.
+    /// When the probe was sent.
     pub posted_ps: u64,
-    /// When its answer arrived, or it timed out.
+    /// When the response arrived, or the probe timed out.
     pub ended_ps: u64,
     pub outcome: ProbeOutcome,
 }
@@ -90,14 +90,13 @@ pub enum ProbeError {
     /// The machine or its memory has no such operation.
     #[error("there is no such operation of that length at that address")]
     Impossible,
-    /// No NIC has that number.
     #[error("nobody has number {0}")]
     Nobody(u16),
 }
 
 /// A NIC that sends probes.
 pub trait Probes {
-    /// The number by which routers know it.
+    /// The number by which routers know the NIC.
     fn routed_number(&self) -> u32;
 
     /// Sends a probe.
@@ -106,7 +105,7 @@ pub trait Probes {
     /// See [`ProbeError`].
     fn probe(&mut self, now: Time, spec: &ProbeSpec) -> Result<Probe, ProbeError>;
 
-    /// How a probe ended, if among the last [`MAX_PROBES`]; reported once.
+    /// Outcome of a probe, if among the last [`MAX_PROBES`]; reported once.
     fn probe_ended(&mut self, number: u64) -> Option<ProbeEnd>;
 }
 

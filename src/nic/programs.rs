@@ -29,9 +29,9 @@ const KEY_BITS: u32 = 47 - KEY_SHIFT;
 const HANDLE_SHIFT: u32 = 28;
 /// Handles of one NIC.
 const HANDLES: usize = 1 << (KEY_SHIFT - HANDLE_SHIFT);
-/// Most bytes of one registration.
+/// Largest registration, in bytes.
 const MOST_BYTES: u64 = 1 << HANDLE_SHIFT;
-/// Most handles of one program.
+/// Maximum number of handles of one program.
 const MOST_HANDLES: usize = HANDLES / 4;
 /// Registrations begin at a multiple of this, so that offsets and addresses share cache lines.
 const LINE: u64 = 64;
@@ -52,28 +52,28 @@ pub enum Asked<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer<'a> {
-    /// It was carried out; the bytes read, or the old word.
+    /// Carried out; the bytes read, or the old word.
     Done(&'a [u8]),
-    /// The target rejected it.
+    /// The target rejected the request.
     Refused,
-    /// It arrived damaged and was not carried out.
+    /// The request arrived damaged and was not carried out.
     Damaged,
-    /// It may or may not have been carried out.
+    /// The request may or may not have been carried out.
     Unknown,
 }
 
 /// Why a request was not posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// There is no room for it now.
+    /// No room for the request now.
     Later,
-    /// It can never be posted.
+    /// The request can never be posted.
     For(Status),
 }
 
 /// A NIC that can put and get for programs, and perhaps update words.
 pub trait LoadsAndStores {
-    /// Its processor number, if it has one.
+    /// The NIC's processor number, if it has one.
     fn known_as(&self) -> Option<u16>;
 
     /// Bytes of the longest put.
@@ -81,7 +81,7 @@ pub trait LoadsAndStores {
 
     fn has_atomics(&self) -> bool;
 
-    /// Most outstanding requests.
+    /// Maximum number of outstanding requests.
     fn most_requests(&self) -> u32;
 
     fn programs(&mut self) -> &mut Programs;
@@ -147,7 +147,7 @@ fn key_in_address(job: u64) -> u64 {
 /// Whether an address is in registered memory.
 #[inline]
 pub const fn is_registered(address: u64) -> bool {
-    // Traffic runs are announced at the mark alone.
+    // Exclude the mark itself: traffic runs are announced there.
     address > MARK && address < MARK << 1
 }
 
@@ -310,7 +310,7 @@ impl Programs {
                     word.map_or(0, |&word| u64::from_le_bytes(word)),
                 )
             }
-            // These packets give no reason.
+            // A rejection carries no reason: assume an access out of bounds.
             Answer::Refused => (Status::OutOfBounds, 0),
             Answer::Damaged => (Status::Damaged, 0),
             Answer::Unknown => (Status::TimedOut, 0),
@@ -426,7 +426,7 @@ fn begin(
     }
     let address = address_of(slot.key, wanted.at, len).map_err(Refused::For)?;
     let is_at_its_share = slot.requests >= (most / shares).max(LEAST_REQUESTS);
-    // Requests of departed programs count until they end.
+    // Count requests of departed programs until they end.
     let all = programs.under_way.len() as u32;
     if is_at_its_share || all >= (most - most / shares).max(1) {
         return Err(Refused::Later);

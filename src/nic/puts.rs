@@ -18,18 +18,18 @@ pub enum PutError {
 pub enum PutEnd {
     /// The bytes are in the target's memory.
     Done,
-    /// It or the answer arrived damaged: the same put may succeed.
+    /// The put or its response arrived damaged: the same put may succeed.
     Damaged,
-    /// It was rejected, or timed out and may yet be carried out.
+    /// The put was rejected, or timed out and may yet be carried out.
     Lost,
 }
 
-/// Puts that a NIC makes for a local program, beside its own traffic.
+/// Puts that a NIC makes for a local program, in addition to its own traffic.
 pub trait RemotePuts {
-    /// Its processor number, if it has one.
+    /// The NIC's processor number, if it has one.
     fn number(&self) -> Option<u16>;
 
-    /// Most outstanding requests, including those of its own traffic.
+    /// Maximum number of outstanding requests, including those of the NIC's own traffic.
     fn most_outstanding(&self) -> usize;
 
     /// Bytes of the longest put.

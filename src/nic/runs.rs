@@ -71,7 +71,7 @@ impl Runs {
     }
 
     /// Stops issuing for the current run, if any, but waits for outstanding messages. True if it
-    /// had already stopped: a caller that asks again does not want to wait.
+    /// had already stopped: a caller that stops it again does not want to wait.
     pub fn stop(&mut self) -> bool {
         let Some(driver) = self.driver.as_mut().filter(|driver| !driver.is_done()) else {
             return false;

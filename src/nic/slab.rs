@@ -9,7 +9,7 @@
 //! period, longest-rested first. Until then no request can be posted: better late than wrong.
 //!
 //! All requests have the same timeout, so posting order is deadline order: waiting requests form
-//! one doubly linked list through the slots, and expiry looks only at its front. Posting,
+//! one doubly linked list through the slots, and expiry checks only its front. Posting,
 //! completing and expiring are O(1) and allocate nothing.
 
 use super::periods::Periods;
@@ -17,12 +17,12 @@ use crate::kit::Grace;
 use crate::time::{Duration, Time};
 
 const NONE: u32 = u32::MAX;
-/// Limit of the extension of timeouts after standstills, in timeouts.
+/// Limit of the extension of timeouts after suspensions, in timeouts.
 const GRACE: u64 = 4;
 
-/// What is kept of a request until its response arrives.
+/// Data kept for a request until its response arrives.
 pub trait Entry: Copy {
-    /// When it was posted.
+    /// When the request was posted.
     fn posted(&self) -> Time;
 }
 
@@ -30,7 +30,7 @@ pub trait Entry: Copy {
 enum State {
     Free,
     Waiting,
-    /// Given up; its response may still arrive.
+    /// Given up; the response may still arrive.
     Quarantine,
 }
 
@@ -197,7 +197,7 @@ impl<E: Entry> Slab<E> {
         is_full.then(|| self.periods.ends())
     }
 
-    /// When all regions have slots again, if one has none now.
+    /// When all regions have slots again, if a region has no slot now.
     fn all_open(&self) -> Option<Time> {
         let one_is_full = (0..self.regions.len()).any(|region| !self.has_slot_in(region));
         one_is_full.then(|| self.periods.ends())
@@ -313,8 +313,8 @@ impl<E: Entry> Slab<E> {
         Some(slot.entry.posted())
     }
 
-    /// The process stood still for `span` until `now`. Targets of earlier requests may have stood
-    /// still too, and may resume later.
+    /// Records that the process was suspended for `span` until `now`. Targets of earlier requests
+    /// may have been suspended too, and may resume later.
     pub fn stood_still(&mut self, now: Time, span: Duration, timeout: Duration) {
         self.grace.stood_still(now, span, timeout.times(GRACE));
         self.periods.stood_still(now, span);

@@ -80,7 +80,7 @@ impl Found {
     /// Classifies `data`, at most a line, read at `address`, a multiple of 64.
     #[inline]
     pub(crate) fn of(address: u64, data: &[u8]) -> Self {
-        // Word by word: a wider load over recent 8-byte stores stalls.
+        // Compare word by word: a wider load over recent 8-byte stores stalls.
         let (whole, rest) = data.as_chunks::<8>();
         let mut expected = words_at(address);
         let is_same = whole.iter().zip(&mut expected).all(|(a, b)| *a == b);
@@ -108,9 +108,9 @@ impl Found {
 pub struct Stamp {
     /// Hash of source and target.
     pair: u64,
-    /// Shifted to its position in a word.
+    /// The run's tag, shifted to its position in a word.
     tag: u64,
-    /// Hash of both.
+    /// Hash of `pair` and `tag`.
     base: u64,
 }
 
@@ -177,7 +177,7 @@ impl Stamp {
     }
 
     /// Whether `data` is a whole message to `address`, from this source to this target, but of
-    /// another run. False for data shorter than a word, which do not tell.
+    /// another run. False for data shorter than a word, which is ambiguous.
     #[cold]
     pub(crate) fn is_of_another_run(self, address: u64, data: &[u8]) -> bool {
         let Some(word) = data.first_chunk() else {

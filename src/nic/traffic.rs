@@ -1,4 +1,4 @@
-//! The traffic driver: issues the messages of one run and accounts for their answers.
+//! The traffic driver: issues the messages of one run and accounts for their responses.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -20,14 +20,14 @@ use crate::time::{Duration, Time};
 /// Describes the source.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
-    /// Its number in the specification of the run.
+    /// The source's number in the specification of the run.
     pub processor: u16,
-    /// Size of its memory and of its targets'.
+    /// Size of the source's memory and of its targets'.
     pub memory_bytes: u64,
     /// Differs from that of every other incarnation.
     pub nonce: u32,
     pub abilities: Abilities,
-    /// Time after which its requests are given up.
+    /// Time after which the source's requests are given up.
     pub timeout: Duration,
 }
 
@@ -50,14 +50,15 @@ pub(crate) struct Driver {
     own: u16,
     /// Targets to announce the run to.
     to_announce: VecDeque<u32>,
-    /// Announced targets to repeat it to: now, and when.
+    /// Announced targets whose announcement to repeat now.
     to_repeat: VecDeque<u32>,
+    /// When to repeat an announcement to which target.
     repeats: BTreeSet<(Time, u32)>,
     /// The first interval of the quick repetitions, and that of the others.
     intervals: [Duration; 2],
-    /// The longest time that an announcement took to be answered.
+    /// Longest time until the response to an announcement.
     slowest_answer: Option<Duration>,
-    /// Targets to ask whether they still know the run.
+    /// Targets to query: do they still know the run?
     to_ask: VecDeque<u32>,
     /// Distinguishes the runs of this NIC.
     serial: u32,
@@ -198,7 +199,7 @@ impl Driver {
     }
 
     pub(crate) fn report(&self) -> TrafficReport {
-        // Time in which nothing could be issued because nothing was answered is part of the offer.
+        // Include in the offer the time in which only a lack of responses prevented issuing.
         let offered = self.ended.unwrap_or(self.last_offer);
         let active = offered.max(self.last_acknowledgement);
         let after = |ended: Time| self.latency.span(ended, self.last_answer.max(ended));
@@ -214,7 +215,7 @@ impl Driver {
             outstanding: u64::from(self.outstanding),
             not_offered: self.pace.as_ref().map_or(0, Pace::dropped),
             latency: self.latency.counts(),
-            // Until the targets have been asked.
+            // Count zeros as unwritten until the targets have been queried.
             unwritten: self.counts.unwritten + self.targets.iter().map(|t| t.blank).sum::<u64>(),
             ..self.counts.clone()
         }
@@ -239,12 +240,12 @@ impl Driver {
         false
     }
 
-    /// Records when the offer ended: at its planned end, even if this node stood still beyond it.
+    /// Records when the offer ended: as planned, even if this node was suspended beyond that time.
     fn end_offer(&mut self, now: Time) {
         if self.ended.is_none() {
             let planned = self.ends.map_or(now, |end| end.min(now));
             self.ended = Some(planned.max(self.last_offer));
-            // A source that has sent its full count owes nothing.
+            // Do not drop messages of a source that has sent its full count: it owes nothing.
             let is_short = self.spec.count == 0 || self.sent < self.spec.count;
             if let Some(pace) = self.pace.as_mut().filter(|_| is_short) {
                 pace.end(planned);
@@ -252,7 +253,7 @@ impl Driver {
         }
     }
 
-    /// Every target has answered or been given up: begin the messages.
+    /// Begin the messages: every target has responded or been given up.
     fn open(&mut self, now: Time) {
         if let Choice::Hot { hot, .. } = &mut self.choice {
             *hot = self.targets[..*hot]
@@ -376,13 +377,13 @@ impl Driver {
         if self.targets[index].is_usable() {
             return index;
         }
-        // Others take its share: nothing yet to come would let the run continue with it.
+        // Give its share to other targets: no later event would make it usable again.
         let others = (1..all).map(|n| (index + n) % all);
         let mut usable = others.filter(|&other| self.targets[other].is_usable());
         usable.next().unwrap_or(index)
     }
 
-    /// Accounts for the answer to a message to target `index`, posted at `posted`.
+    /// Accounts for the response to a message to target `index`, posted at `posted`.
     #[inline]
     pub(crate) fn message_answered(
         &mut self,
@@ -459,15 +460,15 @@ impl Driver {
             let turn = target.fetched.take(place, count as u32);
             self.counts.duplicated += u64::from(turn == Turn::Again);
         } else if is_possible(found) {
-            // The word has been counted up from zero.
+            // The word was counted up from zero, not from its start value: blank memory.
             target.blank += 1;
         } else {
             self.counts.corrupted += 1;
         }
     }
 
-    /// When all else is done: asks targets whose answers were zeros whether they still know the
-    /// run.
+    /// When all else is done: queries targets whose responses were zeros whether they still know
+    /// the run.
     fn ask(&mut self, nic: &mut impl Issuer) {
         if self.outstanding == 0 && self.to_ask.is_empty() {
             let targets = (0..).zip(&self.targets);
@@ -488,9 +489,9 @@ impl Driver {
         }
     }
 
-    /// Accounts for the answer of target `index`, whose earlier answers were zeros. A target that
-    /// still knows the run has kept its memory: the zeros are wrong. One that does not was
-    /// restarted, and one that does not answer cannot be blamed.
+    /// Accounts for the response of target `index`, whose earlier responses were zeros. A target
+    /// that still knows the run has kept its memory: the zeros are wrong. One that does not was
+    /// restarted, and one that does not respond cannot be blamed.
     pub(crate) fn question_answered(&mut self, index: u32, answered: Answered<'_>) {
         self.outstanding -= 1;
         let target = &mut self.targets[index as usize];

@@ -10,9 +10,9 @@ pub(super) const ATTEMPTS: u8 = 3;
 /// Quick repetitions after the first announcement. While a run opens the network is otherwise idle,
 /// so a fault that affects the next packet (a bit error in a buffer, say) always hits an
 /// announcement; a path has about as many buffers. The first follows a `QUICK_PART`th of the
-/// timeout later; until a target has answered, intervals double up to `MOST_PARTS` times the first,
-/// and then are at least twice the slowest answer so far. Otherwise repetitions would fill a paced
-/// network, where answers take longer.
+/// timeout later; until a target has responded, intervals double up to `MOST_PARTS` times the
+/// first, and then are at least twice the slowest response so far. Otherwise repetitions would fill
+/// a paced network, where responses take longer.
 pub(super) const QUICK: u8 = 8;
 const MOST_PARTS: u64 = 8;
 pub(super) const QUICK_PART: u64 = 512;
@@ -34,7 +34,7 @@ impl Driver {
             }
         }
         let data = self.announcement.emit(Purpose::Begin);
-        // Nothing waits for these, so the window does not hold them up.
+        // Do not count repetitions against the window: the run does not wait for them.
         while let Some(&index) = self.to_repeat.front() {
             let request = RunRequest::Repetition {
                 index: u16::try_from(index).expect("targets are different processors"),
@@ -86,13 +86,13 @@ impl Driver {
         }
     }
 
-    /// Least time to wait for a target's answer before announcing again.
+    /// Least time to wait for a target's response before announcing again.
     fn answers_come_within(&self) -> Duration {
         let slowest = self.slowest_answer.unwrap_or(Duration::ZERO);
         Duration::from_ps(2 * slowest.as_ps()).min(self.intervals[1])
     }
 
-    /// Accounts for the answer to a repeated announcement of run `serial`, if that is this run.
+    /// Accounts for the response to a repeated announcement of run `serial`, if that is this run.
     pub(crate) fn repetition_answered(
         &mut self,
         (index, serial): (u16, u32),
@@ -104,7 +104,7 @@ impl Driver {
         }
     }
 
-    /// Accounts for the answer, after the given time, to an announcement to target `index`;
+    /// Accounts for the response, after the given time, to an announcement to target `index`;
     /// `again`: to a repetition.
     pub(crate) fn announcement_answered(
         &mut self,
@@ -117,7 +117,7 @@ impl Driver {
             self.slowest_answer = self.slowest_answer.max(Some(after));
         }
         if self.phase != RunPhase::Opening {
-            // This target is already decided, or nothing matters any more.
+            // Ignore the outcome: after opening, the target is decided or no longer matters.
             return;
         }
         let target = &mut self.targets[index as usize];
@@ -133,7 +133,7 @@ impl Driver {
                 }
             }
             (_, Answered::Refused) => State::Refused,
-            // Only the timeout of the first announcement counts.
+            // Ignore timeouts of repetitions: only that of the first announcement counts.
             (state, Answered::Unknown) if again => state,
             (State::Refused, _) => State::Refused,
             _ => State::Unreachable,

@@ -32,7 +32,7 @@ impl Issuer for Taken {
     }
 }
 
-/// Two targets with one address each, of which the first never answers: the run continues with the
+/// Two targets with one address each; the first never responds, so the run continues with the
 /// second. It once stalled for ever when the first was next.
 #[test]
 fn a_target_all_of_whose_addresses_are_given_up_does_not_hold_up_the_others() {
@@ -140,7 +140,7 @@ fn ms(ms: u64) -> Time {
     Time::ZERO + Duration::from_ms(ms)
 }
 
-/// Answers all outstanding messages, sent at `sent`.
+/// Responds to all outstanding messages, sent at `sent`.
 fn answer(driver: &mut Driver, taken: &mut Taken, now: Time, sent: Time, answered: Answered<'_>) {
     for (_, request, address) in core::mem::take(&mut taken.0) {
         let RunRequest::Message(index) = request else {
@@ -205,7 +205,7 @@ fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
     let report = driver.report();
     assert_eq!((report.unreachable, report.unreached), (1, vec![7]));
     assert_eq!((report.phase, report.sent), (RunPhase::Draining, 4));
-    // Later answers to the repetitions change nothing, and nothing waits for them.
+    // Later responses to the repetitions change nothing, and the run does not wait for them.
     driver.announcement_answered((0, true), Duration::ZERO, Answered::Unknown);
     while let Some((processor, request, address)) = taken.0.pop_front() {
         let RunRequest::Message(index) = request else {
@@ -277,7 +277,7 @@ fn the_wait_for_time_outs_is_no_part_of_the_rate() {
         let (mut driver, mut taken) = driven(spec);
         open(&mut driver, &mut taken, 0..1);
         driver.issue(Time::ZERO, &mut taken);
-        // A second later a hundred are answered; later ones never are.
+        // A second later a hundred have completed; later ones never do.
         let (begin, at) = (Time::ZERO, Time::ZERO + second);
         answer(&mut driver, &mut taken, at, begin, Answered::Written);
         driver.issue(Time::ZERO + second, &mut taken);
@@ -293,7 +293,7 @@ fn the_wait_for_time_outs_is_no_part_of_the_rate() {
     }
 }
 
-/// Announcements by `driver` between `from` and `to` ms, with nobody answering: target, time, and
+/// Announcements by `driver` between `from` and `to` ms, without any response: target, time, and
 /// whether it is a repetition.
 fn announced(
     driver: &mut Driver,
@@ -344,14 +344,14 @@ fn a_run_opens_although_its_first_announcements_are_lost() {
     }
 }
 
-/// In a paced lab every announcement was repeated eight times before an answer could arrive, so
+/// In a paced lab every announcement was repeated eight times before a response could arrive, so
 /// that they outnumbered messages.
 #[test]
 fn nothing_is_repeated_before_an_answer_can_have_come() {
     let (mut driver, mut taken) = driven(run_to(&[7, 8]));
     let all = announced(&mut driver, &mut taken, 0..5);
     assert_eq!(all.len(), 6, "0, 1 and 3 ms, to both");
-    // The repetition of 1 ms was answered after 4 ms: the next is due at 3 + 8 ms, not at 7.
+    // The response to the 1 ms repetition took 4 ms: the next is due at 3 + 8 ms, not at 7.
     driver.announcement_answered((0, true), Duration::from_ms(4), Answered::Written);
     let all = announced(&mut driver, &mut taken, 5..27);
     assert_eq!(all, [(8, 11, true), (8, 19, true)]);
@@ -427,12 +427,12 @@ fn a_target_that_refuses_the_run_is_told_from_one_that_does_not_answer() {
     assert_eq!((report.sent, report.refused), (1, 0));
 }
 
-/// The target's answer when asked whether it knows the run.
+/// The target's response to the query whether it knows the run.
 const KNOWS: Answered<'_> = Answered::Written;
 const DOES_NOT: Answered<'_> = Answered::Refused;
 
 /// A run of two gets or additions of `size` to each of two targets; the first finds zeros and
-/// answers `says` at the end. Counts of corrupted and unwritten ones, before and after.
+/// responds with `says` at the end. Counts of corrupted and unwritten ones, before and after.
 fn zeros_found(op: Operation, size: u32, says: Answered<'_>) -> [(u64, u64); 2] {
     let spec = TrafficSpec {
         op,
@@ -552,7 +552,7 @@ fn a_source_that_is_held_up_catches_up_with_a_window_of_messages() {
         answer(&mut driver, &mut taken, ms(100), ms(100), all);
         driver.issue(ms(100), &mut taken);
         assert_eq!(driver.report().sent, window + 10);
-        // No more answers from now on, and the end is late.
+        // No more responses from now on, and the end is late.
         driver.issue(ms(2_500), &mut taken);
         answer(&mut driver, &mut taken, ms(2_500), ms(2_500), all);
         assert!(driver.issue(ms(2_500), &mut taken));

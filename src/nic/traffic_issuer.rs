@@ -6,7 +6,7 @@ use super::stamp::{Found, Stamp};
 /// A request of a run, for the NIC to make a packet of.
 #[derive(Clone, Copy, Debug)]
 pub enum Message<'a> {
-    /// Announces the run to a target, or asks whether it knows the run.
+    /// Announces the run to a target, or queries whether it knows the run.
     Announce(&'a [u8; ANNOUNCEMENT_BYTES]),
     /// Writes `data`.
     Put { address: u64, data: &'a [u8] },
@@ -21,11 +21,11 @@ pub enum Message<'a> {
 /// A block transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
-    /// Whether it reads.
+    /// Whether the block is read.
     pub is_get: bool,
     /// Address at the target.
     pub address: u64,
-    /// Index of that among the announced addresses.
+    /// Index of `address` among the announced addresses.
     pub place: u32,
     /// Address in the source's own memory.
     pub local: u64,
@@ -42,13 +42,13 @@ pub struct Block {
 #[repr(align(8))]
 pub enum RunRequest {
     Announcement(u32),
-    /// A repeated announcement. The run does not wait for its answer, which may arrive during the
+    /// A repeated announcement. The run does not wait for its response, which may arrive during the
     /// next run, hence `serial`. All targets are different processors (`MAX_PROCESSOR`).
     Repetition {
         index: u16,
         serial: u32,
     },
-    /// Asks whether a target still knows the run.
+    /// Queries whether a target still knows the run.
     Question(u32),
     Message(u32),
 }
@@ -58,13 +58,13 @@ const _: () = assert!(size_of::<RunRequest>() == 8);
 /// How a message ended.
 #[derive(Clone, Copy, Debug)]
 pub enum Answered<'a> {
-    /// It may or may not have been carried out.
+    /// The message may or may not have been carried out.
     Unknown,
     /// Not sent: its target has been silent for a whole timeout.
     Unsent,
-    /// It was damaged in flight and not carried out.
+    /// The message was damaged in flight and not carried out.
     Damaged,
-    /// The target rejected it.
+    /// The target rejected the message.
     Refused,
     Written,
     Read(&'a [u8]),

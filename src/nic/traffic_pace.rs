@@ -33,13 +33,13 @@ const STEPS: u64 = 256;
 pub(crate) struct Pace {
     /// Messages per second.
     rate: u64,
-    /// Most messages owed.
+    /// Maximum number of messages owed.
     most: u64,
-    /// When the first is due.
+    /// When the first message is due.
     first: Time,
     /// Messages due so far.
     due: u64,
-    /// When the next is due.
+    /// When the next message is due.
     next: Time,
     /// Due messages still to be issued.
     owed: u64,
@@ -47,7 +47,7 @@ pub(crate) struct Pace {
     dropped: u64,
     /// Source of random gaps.
     random: Option<(Rng, Geometric)>,
-    /// Total length of standstills. Due times include it: messages due during a standstill are owed
+    /// Total time of suspensions. Due times include it: messages due during a suspension are owed
     /// or dropped.
     standstill: Duration,
 }
@@ -87,7 +87,7 @@ impl Pace {
         self.owed
     }
 
-    /// The process stood still for `span`, which later values of `now` exclude.
+    /// The process was suspended for `span`; later values of `now` exclude it.
     pub(crate) fn stood_still(&mut self, span: Duration) {
         self.standstill = self.standstill + span;
     }
@@ -153,7 +153,7 @@ impl Pace {
 
     /// The source issues nothing from `end` on, and never what it owes then.
     pub(crate) fn end(&mut self, end: Time) {
-        // A message due exactly at the end is not part of the run.
+        // Exclude a message due exactly at the end: it is not part of the run.
         if let Some(last) = end.as_ps().checked_sub(1) {
             self.owed(Time::from_ps(last));
         }

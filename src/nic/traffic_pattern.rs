@@ -39,7 +39,7 @@ pub enum TrafficPattern {
     Hotspot {
         /// The hot processors.
         targets: Vec<u16>,
-        /// Percentage of messages that go to them, 1 to 100.
+        /// Percentage of messages to these targets, 1 to 100.
         percent: u8,
     },
     /// In turn to each of `destinations`, the same for every sender (never to the sender itself).

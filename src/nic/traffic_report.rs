@@ -8,7 +8,7 @@ use super::latency::LatencyCounts;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunPhase {
-    /// Everything issued was answered or timed out (or nothing was ever issued here).
+    /// Everything issued has completed or timed out (or nothing was ever issued here).
     #[default]
     Done,
     /// Issues nothing more, but waits for outstanding messages.
@@ -54,15 +54,15 @@ pub struct TrafficReport {
     pub refused: u64,
     /// Source: messages outstanding now.
     pub outstanding: u64,
-    /// Source: targets that never answered the announcement of the run.
+    /// Source: targets that never responded to the announcement of the run.
     pub unreachable: u64,
-    /// Source: those targets, in ascending order, at most [`MAX_NAMED`].
+    /// Source: unreachable targets, in ascending order, at most [`MAX_NAMED`].
     #[serde(default)]
     pub unreached: Vec<u16>,
-    /// Source: targets that answered the announcement of the run but do not take part.
+    /// Source: targets that responded to the announcement of the run but do not take part.
     #[serde(default)]
     pub unwilling: u64,
-    /// Source: those targets, in ascending order, at most [`MAX_NAMED`].
+    /// Source: unwilling targets, in ascending order, at most [`MAX_NAMED`].
     #[serde(default)]
     pub refusers: Vec<u16>,
     /// Target: the later run because of which the announcement of this one was rejected (run
@@ -74,7 +74,7 @@ pub struct TrafficReport {
     /// Messages delivered, or gets and additions answered, with wrong bytes.
     pub corrupted: u64,
     /// Source: gets and additions that found unwritten memory, at targets that no longer know the
-    /// run, since they were restarted, or cannot be asked. At targets that still know it such
+    /// run, since they were restarted, or cannot be queried. At targets that still know it such
     /// memory counts as corrupted; which applies is known when the run is done.
     #[serde(default)]
     pub unwritten: u64,
@@ -92,15 +92,15 @@ pub struct TrafficReport {
     /// run.
     #[serde(default)]
     pub stale: u64,
-    /// Time from issue to answer of the acknowledged messages.
+    /// Time from issue to response of the acknowledged messages.
     pub latency: LatencyCounts,
 }
 
-/// Most targets of a kind that a report names.
+/// Maximum number of targets of a kind that a report names.
 pub(crate) const MAX_NAMED: usize = 64;
 
 impl TrafficReport {
-    /// Counts a target that did not answer the announcement of the run.
+    /// Counts a target that did not respond to the announcement of the run.
     pub(crate) fn not_reached(&mut self, processor: u16) {
         self.unreachable += 1;
         name(&mut self.unreached, &[processor]);
@@ -142,7 +142,7 @@ impl TrafficReport {
     }
 
     /// Messages that were sent and did not arrive, in a merged report of all sources and targets of
-    /// the run: puts that no target received, whole or corrupted; gets without an answer. A put of
+    /// the run: puts that no target received, whole or corrupted; gets without a response. A put of
     /// which only the acknowledgement was lost is not lost, only timed out.
     pub fn lost(&self) -> u64 {
         let arrived = if self.gets {

@@ -9,11 +9,11 @@ use super::traffic_pattern::{Choice, Groups, TrafficPattern};
 pub const MAX_PROCESSOR: u16 = 0x7fff;
 /// Highest number of a run: what JSON numbers hold exactly, enough for centuries in microseconds.
 pub const MAX_RUN: u64 = (1 << 53) - 1;
-/// Most messages a run may have outstanding per NIC.
+/// Maximum number of messages that a run may have outstanding per NIC.
 pub const MAX_WINDOW: u32 = 1 << 16;
 /// Highest rate of a run, in messages per second and source.
 pub const MAX_RATE: u64 = 1_000_000_000;
-/// Most addresses a run uses per pair of processors.
+/// Maximum number of addresses that a run uses per pair of processors.
 pub const MAX_ADDRESSES: u16 = 4096;
 
 /// Largest payload of a single-packet message on any NIC, in bytes.
@@ -33,7 +33,7 @@ pub enum Operation {
     /// A remote read, whose bytes are verified at the reader.
     Get = 1,
     /// A remote fetching addition of one to a 64-bit word. Each source checks that it fetches every
-    /// value once; the words at the end tell how many additions were carried out.
+    /// value once; the words at the end show how many additions were carried out.
     Amo = 2,
 }
 
@@ -45,7 +45,7 @@ impl Operation {
     }
 }
 
-/// How the packets of a run choose their paths, where the network leaves it to them.
+/// Path selection of a run's packets, where the network leaves them a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ways {
@@ -118,10 +118,10 @@ pub struct Abilities {
     pub max_size: u32,
     /// Payloads of gets that are one packet are multiples of this.
     pub get_unit: u32,
-    /// Whether it has atomic additions.
+    /// Whether the NIC has atomic additions.
     pub atomics: bool,
-    /// How its packets can choose their paths: by load with the biases of mode 0 and in order,
-    /// perhaps others. Empty if they have no choice; then they keep their order.
+    /// Supported path selections: by load with the biases of mode 0 and in order, perhaps others.
+    /// Empty if packets have no choice; then they keep their order.
     pub ways: &'static [Ways],
 }
 
@@ -243,7 +243,6 @@ impl Default for TrafficSpec {
 /// Why a [`TrafficSpec`] cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
-    /// `run` is zero.
     #[error("a run's number must not be zero")]
     ZeroRun,
     /// Run numbers grow, so a greater one would be the last.
@@ -251,7 +250,6 @@ pub enum SpecError {
         "number of run {0} is above {MAX_RUN}: use the time of day in microseconds, as phitwire-msgrate does"
     )]
     Run(u64),
-    /// The message size is out of range.
     #[error("a message of {size} bytes: 1 to {most} are possible")]
     Size {
         /// Bytes requested.
@@ -259,38 +257,29 @@ pub enum SpecError {
         /// Largest possible.
         most: u32,
     },
-    /// The size of a get is not a multiple of the unit.
     #[error("a get of {size} bytes: multiples of {unit} are possible")]
     GetSize {
         /// Bytes requested.
         size: u32,
         unit: u32,
     },
-    /// An atomic operation is not on 8 bytes.
     #[error("an atomic operation on {0} bytes: runs have them on 8")]
     AmoSize(u32),
-    /// The NIC has no atomic operations.
     #[error("this network interface has no atomic operations")]
     NoAtomics,
     /// The NIC's packets cannot choose their paths.
     #[error("this network interface has no choice of ways")]
     NoWays,
-    /// The NIC's packets cannot choose these paths.
     #[error("this network interface has no such ways: {0:?} are possible")]
     NoSuchWays(&'static [Ways]),
-    /// Messages too short to carry their number need ordered paths.
     #[error("puts of {0} bytes have no room for their number (8 have): they need ordered ways")]
     Unnumbered(u32),
-    /// `window` is zero or above [`MAX_WINDOW`].
     #[error("a window of {0} messages: 1 to {MAX_WINDOW} are possible")]
     Window(u32),
-    /// `rate` is above [`MAX_RATE`].
     #[error("a rate of {0} messages per second: 1 to {MAX_RATE} are possible")]
     Rate(u64),
-    /// `addresses` is zero or above [`MAX_ADDRESSES`].
     #[error("{0} addresses per target: 1 to {MAX_ADDRESSES} are possible")]
     Addresses(u16),
-    /// No processor has that number, or it exceeds 15 bits.
     #[error("there is no processor {0} in this network (numbers have 15 bits)")]
     Processor(u16),
     /// A processor is named twice; it and what it receives would count twice.
@@ -302,7 +291,6 @@ pub enum SpecError {
     /// The NIC is not a participant of a pattern by index.
     #[error("processor {0} is not among the participants")]
     NotParticipant(u16),
-    /// The pattern needs a different number of participants.
     #[error("this pattern needs {need} participants, not {have}")]
     Participants {
         need: &'static str,
@@ -320,16 +308,12 @@ pub enum SpecError {
         /// Participants.
         participants: usize,
     },
-    /// A hot spot's `percent` is not 1 to 100, or it has no targets.
     #[error("a hot spot needs at least one target and 1 to 100 percent")]
     Hotspot,
-    /// The memory is too small for the run's addresses.
     #[error("{0} bytes of memory have no room for the run's addresses")]
     Memory(u64),
-    /// A run is still in progress.
     #[error("run {0} is still going on")]
     Busy(u64),
-    /// A run with a higher number was started before.
     #[error("run {run} would come after run {latest}: numbers of runs grow")]
     Outdated {
         /// The number requested.
@@ -444,14 +428,14 @@ impl TrafficSpec {
     }
 
     /// Whether a block may go to the address of one whose fate is unknown. Gets change nothing
-    /// there, and late answers to them are ignored. For puts each line must hold its number, so
+    /// there, and late responses to them are ignored. For puts each line must hold its number, so
     /// that late ones are recognised: see [`block_lines`](super::block_lines).
     pub(crate) fn follows_unknown(&self) -> bool {
         let last = self.size % LINE as u32;
         self.op == Operation::Get || last == 0 || last >= NUMBERED_BYTES
     }
 
-    /// How packets choose their paths, where they can.
+    /// Path selection of the run's packets, where they have a choice.
     pub fn ways(&self) -> Ways {
         match (self.ways, self.op) {
             (Some(ways), _) => ways,

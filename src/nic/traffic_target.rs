@@ -15,7 +15,7 @@ pub(crate) enum State {
         damaged: u8,
     },
     Open,
-    /// It answered, but does not take part.
+    /// The target responded, but does not take part.
     Refused,
     Unreachable,
 }
@@ -27,7 +27,7 @@ pub(crate) struct Target {
     pub(crate) state: State,
     /// Announcements still allowed.
     pub(crate) repeats: u8,
-    /// When the run was last announced to it.
+    /// When the run was last announced to the target.
     pub(crate) announced: Time,
     /// Index of the next address.
     pub(crate) turn: u16,
@@ -38,11 +38,11 @@ pub(crate) struct Target {
     /// For blocks: addresses with one in flight, or perhaps in flight for ever: see
     /// [`TrafficSpec::follows_unknown`].
     pub(crate) busy: Box<[bool]>,
-    /// Those of them that get no more blocks.
+    /// Busy addresses that get no more blocks.
     pub(crate) given_up: usize,
-    /// Answers that were zeros, until their cause is known.
+    /// Responses that were zeros, until their cause is known.
     pub(crate) blank: u64,
-    /// Damaged questions about those.
+    /// Damaged queries about those zeros.
     pub(crate) damaged_questions: u8,
 }
 
@@ -71,7 +71,7 @@ impl Target {
         }
     }
 
-    /// Whether it accepts more messages, now or later.
+    /// Whether the target accepts more messages, now or later.
     #[inline]
     pub(crate) fn is_usable(&self) -> bool {
         self.busy.is_empty() || self.given_up < self.busy.len()

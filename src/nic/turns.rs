@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// Most skipped numbers remembered per set of counters; others count as missing for good.
+/// Maximum number of skipped numbers remembered per set of counters; others stay missing.
 const MAX_HOLES: usize = 1 << 16;
 
 /// How a number arrived.
@@ -64,7 +64,7 @@ impl Turns {
             1..=0x7fff_ffff => {
                 let room = MAX_HOLES - self.holes.len();
                 let kept = (skipped as usize).min(room) as u32;
-                // The latest are the likeliest to arrive yet.
+                // Keep the latest: they are the likeliest to arrive yet.
                 let first = skipped - kept;
                 let holes = (first..skipped).map(|n| (key, next.wrapping_add(n)));
                 self.holes.extend(holes);

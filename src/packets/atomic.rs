@@ -4,7 +4,7 @@ use phitwire_framing::door::AtomicOp;
 
 use super::transfer::{Kind, Transfer};
 
-/// The word after operation `asked` on the word `old`; `None` if it is not an atomic operation, or
+/// The result of operation `asked` on the word `old`; `None` if it is not an atomic operation, or
 /// lacks its operands.
 pub(super) fn apply(asked: &Transfer, old: u64) -> Option<u64> {
     let operands = asked.kind.operands()?;

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use super::transfer::MESSAGE_BYTES;
 
-/// Most queues, numbered from 0.
+/// Maximum number of queues, numbered from 0.
 pub const MAX_QUEUES: u8 = 64;
 /// Largest capacity of a queue in messages.
 pub const MAX_ROOM: u32 = 1 << 16;
@@ -40,13 +40,10 @@ pub struct Message {
 /// Why a queue was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueueError {
-    /// The number is out of range.
     #[error("there is no queue {0}: numbers are below {MAX_QUEUES}")]
     Number(u8),
-    /// The queue is already open.
     #[error("queue {0} is open")]
     Open(u8),
-    /// The capacity is 0 or above [`MAX_ROOM`].
     #[error("a queue of {0} messages: 1 to {MAX_ROOM} are possible")]
     Room(u32),
 }

@@ -2,14 +2,14 @@
 //! [period](crate::nic::periods) in which the request was posted, modulo what the remaining bits
 //! can distinguish.
 
-/// Fewest bits for the period.
+/// Minimum number of bits for the period.
 const LEAST_PERIOD_BITS: u32 = 4;
 /// Bits for the period with which periods need not be longer than usual.
 const PERIOD_BITS: u32 = 6;
-/// Most bits for a slot.
+/// Maximum number of bits for a slot.
 const MOST_SLOT_BITS: u32 = 16;
 
-/// Most requests that may be outstanding with names of `name_bits` bits, at least 5.
+/// Maximum number of outstanding requests with names of `name_bits` bits, at least 5.
 pub(crate) const fn most_outstanding(name_bits: u32) -> u32 {
     assert!(LEAST_PERIOD_BITS < name_bits && name_bits <= u64::BITS);
     let slot_bits = name_bits - LEAST_PERIOD_BITS;
@@ -20,7 +20,7 @@ pub(crate) const fn most_outstanding(name_bits: u32) -> u32 {
     }
 }
 
-/// How slots and periods form names.
+/// Division of a name into slot and period.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Names {
     slot_bits: u32,
@@ -45,7 +45,7 @@ impl Names {
         }
     }
 
-    /// How many times longer than usual periods must be: more slots leave fewer bits for periods,
+    /// Factor by which periods must be longer than usual: more slots leave fewer bits for periods,
     /// which must still distinguish them for as long.
     pub(super) fn longer_periods(self) -> u64 {
         1 << PERIOD_BITS.saturating_sub(self.period_bits)
@@ -126,7 +126,7 @@ mod tests {
             let (slot, period) = slab.begin(Posted(now)).expect("a period has begun");
             slab.finish(slot);
             for _ in 0..511 {
-                // Slots are used in turn: next time it is the same one.
+                // Use all 512 slots in turn, so that the next request gets the same one again.
                 let (slot, _) = slab.begin(Posted(now)).expect("there are 512");
                 slab.finish(slot);
             }

@@ -49,7 +49,7 @@ pub struct TransferNicConfig<C> {
     pub answers: usize,
     /// Time after which a request is given up.
     pub timeout: Duration,
-    /// What it knows of its earlier incarnations.
+    /// The NIC's knowledge of its earlier incarnations.
     pub incarnation: Incarnation,
 }
 
@@ -99,16 +99,16 @@ pub struct TransferNic<E: TransferEnd> {
     events: Events<DeviceEvent>,
 }
 
-/// How a request ended.
+/// Result of a request.
 #[derive(Clone, Copy, Debug)]
 enum Ended<'a> {
     By(&'a Transfer),
-    /// No reply came, or none that was readable.
+    /// No readable reply arrived.
     Unknown,
 }
 
 impl<E: TransferEnd> TransferNic<E> {
-    /// Most outstanding requests, limited by the names that a transfer can carry.
+    /// Maximum number of outstanding requests, limited by the names that a transfer can carry.
     pub const MOST_OUTSTANDING: u32 = super::names::most_outstanding(E::NAME_BITS);
 
     /// A NIC whose link begins to train at `now`.
@@ -146,7 +146,7 @@ impl<E: TransferEnd> TransferNic<E> {
         &self.side.responder.queues
     }
 
-    /// The same, to open them and take messages out.
+    /// The message queues, to open them and take messages out.
     pub fn queues_mut(&mut self) -> &mut MessageQueues {
         &mut self.side.responder.queues
     }
@@ -191,7 +191,7 @@ impl<E: TransferEnd> TransferNic<E> {
         self.side.config.number
     }
 
-    /// Its link, for what it carries besides transfers.
+    /// The NIC's link, for its other contents than transfers.
     pub fn link_mut(&mut self) -> &mut LinkPort<E> {
         &mut self.side.link
     }
@@ -275,7 +275,7 @@ impl<E: TransferEnd> TransferNic<E> {
                 (Kind::Done, Kind::Get) => Answered::Read(answer.data()),
                 (Kind::Done, Kind::Put) => Answered::Written,
                 (Kind::Done, _) => Answered::Added(answer.word(0)),
-                // Announcements and questions are repeated.
+                // Not a failure: announcements and queries are repeated.
                 (Kind::Damaged, _) if request.is_announcement() => Answered::Damaged,
                 _ => Answered::Refused,
             },
@@ -425,12 +425,12 @@ impl<E: TransferEnd> Device for TransferNic<E> {
     fn describe(&self) -> Map<String, Value> {
         let config = &self.side.config;
         let facts = [
-            // Tools identify the NIC by it.
+            // Tools identify the NIC by this number.
             ("processor", json!(config.number)),
             ("memory_bytes", json!(config.memory_bytes)),
             ("max_outstanding", json!(config.outstanding)),
         ];
-        // Unreachable until it takes over another NIC's number.
+        // A spare NIC is unreachable until it takes over another NIC's number.
         let spare = (config.number >= config.nics).then_some(("spare", json!(true)));
         let facts = facts.into_iter().chain(spare);
         facts.map(|(name, fact)| (name.to_owned(), fact)).collect()

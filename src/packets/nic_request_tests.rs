@@ -24,7 +24,7 @@ fn pair() -> Fabric<Nic> {
     }))
 }
 
-/// The same over a link that loses, duplicates and damages frames.
+/// A pair over a link that loses, duplicates and damages frames.
 fn bad_pair() -> Fabric<Nic> {
     let mut fabric = pair();
     let netem = "loss 5% duplicate 5% corrupt 2% delay 20us 10us";
@@ -108,7 +108,7 @@ fn every_count_of_a_word_is_found_once() {
     let mut left = [300; 2];
     for _ in 0..1_000 {
         for (nic, left) in [NIC_A, NIC_B].into_iter().zip(&mut left) {
-            // Each increments a word of the other.
+            // Each NIC increments a word of the other.
             let asked = Transfer::new(1 - nic.0 as u16, Kind::Increment, 64);
             while *left > 0 && post(&mut fabric, nic, asked).is_ok() {
                 *left -= 1;
@@ -138,7 +138,7 @@ fn each_atomic_operation_answers_the_word_before() {
     assert_eq!(on(Kind::CompareSwap, &[6, 0x1234]), 6);
     assert_eq!(on(Kind::MaskedSwap, &[0xff, 0x5678]), 0x1234);
     assert_eq!(on(Kind::Add, &[0]), 0x1278);
-    // These addresses have no words.
+    // No words exist at these addresses.
     for address in [4, 1 << 20, u64::MAX - 7] {
         let outcome = asked(&mut fabric, Transfer::new(1, Kind::Increment, address));
         assert_eq!(outcome, Outcome::Refused, "{address}");

@@ -63,7 +63,7 @@ impl<E: TransferEnd> LoadsAndStores for TransferNic<E> {
         let posted = self.post_for(now, &transfer, Asker::Program);
         posted.map_err(|error| match error {
             PostError::TooMany | PostError::NoRoom => Refused::Later,
-            // An unsupported atomic operation; any other request has a wrong length.
+            // The request is an unsupported atomic operation, or has an invalid length.
             PostError::NotHere if matches!(asked, Asked::Atomic(..)) => {
                 Refused::For(Status::Unsupported)
             }
@@ -127,8 +127,8 @@ impl<E: TransferEnd> TrafficRuns for TransferNic<E> {
         Some(self.side.config.number)
     }
 
-    /// A current run keeps the number it began with; its replies are routed by what the router says
-    /// of itself.
+    /// A run in progress keeps its old number. Its replies still arrive: the T3E's router, not the
+    /// NIC, writes the origin to which they are routed.
     fn renumber(&mut self, number: u16) -> Result<(), DeviceError> {
         self.side.config.number = number;
         self.side.responder.renumber(number);

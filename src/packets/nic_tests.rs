@@ -93,12 +93,12 @@ impl<const VCS: usize> Sample for TestPacket<VCS> {
 /// Messages of a run.
 const COUNT: u64 = 500;
 
-/// One of two NICs with few buffers and room for `answers` waiting replies.
+/// One of two NICs with few buffers and a queue of `answers` replies.
 fn nic<const VCS: usize>(end: usize, answers: usize) -> PacketNic<TestPacket<VCS>> {
     PacketNic::new(told::<VCS>(end, answers), Time::ZERO)
 }
 
-/// Its configuration.
+/// The configuration of such a NIC.
 pub(super) fn told<const VCS: usize>(end: usize, answers: usize) -> PacketNicConfig {
     let link = config::<Rig<TestPacket<VCS>>>(end).profile(LinkProfile::paper());
     PacketNicConfig {
@@ -146,7 +146,7 @@ fn two<const VCS: usize>(answers: usize) -> Fabric<PacketNic<TestPacket<VCS>>> {
     fabric
 }
 
-/// Whether both runs end without a timeout; never more than `most` replies wait.
+/// Whether both runs end without a timeout; at most `most` replies wait at any time.
 fn ends<const VCS: usize>(mut fabric: Fabric<PacketNic<TestPacket<VCS>>>, most: u64) -> bool {
     let reports = |fabric: &Fabric<PacketNic<TestPacket<VCS>>>| {
         [0, 1].map(|nic| {
@@ -176,7 +176,7 @@ fn requests_wait_where_answers_have_no_room_and_none_is_lost() {
 #[test]
 fn on_one_channel_too_two_that_ask_each_other_come_to_their_end() {
     assert!(ends(two::<1>(64), 64));
-    // Each accepts a request before the other can: there is room for one reply either way.
+    // Each accepts a request before the other can: each has room for one reply.
     assert!(ends(two::<1>(1), 1));
 }
 

@@ -1,10 +1,10 @@
-//! How a machine describes its packets to its links.
+//! The interface by which a machine describes its packets to its links.
 
 use core::fmt::Debug;
 
 use phitwire_framing::carrier::frame::FrameKind;
 
-/// Most virtual channels of a link.
+/// Maximum number of virtual channels of a link.
 pub const MAX_VCS: usize = 8;
 /// UDP payload of an Ethernet frame in bytes.
 pub(super) const MAX_FRAME_BYTES: usize = 1_472;

@@ -12,16 +12,15 @@ pub enum PostError {
     /// NICs of this machine cannot send it: its kind, data or destination is not supported.
     #[error("there are no such requests here")]
     NotHere,
-    /// As many requests as allowed are outstanding, or as many completions unfetched; or the names
-    /// of this period are used up, or belong to a predecessor.
+    /// Too many requests are outstanding, or too many completions unfetched; or the names of this
+    /// period are used up, or belong to a predecessor.
     #[error("too many requests are outstanding")]
     TooMany,
-    /// The link has no room now.
     #[error("the link has no room")]
     NoRoom,
 }
 
-/// How a request ended.
+/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Done. A get returns the first `len` bytes; an atomic operation returns the old word, lowest
@@ -34,9 +33,9 @@ pub enum Outcome {
     },
     /// The target rejected it.
     Refused,
-    /// It arrived damaged, and was not served.
+    /// The request arrived damaged, and was not served.
     Damaged,
-    /// No readable reply came. It may or may not have been served.
+    /// No readable reply arrived. The request may or may not have been served.
     Unknown,
 }
 
@@ -66,7 +65,7 @@ impl Completion {
     }
 }
 
-/// Whether NICs with these abilities can send such a request.
+/// Whether NICs with these abilities can send the request `asked`.
 pub(super) fn is_possible(asked: &Transfer, abilities: Abilities, has_messages: bool) -> bool {
     let len = usize::from(asked.len);
     let fits = match asked.kind {

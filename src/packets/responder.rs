@@ -26,7 +26,6 @@ pub(super) struct Responder {
 }
 
 impl Responder {
-    /// For NIC `number`, with an empty memory.
     pub(super) fn new(
         number: u16,
         (abilities, has_messages): (Abilities, bool),
@@ -84,7 +83,7 @@ impl Responder {
         if is_registered(address) {
             return self.programs.write(address, asked.data());
         }
-        // Puts of probes are discarded.
+        // Discard the data of a probe's put.
         if is_probed(address) {
             return true;
         }

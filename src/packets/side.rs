@@ -18,7 +18,7 @@ use crate::nic::slab::{Entry, Slab};
 use crate::nic::{Issuer, Message, RunRequest};
 use crate::time::{Duration, Time};
 
-/// The requester, to which the reply goes.
+/// The requester, which gets the reply.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Asker {
     User,
@@ -46,7 +46,7 @@ impl Entry for Pending {
 }
 
 impl Pending {
-    /// Whether it announces a run, or asks about one.
+    /// Whether the request announces or queries a run.
     pub(super) const fn is_announcement(&self) -> bool {
         matches!(self.asker, Asker::Run(asked) if !matches!(asked, RunRequest::Message(_)))
     }
@@ -175,7 +175,8 @@ impl<E: TransferEnd> Side<E> {
         Some(asked.name)
     }
 
-    /// The request that a reply ends. A reply whose name has no request is late.
+    /// Removes and returns the request that the reply `answer` ends. A reply whose name matches no
+    /// request is late.
     #[inline]
     pub(super) fn ended(&mut self, answer: &Transfer, is_whole: bool) -> Option<Pending> {
         let slot = self.names.slot(answer.name);

@@ -1,7 +1,7 @@
 //! Transfers: what NICs and the simulator's terminals exchange, whatever the machine's packets look
 //! like.
 
-/// Most bytes that a transfer carries.
+/// Maximum number of bytes that a transfer carries.
 pub const MAX_DATA: usize = 64;
 
 /// The kind of a transfer.
@@ -50,7 +50,7 @@ impl Kind {
         Self::Message,
     ];
 
-    /// Whether it needs a reply.
+    /// Whether a transfer of this kind needs a reply.
     pub const fn is_request(self) -> bool {
         !matches!(self, Self::Done | Self::Refused | Self::Damaged)
     }
@@ -83,8 +83,8 @@ pub struct Transfer {
     /// Number of the source NIC.
     pub from: u16,
     pub kind: Kind,
-    /// Of a request: whether it stays behind everything sent to the same NIC before. Where packets
-    /// have no choice of paths, it always does.
+    /// Whether a request stays behind everything sent to the same NIC before. Always true where
+    /// packets have only one path.
     pub ordered: bool,
     /// Address to write or read. A reply repeats the request's, where its packet has room; NICs
     /// ignore it.
@@ -123,7 +123,7 @@ impl Transfer {
         words.get(index).map_or(0, |&word| u64::from_le_bytes(word))
     }
 
-    /// The same transfer carrying `data`, or requesting as many bytes.
+    /// This transfer, carrying `data` or requesting as many bytes.
     ///
     /// # Panics
     /// If `data` is longer than [`MAX_DATA`].
@@ -135,7 +135,7 @@ impl Transfer {
         self
     }
 
-    /// The same transfer carrying `words`.
+    /// This transfer, carrying `words`.
     ///
     /// # Panics
     /// If `words` are longer than [`MAX_DATA`].

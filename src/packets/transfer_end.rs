@@ -1,4 +1,4 @@
-//! What a NIC needs of its link end, whatever the link carries.
+//! The interface of a link end to its NIC, for any kind of packet.
 
 use super::link::{PacketEnd, PacketInput};
 use super::packet::Packet;
@@ -11,7 +11,7 @@ use crate::nic::Abilities;
 pub enum Malformed {
     /// NICs send nothing like it.
     NoTransfer,
-    /// A transfer whose data, and nothing else, was damaged on the way.
+    /// A transfer of which only the data was damaged.
     Damaged(Transfer),
 }
 
@@ -24,8 +24,8 @@ pub trait TransferEnd: LinkEnd {
     /// Supported transfers. `max_size` is the most data that one carries: at least 32 bytes, for a
     /// traffic run's announcement, and at most [`MAX_DATA`](super::transfer::MAX_DATA).
     const ABILITIES: Abilities;
-    /// Bits of a transfer's name, 5 to 64; those above the slots tell when the request was posted:
-    /// see `most_outstanding`.
+    /// Bits of a transfer's name, 5 to 64; those above the slots identify the period in which the
+    /// request was posted: see `most_outstanding`.
     const NAME_BITS: u32 = u64::BITS;
     /// Whether [`Kind::Message`] is supported.
     const MESSAGES: bool = false;
@@ -44,7 +44,7 @@ pub trait TransferEnd: LinkEnd {
     /// Sends a transfer, whose name must fit into [`NAME_BITS`](Self::NAME_BITS).
     ///
     /// # Panics
-    /// If it has no room: see [`has_room`](Self::has_room).
+    /// Without room: see [`has_room`](Self::has_room).
     fn send(&mut self, transfer: &Transfer);
 }
 

@@ -11,9 +11,9 @@ pub const PERMUTATIONS: u64 = 10_000;
 /// A table that can be reproduced.
 #[derive(Debug)]
 pub struct Reproduction {
-    /// Its name in commands: the machine's and the table's.
+    /// Name of the table in commands: the machine's and the table's.
     pub name: &'static str,
-    /// What it shows, in one line.
+    /// Content of the table, in one line.
     pub help: &'static str,
     /// Makes the table, or says why it cannot.
     pub run: fn(&Settings<'_>) -> Result<Table, String>,

@@ -1,6 +1,6 @@
 //! Compared values: their kind, their source and how closely they must agree.
 
-/// How our value was obtained.
+/// Origin of our value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Measured in the routers, links or NICs that live processes or virtual time run.
@@ -41,7 +41,7 @@ impl Kind {
 pub enum Source {
     /// The paper reproduced prints it.
     Paper,
-    /// It follows from statements of that paper or the description, but is not printed.
+    /// The value follows from statements of that paper or the description, but is not printed.
     Expected,
     /// An earlier program of this project computed it.
     Earlier,
@@ -78,7 +78,7 @@ pub enum Tolerance {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     pub label: String,
-    /// How our value was obtained.
+    /// Origin of our value.
     pub kind: Kind,
     /// Source of the reference.
     pub source: Source,
@@ -132,7 +132,7 @@ impl Row {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
     pub label: String,
-    /// How our value was obtained.
+    /// Origin of our value.
     pub kind: Kind,
     /// The printed value of the same quantity, if any.
     pub paper: Option<f64>,
@@ -159,7 +159,7 @@ impl Observation {
 /// A reproduced table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// What the table shows, and where the paper prints it.
+    /// Content of the table, and where the paper prints it.
     pub title: String,
     /// Unit of all values; empty if they have none.
     pub unit: &'static str,
@@ -168,7 +168,7 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// Values shown but not compared.
     pub also: Vec<Observation>,
-    /// What was run, and assumptions that the paper leaves open.
+    /// Setup of the runs, and assumptions that the paper leaves open.
     pub assumptions: Vec<String>,
 }
 

@@ -59,10 +59,8 @@ pub enum Violation {
         /// The unit counted.
         unit: &'static str,
     },
-    /// A barrier run failed its checks.
     #[error("barriers: {0}")]
     Barriers(String),
-    /// Data remains inside a router at rest.
     #[error("node {}: {amount} {unit} are inside at rest", node.0)]
     Inside {
         node: NodeId,
@@ -147,7 +145,7 @@ pub(crate) fn check_direction(
         });
     }
     let (taken, accepted) = (sender.taken, receiver.accepted);
-    // Data that was given up may have arrived before.
+    // Fewer units than were given up may be missing: some of them had arrived before.
     if whole_history
         && let Some(given_up) = sender.given_up
         && !(accepted <= taken && taken - accepted <= given_up)
@@ -167,7 +165,7 @@ pub(crate) fn check_direction(
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowance {
     /// Messages that deliberately poisoned packets may have cost: one each, or as many as one
-    /// packet may answer.
+    /// packet may respond to.
     pub soft_errors: u64,
     /// Something that held packets was destroyed, so any message may be lost.
     pub destroyed: bool,

@@ -26,9 +26,9 @@ pub struct LinkId(pub u32);
 /// One of the two directions of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From the first-named end.
+    /// From the first-named end to the second.
     AToB,
-    /// From the second-named end.
+    /// From the second-named end to the first.
     BToA,
 }
 
@@ -129,9 +129,9 @@ const NO_WIRE: u32 = u32::MAX;
 const EXIT: u32 = 1 << 31;
 /// Events kept for [`Fabric::poll_event`]; older ones are dropped and counted.
 const MAX_EVENTS: usize = 1 << 16;
-/// Most frames that wait for a stopped node: what its socket queues hold.
+/// Maximum number of frames waiting for a stopped node: what its socket queues hold.
 const MAX_WAITING: usize = 4_096;
-/// Runs of one node at one instant that no progress explains.
+/// Maximum number of runs of one node at one instant without progress.
 const MAX_SPINS: u32 = 100_000;
 
 /// A queue entry. At equal times, wires come before nodes and lower numbers first.
@@ -298,12 +298,12 @@ impl<N: Node> Fabric<N> {
         self.wake_up(id, Duration::ZERO);
     }
 
-    /// Like [`go_on`](Self::go_on), but the node takes the standstill for a sleep: its time
-    /// includes it.
+    /// Like [`go_on`](Self::go_on), but the node treats the stop as a sleep, so its clock includes
+    /// it.
     #[cfg(any(test, feature = "testing"))]
     pub fn go_on_by_the_clock(&mut self, id: NodeId) {
         let slot = &mut self.slots[id.0 as usize];
-        // Its timers run before it has read the waiting frames.
+        // Run the node's timers before it reads the waiting frames.
         let waiting = slot.waiting.take();
         self.run_node(id);
         self.slots[id.0 as usize].waiting = waiting;
@@ -332,7 +332,7 @@ impl<N: Node> Fabric<N> {
         self.events.pop_front()
     }
 
-    /// Frames on the way, on all wires.
+    /// Frames under way, on all wires.
     #[cfg(test)]
     pub(crate) fn in_flight(&self) -> usize {
         self.joints.iter().map(|joint| joint.wire.in_flight()).sum()
@@ -380,7 +380,7 @@ impl<N: Node> Fabric<N> {
     /// Runs everything due at or before `end`, which is then the current time.
     ///
     /// # Panics
-    /// If `end` is in the past, or a node asks to run at one instant forever.
+    /// If `end` is in the past, or a node requests to run at one instant forever.
     pub fn run_until(&mut self, end: Time) {
         assert!(end >= self.now, "time ran backwards");
         while self.next_event_time().is_some_and(|at| at <= end) {
@@ -423,7 +423,7 @@ impl<N: Node> Fabric<N> {
     /// Runs everything due at the next instant. False when nothing will ever happen.
     ///
     /// # Panics
-    /// If a node asks to run at one instant forever.
+    /// If a node requests to run at one instant forever.
     pub fn step(&mut self) -> bool {
         let Some(now) = self.next_event_time() else {
             return false;
@@ -501,7 +501,7 @@ impl<N: Node> Fabric<N> {
                 continue;
             }
             let mut sent = false;
-            // Frames sent through an unconnected port are dropped.
+            // Drop frames sent through an unconnected port.
             let joint = self.joints.get_mut(wire as usize);
             let mtu = joint
                 .as_ref()

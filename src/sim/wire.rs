@@ -92,7 +92,7 @@ impl Wire {
         }
     }
 
-    /// Declares that everything sent up to `now` to a wire [from abroad](Self::from_abroad) has
+    /// Declares that everything sent up to `now` to a [`from_abroad`](Self::from_abroad) wire has
     /// been given to it.
     pub(crate) fn catch_up(&mut self, now: Time) {
         self.depart(now);
@@ -130,7 +130,7 @@ impl Wire {
     /// Makes some frames arrive again, much later. Copies held by an earlier setting are lost.
     ///
     /// # Panics
-    /// On a wire [from abroad](Self::from_abroad), which does not follow its own clock.
+    /// On a [`from_abroad`](Self::from_abroad) wire, which does not follow its own clock.
     pub(crate) fn set_late_copies(&mut self, late: LateCopies) {
         assert!(!self.from_abroad, "late copies need the wire's own clock");
         self.late = Some(late);
@@ -143,7 +143,7 @@ impl Wire {
     }
 
     /// Stops copying frames. Copies already taken still arrive, even through a cut, since they need
-    /// not come through this cable.
+    /// not arrive through this cable.
     pub(crate) fn stop_late_copies(&mut self) {
         if let Some(late) = &mut self.late {
             late.stop();
@@ -160,7 +160,7 @@ impl Wire {
         self.noise = noise;
     }
 
-    /// Cuts the wire: what is on the way and what is sent from now on is lost.
+    /// Cuts the wire: frames under way and frames sent from now on are lost.
     pub(crate) fn cut(&mut self) {
         self.cut = true;
         self.counters.lost_in_cut += self.in_flight() as u64;
@@ -190,7 +190,7 @@ impl Wire {
         if let Some(noise) = &mut self.noise {
             noise.apply(bytes);
         }
-        // What was due has left by now; on a wire from abroad it has not been polled yet.
+        // Release due frames first: a wire from another partition has not been polled yet.
         self.depart(now);
         if let Some(impairment) = &mut self.impairment {
             impairment.send(now, bytes);

@@ -60,7 +60,7 @@ impl<L: Network> World<L> {
         Self::numbered(topology, seed, spec, 0)
     }
 
-    /// The same, with `first_packet` as the number of each session's first packet, where links
+    /// Like [`new`](Self::new); each session numbers its first packet `first_packet`, where links
     /// number packets.
     ///
     /// # Errors
@@ -323,9 +323,9 @@ impl<L: Network> World<L> {
     /// Kills a node and starts it again; its contents are lost.
     ///
     /// # Errors
-    /// Only those of building the world.
+    /// Only errors that also prevent building the world.
     pub fn restart(&mut self, node: NodeId) -> Result<(), PlanError> {
-        // A link end increments its epoch itself when it comes up again.
+        // Leave a gap of epochs: a link end increments its own when it comes up again.
         self.epochs[node.0 as usize] += EPOCH_STRIDE;
         let device = self.incarnation(node)?;
         self.fabric.replace(node, device);

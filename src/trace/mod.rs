@@ -1,13 +1,13 @@
 //! Packet tracing in routers: the watch that a router keeps on request, and its records.
 //!
-//! Packets have no bit to mark them. A [`Flow`] says between which two NICs (network interfaces) a
-//! packet goes, which every header shows as far as routers need it. A router that watches a flow
-//! keeps a [`Passage`] of each of its packets, and the caller finds its packet by its
+//! Packets have no bit to mark them. A [`Flow`] names the two NICs (network interfaces) between
+//! which a packet travels; every header shows them as far as routers need it. A router that watches
+//! a flow keeps a [`Passage`] of each of its packets, and the caller finds its packet by its
 //! [identity](Passage::identity), such as the number that its NIC gave it. A router without a watch
 //! pays one test per packet and stage.
 //!
-//! A [`Watch`] is bounded: the oldest passages that nobody fetched are dropped. Machines say at
-//! which [`Place`] a packet waits, and name their stages.
+//! A [`Watch`] is bounded: the oldest unfetched passages are dropped. Machines say at which
+//! [`Place`] a packet waits, and name their stages.
 
 mod outlook;
 mod passage;
@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Time;
 
-/// Packets between two NICs, by the numbers that routers use: requests one way, responses the
-/// other.
+/// Packets between two NICs, by the numbers that routers use: requests in one direction, responses
+/// in the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
@@ -40,10 +40,10 @@ impl Flow {
     }
 }
 
-/// What a router has recorded so far.
+/// The records of a router so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watched {
-    /// Whether it still watches: a watch ends after a time.
+    /// Whether the router still watches: a watch ends after a time.
     pub armed: bool,
     /// The passages, oldest first; those of packets still inside come last.
     pub passages: Vec<Passage>,
@@ -59,7 +59,7 @@ pub trait Tracing {
     /// The records of packets with `identity`, or of all. They are kept.
     fn watched(&mut self, now: Time, identity: Option<u64>) -> Watched;
 
-    /// From now on keeps only packets with `identity` or without one, also of those recorded.
+    /// Keeps from now on only packets with `identity` or without one, also of those recorded.
     fn want(&mut self, identity: u64);
 
     /// Stops watching, and drops all records.

@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 pub struct Question {
     /// The port by which it arrives.
     pub port: u8,
-    /// Its destination NIC, by the number that routers use.
+    /// Destination NIC of the packet, by the number that routers use.
     pub to: u32,
-    /// Whether it is a response.
+    /// Whether the packet is a response.
     pub response: bool,
-    /// Whether it asks to stay in order.
+    /// Whether the packet must stay in order.
     pub ordered: bool,
     /// The address of a request, where machines route by it.
     pub address: u64,
@@ -22,16 +22,16 @@ pub struct Question {
     pub state: Option<u64>,
 }
 
-/// What a router would do with the packet.
+/// Prediction of a router's decision for the packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outlook {
     /// Tables and registers consulted.
     pub consulted: Vec<String>,
-    /// How the router chooses among the outputs.
+    /// Rule by which the router chooses among the outputs.
     pub how: String,
     /// The possible outputs; those taken without load come first.
     pub ways: Vec<Onward>,
-    /// Whether the first is taken, whatever the load.
+    /// Whether the first output is taken, whatever the load.
     pub is_certain: bool,
 }
 
@@ -52,6 +52,6 @@ pub struct Onward {
 
 /// A router that can predict routes.
 pub trait Outlooks {
-    /// What it would do with a packet. Has no effect.
+    /// Predicts the route of a packet. Has no effect.
     fn outlook(&self, question: &Question) -> Outlook;
 }

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 pub struct Passage {
     /// Distinguishes it from others of its flow, if the router saw it.
     pub identity: Option<u64>,
-    /// Whether it is a response.
+    /// Whether the packet is a response.
     pub response: bool,
-    /// Its length in phits or flits, if its header says so.
+    /// Length of the packet in phits or flits, if its header carries it.
     pub units: Option<u8>,
     /// The port by which it arrived.
     pub port: u8,
-    /// Its virtual channel there.
+    /// Virtual channel at the input.
     pub vc: u8,
     /// When its header arrived; `None` if before the watch began.
     pub arrived_ps: Option<u64>,
@@ -23,7 +23,6 @@ pub struct Passage {
     pub steps: Vec<Step>,
     /// The decisions about it, in order.
     pub choices: Vec<Choice>,
-    /// How it left.
     pub departure: Option<Departure>,
     /// Why it was discarded.
     pub discarded: Option<Cow<'static, str>>,
@@ -43,9 +42,9 @@ pub struct Step {
 /// A routing decision.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Choice {
-    /// What was chosen: `port`, or another part of the router.
+    /// Kind of the candidates: `port`, or another part of the router.
     pub among: Cow<'static, str>,
-    /// How the packet asked to be routed.
+    /// Routing mode that the packet requests.
     pub mode: Cow<'static, str>,
     /// The candidates considered.
     pub candidates: Vec<Candidate>,
@@ -53,8 +52,8 @@ pub struct Choice {
     pub winner: u8,
     /// Why it won.
     pub why: Cow<'static, str>,
-    /// How often it was decided: a decision that cannot be carried out is repeated. The candidates
-    /// are those of the last time.
+    /// Number of times the route was decided: a decision that cannot be carried out is repeated.
+    /// The candidates are those of the last time.
     pub times: u32,
 }
 
@@ -65,13 +64,13 @@ pub struct Candidate {
     pub number: u8,
     /// Kind of route through it, where there are several.
     pub kind: Cow<'static, str>,
-    /// Its load as the router saw it, if it was considered.
+    /// Load of the candidate as the router saw it, if it was considered.
     pub load: Option<u32>,
     /// Cost of that load in the comparison.
     pub cost: Option<u32>,
 }
 
-/// How a packet left.
+/// Output of a packet, and its fate on that link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Departure {
     /// The output port.
@@ -82,9 +81,9 @@ pub struct Departure {
     pub resent_before: Option<u64>,
     /// Units resent from then until everything sent was acknowledged, or until now.
     pub resent: Option<u64>,
-    /// Whether everything was acknowledged since: the packet has arrived.
+    /// Whether everything sent by then was acknowledged: the packet has arrived.
     pub acknowledged: bool,
-    /// Whether the link went down before that: what was in flight is lost.
+    /// Whether the link went down before that: packets in flight are lost.
     #[serde(default)]
     pub link_ended: bool,
 }
@@ -113,8 +112,8 @@ impl Passage {
         self
     }
 
-    /// Per stage: its name, when the packet arrived, how long it stayed, and how much of that it
-    /// waited. `None` if it arrived before the watch began.
+    /// Per stage: its name, when the packet arrived, how long it stayed, and its waiting time.
+    /// `None` if it arrived before the watch began.
     pub fn stays(&self) -> impl Iterator<Item = (&str, Option<u64>, Option<[u64; 2]>)> {
         let mut before = self.arrived_ps;
         self.steps.iter().map(move |step| {

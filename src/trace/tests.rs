@@ -53,7 +53,7 @@ fn the_front_of_a_queue_came_with_what_is_as_far_from_its_end() {
     assert_eq!(watch.front_arrived(3, 12, 9), Some(510));
     assert_eq!(watch.front_arrived(3, 8, 9), Some(520));
     assert_eq!(watch.front_arrived(3, 1, 9), Some(580));
-    // Later arrivals do not count.
+    // Later arrivals do not change the result.
     assert_eq!(watch.front_arrived(3, 5, 4), Some(510));
     assert_eq!(watch.front_arrived(3, 13, 9), None, "it was there before");
 }

@@ -7,10 +7,10 @@ use super::passage::{Candidate, Choice, Departure, Passage, Step};
 use super::{Flow, Watched};
 use crate::time::Time;
 
-/// Most passages kept, and most packets followed at once.
+/// Maximum number of passages kept, and of packets followed at once.
 const MOST_PASSAGES: usize = 4096;
 const MOST_OPEN: usize = 512;
-/// Most arrival times kept per queue.
+/// Maximum number of arrival times kept per queue.
 const MOST_ARRIVALS: usize = 512;
 
 /// A queue or buffer where packets wait, by the machine's number. Packets leave it in order of
@@ -35,9 +35,9 @@ pub struct Opening {
     pub key: u64,
     /// See [`Passage::identity`].
     pub identity: Option<u64>,
-    /// Whether it is a response.
+    /// Whether the packet is a response.
     pub response: bool,
-    /// Its length in phits or flits.
+    /// Length of the packet in phits or flits.
     pub units: Option<u8>,
     /// The port and virtual channel by which it arrived.
     pub from: (u8, u8),
@@ -102,7 +102,7 @@ impl Watch {
         }
     }
 
-    /// From now on keeps only packets with `identity` or without one, also of those recorded.
+    /// Keeps from now on only packets with `identity` or without one, also of those recorded.
     pub(crate) fn want(&mut self, identity: u64) {
         self.wanted = Some(identity);
         let is_wanted = |passage: &Passage| passage.identity.is_none_or(|of| of == identity);
@@ -199,7 +199,7 @@ impl Watch {
         });
     }
 
-    /// Sets the identity of a followed packet, which comes after its header.
+    /// Sets the identity of a followed packet, which arrives after its header.
     pub fn identify(&mut self, place: Place, key: u64, identity: u64) {
         if let Some(index) = self.find(place, key) {
             self.open[index].passage.identity.get_or_insert(identity);
@@ -214,7 +214,7 @@ impl Watch {
         let choices = &mut self.open[index].passage.choices;
         match choices.last_mut() {
             Some(last) if last.among == choice.among => {
-                // An open one did not count yet.
+                // Do not count the last decision if it had no winner yet.
                 let times = last.times + u32::from(last.winner != u8::MAX);
                 *last = Choice { times, ..choice };
             }
@@ -228,7 +228,7 @@ impl Watch {
         let Some(index) = self.find(place, key) else {
             return;
         };
-        // It is the last to arrive there, so it goes to the back.
+        // This packet is the last to arrive there, so move it to the back.
         let Some(mut open) = self.open.remove(index) else {
             return;
         };
@@ -310,7 +310,8 @@ impl Watch {
                 continue;
             }
             let Some((resent, is_quiet)) = link(departure.port) else {
-                // Its next session starts with nothing unacknowledged, and without this packet.
+                // The link's next session starts with nothing unacknowledged, and without this
+                // packet.
                 departure.link_ended = true;
                 continue;
             };

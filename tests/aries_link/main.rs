@@ -27,7 +27,7 @@ fn mixture(seed: u64, flags: u8, codes: &[u8], count: usize) -> Vec<u8> {
     for _ in 0..count {
         bytes.push(codes[rng.below(codes.len() as u64) as usize]);
         bytes.push(rng.next_u64() as u8);
-        // Operands of what takes more than one are codes of the mixture or whatever, both are fine.
+        // Operands of operations with several may be codes of the mixture or any bytes.
     }
     bytes
 }

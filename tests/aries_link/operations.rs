@@ -1,10 +1,10 @@
-//! Two Aries link ends and a list of operations on them, made of bytes: for the fuzz target and the
-//! replay of its corpus.
+//! Runs operations decoded from bytes on two Aries link ends, for the fuzz target and the replay of
+//! its corpus.
 //!
-//! Whatever the bytes are, nothing may panic, no end may send for ever at one instant, and nobody
-//! may believe in more credits or sets than there are. Unless frames were forged, what comes out of
-//! an input buffer is what was pushed, each packet once and in order; unless a link was taken down
-//! as well, everything arrives in the end and all credits come back.
+//! For any bytes, nothing may panic, no end may send for ever at one instant, and no end may count
+//! more credits or sets than exist. Unless frames were forged, input buffers deliver the pushed
+//! packets, each once and in order; unless a link was taken down as well, all packets arrive in the
+//! end and all credits return.
 
 use std::collections::VecDeque;
 
@@ -20,22 +20,24 @@ use phitwire_framing::aries::set::{ControlSet, DATA_FLITS, DataSet, Set, Tail};
 use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
 use phitwire_framing::carrier::training::Training;
 
-/// What the operations came to.
+/// Result of the operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Packets pushed, and packets that came out.
+    /// Packets pushed.
     pub pushed: u64,
+    /// Packets that arrived.
     pub arrived: u64,
-    /// Sets sent again.
+    /// Sets resent.
     pub replayed: u64,
-    /// Frames and sets that were not used.
+    /// Frames and sets rejected.
     pub refused: u64,
-    /// Whether frames were forged; whether a link was taken down.
+    /// Whether frames were forged.
     pub is_forged: bool,
+    /// Whether a link was taken down.
     pub was_down: bool,
 }
 
-/// Frames that may be on their way in one direction.
+/// Maximum number of frames in flight in one direction.
 const MOST_FLYING: usize = 32;
 /// Bits of one frame that may flip: the CRC of a set finds any five.
 const MOST_FLIPS: u8 = 4;
@@ -60,8 +62,8 @@ pub struct Pair {
     ends: [End; 2],
     /// Towards each end.
     wires: [VecDeque<Flying>; 2],
-    /// Whether frames must keep their order: six bits of number cannot tell a late set from a new
-    /// one.
+    /// Whether frames must keep their order: six bits of number cannot distinguish a late set from
+    /// a new one.
     is_cable: bool,
     outcome: Outcome,
 }
@@ -87,7 +89,7 @@ fn config(end: usize, flags: u8) -> AriesLinkConfig {
         0 => LinkConfig::builder(STANDARD, 7, LinkEnd::A, left, right),
         _ => LinkConfig::builder(STANDARD, 7, LinkEnd::B, right, left),
     };
-    // Lanes that are given up are another test's.
+    // Keep all lanes: another test covers lanes that are given up.
     let mut builder = builder
         .fabric(0xfab)
         .epoch(1_000 + 1_000 * end as u32)
@@ -105,7 +107,7 @@ fn config(end: usize, flags: u8) -> AriesLinkConfig {
     }
     let link = builder.build().expect("a configuration of this test");
     let config = AriesLinkConfig::new(link, sets).expect("a profile of this test");
-    // Without scrambling, bytes of the corpus can be read.
+    // Do not scramble, so that the bytes of the corpus are readable.
     let registers = LcbRegisters {
         scrambler_seeds: [0; 3],
         ..*config.registers()
@@ -137,7 +139,7 @@ impl End {
         true
     }
 
-    /// Takes at most `most` flits of a channel; the number of packets that came whole.
+    /// Takes at most `most` flits of a channel; returns the number of packets that arrived whole.
     fn take(&mut self, vc: usize, most: u32, outcome: &Outcome) -> u64 {
         let mut whole = 0;
         for _ in 0..most.min(self.input.len(vc)) {
@@ -172,7 +174,7 @@ pub fn check(vc: usize, flits: &[Flit], expected: u32, gaps: bool) -> u32 {
     if head.poisoned() {
         wanted[0] = head.flit();
     }
-    // A session that ends in the middle of a packet fills it up with ones.
+    // Expect a final flit of ones: it fills a packet cut short by the end of a session.
     let cut = gaps && flits.len() > 1 && flits.last() == Some(&Flit::new(u64::MAX));
     if !cut {
         assert_eq!(flits, wanted, "packet {id} of channel {vc}");
@@ -185,7 +187,7 @@ pub fn check(vc: usize, flits: &[Flit], expected: u32, gaps: bool) -> u32 {
     id + 1
 }
 
-/// What is left of the bytes.
+/// The operands not yet used.
 struct Operands<'a>(&'a [u8]);
 
 impl Operands<'_> {
@@ -304,7 +306,7 @@ impl Pair {
         })
     }
 
-    /// What must hold at any time.
+    /// Checks the invariants that hold at any time.
     fn check_bounds(&self) {
         let most = self.most_credits();
         for end in &self.ends {
@@ -344,7 +346,7 @@ impl Pair {
         let flits = [(); DATA_FLITS].map(|()| Flit::new(word(6)));
         let data = Set::Data(DataSet { flits, tail });
         let both = [Set::Control(control), data];
-        // Both, the data set that nothing places, or none at all.
+        // Send both sets, the data set without the control set that positions it, or neither.
         let sets = [&both[..], &both[1..], &[]][kind % 3];
         let mut buf = vec![0; set_frame_len(sets.len().max(1))];
         let Ok(mut writer) = SetFrameWriter::new(&header, &mut buf) else {
@@ -379,7 +381,7 @@ impl Pair {
         }
     }
 
-    /// A frame on its way by direction and place.
+    /// A frame in flight: its direction and its position.
     fn place(&self, operand: usize) -> Option<(usize, usize)> {
         let to = operand & 1;
         let flying = self.wires[to].len();
@@ -450,20 +452,20 @@ impl Pair {
         Some(())
     }
 
-    /// Over a clean wire everything comes to its end.
+    /// Delivers everything that is still in flight, over a clean wire.
     fn come_to_rest(&mut self) {
         self.wires.iter_mut().for_each(VecDeque::clear);
         for end in &mut self.ends {
             end.lcb.link_up(self.now);
         }
         if self.outcome.is_forged {
-            // Forged numbers may have stopped the session for good: it is enough that nobody
-            // panics.
+            // Check only for panics: forged numbers may have stopped the session for good.
             (0..50).for_each(|_| self.round());
             return;
         }
         if self.outcome.was_down {
-            // An end that believes in a session with a dead peer finds out by what the peer says.
+            // An end that believes in a session with a dead peer learns of it from the peer's
+            // frames.
             (0..200).for_each(|_| self.round());
         }
         self.rounds_until("the link", Self::is_up);
@@ -479,7 +481,7 @@ pub fn run(bytes: &[u8]) -> Outcome {
     if flags & 4 == 0 {
         pair.rounds_until("the link", Pair::is_up);
     }
-    // Lists longer than any of use would only slow the fuzzer down.
+    // Limit the operations: longer lists would only slow the fuzzer down.
     for _ in 0..2_000 {
         let Some(code) = operands.next() else { break };
         if pair.operation(code, &mut operands).is_none() {

@@ -3,12 +3,12 @@
 use phitwire::net::{Effort, MAX_MISTAKES};
 use phitwire_machines::CATALOGUE;
 
-/// Letters of a line of an answer at most.
+/// Maximum number of characters in a line of the report.
 const MOST_LETTERS: usize = 3_000;
 
-/// Reads `bytes` as a description and holds the answer to what is promised: few mistakes, shortly
-/// told, in letters that can be seen. What is right survives being written. The lines of the
-/// answer, none for what is right.
+/// Reads `bytes` as a description and checks the report of its mistakes: bounded in number and
+/// length, without control characters. A valid description survives being written and read again.
+/// Returns the lines of the report, none for a valid description.
 pub fn answer(bytes: &[u8]) -> String {
     match CATALOGUE.read_with("any.toml", bytes, Effort::Bounded) {
         Ok(read) => {

@@ -57,7 +57,7 @@ fn join<L: Network>(lab: &mut Lab<L>, who: usize, name: u64, op: Reduction, word
     lab.ask(who, name, Request::Collective(request))
 }
 
-/// How a program's command `name` ended: status, word and location.
+/// The completion of a program's command `name`: status, word and location.
 fn ended<L>(lab: &Lab<L>, who: usize, name: u64) -> Option<(Status, u64, u64)> {
     lab.programs[who].got.iter().find_map(|got| match *got {
         Completion::End {
@@ -111,7 +111,7 @@ fn who_dies_in_the_middle_keeps_nobody_waiting() {
     for (round, dies) in [3, 1, 0, 2].into_iter().enumerate() {
         let name = 10 + round as u64;
         set_up_all(&mut lab, &programs, &all, round as u32 + 1);
-        // With an operation pending: all learn at once which program left.
+        // While an operation is pending, all learn at once which program left.
         for &program in &programs[..3] {
             join(&mut lab, program, name, barrier, 0);
         }
@@ -132,7 +132,7 @@ fn who_dies_in_the_middle_keeps_nobody_waiting() {
                 assert_eq!(found, Some((Status::Left, who, 0)), "{n}, without {dies}");
             }
         }
-        // Its slot is free again.
+        // The slot of the departed program is free again.
         programs[dies] = lab.let_in(dies, JOB, 0).expect("it has gone");
         lab.run(Duration::from_ms(20));
     }
@@ -152,7 +152,7 @@ fn a_result_reaches_all_although_a_program_ends_when_it_has_it() {
     for &program in &programs {
         join(&mut lab, program, 10, Reduction::SumI64, 1);
     }
-    // In steps so short that the root has its result before the others.
+    // Use steps so short that the root has its result before the others.
     let mut steps = 0;
     while ended(&lab, programs[0], 10).is_none() {
         lab.run(Duration::from_us(10));
@@ -164,7 +164,7 @@ fn a_result_reaches_all_although_a_program_ends_when_it_has_it() {
     for &program in &programs[1..] {
         assert_eq!(ended(&lab, program, 10), Some((Status::Done, 4, 0)));
     }
-    // The others miss it in the next operation.
+    // The others miss the departed program in the next operation.
     for &program in &programs[1..] {
         join(&mut lab, program, 11, Reduction::Barrier, 0);
     }
@@ -207,7 +207,7 @@ fn engines_belong_to_one_program_and_one_job() {
         unit.start(now, spec)
     });
     begun.expect_err("a program has it");
-    // At the other NIC the engine belongs to another job: neither gets anything of the other.
+    // At the other NIC the engine belongs to another job: neither job receives from the other.
     assert_eq!(
         set_up(&mut lab, theirs[1], 1, &all, 1),
         refused(Status::Done)
@@ -219,7 +219,7 @@ fn engines_belong_to_one_program_and_one_job() {
         let (status, ..) = ended(&lab, program, 4).expect("nobody waits for ever");
         assert_ne!(status, Status::Done);
     }
-    // Invalid trees.
+    // Reject invalid trees.
     let (twice, strangers) = ([all[0], all[0]], [all[1], all[1]]);
     assert_eq!(
         set_up(&mut lab, ours[0], 0, &twice, 2),

@@ -66,7 +66,7 @@ impl<L: Network> Post<L> {
     }
 }
 
-/// All NICs send to each other; one is killed and restarted in between.
+/// Checks that all NICs reach each other, with one killed and restarted in between.
 fn all_arrive(network: impl Network) {
     let mut post = Post::new(network);
     let count = post.nics.len();
@@ -93,7 +93,7 @@ fn all_arrive(network: impl Network) {
             }
         }
         assert_eq!(arrived.len(), sent.len(), "round {round}");
-        // In sending order, per pair.
+        // Expect them in sending order, per pair.
         let by_pair = |(to, data): &(usize, Vec<u8>)| (*to, data[0]);
         arrived.sort_by_key(by_pair);
         sent.sort_by_key(by_pair);
@@ -105,7 +105,7 @@ fn all_arrive(network: impl Network) {
         post.world.restart(post.nics[0]).expect("it starts again");
         assert!(post.world.bring_up(Duration::from_ms(200)), "links come up");
         post.ends[0] = post.end(0, 4_711 + round);
-        // Its earlier requests might still be in flight.
+        // Wait until no earlier request of the killed NIC can be in flight.
         post.world.fabric.run_for(Duration::from_ms(5_000));
     }
 }

@@ -4,7 +4,7 @@ use phitwire::net::{End, Followed, Network, NodeRef, Peers, Sightings, Way};
 use phitwire::trace::{Departure, Passage, Step};
 use phitwire_machines::CATALOGUE;
 
-/// Most routers on a path.
+/// Maximum number of routers on a path.
 const MOST_HOPS: usize = 64;
 
 fn network() -> Box<dyn Network> {

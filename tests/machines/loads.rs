@@ -198,7 +198,7 @@ fn strangers(network: impl Network) {
     let deregister = Request::Deregister { handle: at.handle };
     assert!(unknown.contains(&pair.end_of(stranger, deregister).0));
 
-    // Only allowed access.
+    // Allow only this access.
     let access = Access {
         put: true,
         get: false,
@@ -283,7 +283,7 @@ fn no_more_than_loads_and_stores(network: impl Network, has_atomics: bool) {
         assert_eq!(pair.end_of(pair.here, put(at, 0, data)).0, Status::Length);
     }
     assert!(pair.memory(0, 64) == [0; 64]);
-    // Handles and their bounds.
+    // Check handles and their bounds.
     for (part, status) in [
         (
             Local {
@@ -325,7 +325,7 @@ fn no_more_than_loads_and_stores(network: impl Network, has_atomics: bool) {
         handles += 1;
     }
     assert_eq!(handles, 32, "another program has room");
-    // Slots for programs.
+    // Check slots for programs.
     for client in 1..MAX_WINDOWS as u64 {
         pair.lab
             .let_in(0, JOB + (client << 32), ANY_MEMBER)

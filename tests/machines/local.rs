@@ -476,7 +476,7 @@ fn who_has_gone_leaves_nothing_and_disturbs_nobody() {
         assert_eq!(lab.status(stays, 1_000 + round), Some(Status::Done));
         assert_eq!(Arc::strong_count(&shared.0), 2, "its memory is given back");
     }
-    // All slots are reusable.
+    // Check that all slots are reusable.
     for client in 2..MAX_WINDOWS as u64 + 1 {
         let entry = lab.let_in(0, JOB + client, ANY_MEMBER).map(|_| ());
         assert_eq!(entry, Ok(()), "client {client}");
@@ -530,7 +530,7 @@ fn a_program_that_asks_for_all_leaves_others_their_share() {
     let processors: Vec<u16> = (0..=last).map(|nic| processor_of(&mut lab, nic)).collect();
     let handle = lab.register(peer, 0, BYTES);
     for round in 0..5 {
-        // Its puts are answered while it continues: it never holds more than a third.
+        // Its puts get replies while it continues, but it never holds more than a third.
         floods(&mut lab, greedy, &processors);
         let at = Remote {
             processor: processors[last],

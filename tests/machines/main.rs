@@ -1,4 +1,4 @@
-//! What holds for every machine, and how two of them interact.
+//! Tests that hold for every machine, and tests of two machines together.
 
 mod collectives;
 mod datagrams;
@@ -170,7 +170,7 @@ fn tables_of_another_topology_are_refused_whole() {
     let (tables, digest) = (router.tables(), router.routing().digest);
     let spoilt = |spoil: fn(&mut Value)| {
         let mut other = tables.clone();
-        // The last entry, so that anything accepted before it would show.
+        // Spoil the last entry, so that anything accepted before it would show.
         spoil(&mut other[3]["global_non_minimal"]);
         other
     };

@@ -35,7 +35,7 @@ fn check(machine: &str, report: &PipelineReport) {
     }
 }
 
-/// All NICs write to each other; compares stages and counters all along.
+/// All NICs write to each other; compares stages and counters during the run.
 fn stages_are_accounted_for<L: Network>(machine: &str, network: L) {
     let mut world = World::new(network, 7, LinkSpec::default()).expect("a world");
     assert!(world.bring_up(Duration::from_ms(200)), "links come up");
@@ -124,7 +124,7 @@ fn simulations_can_be_looked_at_and_go_on_as_if_nobody_did() {
             let last = seen.last().unwrap();
             assert_eq!(last.ends.len(), 2 * network.link_count());
             let ends: Vec<_> = last.ends.iter().map(|end| end.as_ref().unwrap()).collect();
-            // In a ring of two, nothing takes the long way round.
+            // In a ring of two, no packet takes the longer direction.
             let used = ends.iter().filter(|end| end.carried > 0).count();
             assert!(2 * used > ends.len(), "{name} {links:?}: {used}");
             assert!(ends.iter().all(|end| end.up), "{name} {links:?}");

@@ -13,7 +13,7 @@ use phitwire_blackwidow::topology::BlackWidowSpec;
 use phitwire_t3e::topology::TorusSpec;
 
 const MS: Duration = Duration::from_ms(1);
-/// Shorter than most standstills here, and longer than `GIVE_UP_MS`.
+/// Shorter than most suspensions here, and longer than `GIVE_UP_MS`.
 const REQUEST_TIMEOUT_MS: u64 = 3_000;
 const GIVE_UP_MS: u64 = 2_000;
 
@@ -105,7 +105,8 @@ impl<L: Network> Standstills<L> {
                 // Running nodes see the others silent for less than `GIVE_UP_MS`.
                 0 => self.stand_still(false, 200, 800, 400),
                 1 => self.stand_still(true, 400, 4_000, 400),
-                // All nodes of a suspended machine, which wake over an equally long time.
+                // Suspend all nodes, as with a suspended machine; they resume over an equally long
+                // time.
                 _ => self.stand_still(true, 400, 12_000, 12_000),
             }
         }
@@ -187,7 +188,7 @@ fn a_torus_that_stands_still_loses_nothing() {
     no_harm(torus);
 }
 
-/// Canary: nodes that use the clock alone lose links and requests in the same standstills.
+/// Canary: nodes that use the clock alone lose links and requests in the same suspensions.
 #[test]
 fn by_the_clock_alone_the_same_standstills_do_harm() {
     fn harm<L: Network>(network: L) -> Harm {
@@ -200,7 +201,7 @@ fn by_the_clock_alone_the_same_standstills_do_harm() {
     }
 }
 
-/// Timeouts exclude standstills, measurements include them.
+/// Timeouts exclude suspensions, measurements include them.
 #[test]
 fn a_run_s_latencies_and_its_time_contain_standstills() {
     let mut run = Standstills::new(dragonfly(), 1);

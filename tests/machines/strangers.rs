@@ -1,5 +1,5 @@
-//! Untrusted descriptions: any bytes get a short answer in visible letters; the limits are those
-//! that messages name.
+//! Untrusted descriptions: any bytes produce a short report without control characters; the limits
+//! are those that messages state.
 
 use proptest::prelude::*;
 
@@ -18,11 +18,11 @@ const READY: [&str; 6] = [
     include_str!("../../netns-scripts/topologies/aries-3x4.toml"),
 ];
 
-/// Most bytes of an answer's lines: every mistake has a message, a label and a remedy of a thousand
-/// letters.
+/// Maximum number of bytes of a report's lines: every mistake has a message, a label and a remedy
+/// of a thousand characters.
 const MOST_BYTES: usize = 200_000;
 
-/// Reads anything and checks the answer.
+/// Reads any bytes and checks the report.
 fn answered(bytes: &[u8]) -> Result<(), Problems> {
     let result = CATALOGUE.read_with("any\u{1b}.toml", bytes, Effort::Bounded);
     if let Err(problems) = &result {
@@ -70,7 +70,7 @@ proptest! {
                     let copy = bytes[at..end].to_vec();
                     bytes.splice(at..at, copy);
                 }
-                // Another number, if there is one.
+                // Replace a digit, if one follows.
                 4 => bytes.iter_mut().skip(at).find(|b| b.is_ascii_digit()).into_iter()
                     .for_each(|digit| *digit = b'0' + byte % 10),
                 _ => drop(bytes.splice(at..at, *b"\x1b[2J\xe2\x80\xae")),
@@ -175,7 +175,7 @@ fn the_largest_number_of_a_processor_is_the_one_that_is_named() {
         let told = told(&text.replace("nic1 = 1", &format!("nic1 = {number}")));
         let is_refused =
             told.contains("out of range") || told.contains("does not fit into 15 bits");
-        // The largest number is not one of this router, but valid.
+        // The largest number is valid, although not one of this router.
         assert_eq!(is_refused, !is_right, "{told}");
         assert!(is_right || told.contains("32767"), "{told}");
     }
@@ -198,7 +198,7 @@ fn names_have_as_many_letters_as_is_told() {
     }
 }
 
-/// Mistakes of that kind with the texts of both of their places.
+/// Mistakes of that kind, with the texts of both of their positions.
 fn pairs(text: &str, kind: MistakeKind) -> Vec<(String, String)> {
     let problems = CATALOGUE.read("twice.toml", text).expect_err("twice");
     let span = |place: &phitwire::net::Place| match place {
@@ -229,7 +229,7 @@ fn what_is_named_twice_is_told_with_both_places() {
         pairs(&fly, MistakeKind::NamedTwice),
         [(quoted("g0-c0s0"), quoted("g0-c0s0"))]
     );
-    // Both ends of a link name it.
+    // Each end of a link names it, so both together name it twice.
     let fly = with(
         FLY,
         "ROUTER",

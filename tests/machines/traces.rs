@@ -95,7 +95,7 @@ fn wrong<M: CycleModel>(
         slack_ps: 0,
     };
     let (hops, way) = Peers::of(network).follow(packet, &found.seen);
-    // Direct links acknowledge nothing.
+    // Skip direct links, which acknowledge nothing.
     if way != (Way::LastLink { ended: false }) {
         return Err(format!("{way:?} after {} hops", hops.len()));
     }
@@ -120,7 +120,7 @@ fn wrong<M: CycleModel>(
         }
         for ((stage, _, both), step) in passage.stays().zip(&passage.steps) {
             let [stay, wait] = both.ok_or("a stage has no times")?;
-            // A packet that goes straight through bypasses stages.
+            // A packet that crosses the router straight, without a turn, bypasses stages.
             let may_be_shorter = stage.ends_with("crossbar");
             if stay < step.least_ps && !may_be_shorter {
                 return Err(format!(

@@ -1,6 +1,6 @@
-//! Every T3E decoder that bytes from a wire reach: bursts, flits, headers, packets, barrier
-//! messages, maintenance packets, the buffers of an input; for the fuzz target and the replay of its corpus. Nothing here
-//! may panic, except where a decoder contradicts itself or its encoder.
+//! All T3E decoders of received bytes, for the fuzz target and the replay of its corpus: bursts,
+//! flits, headers, packets, barrier messages, maintenance packets, the buffers of an input. No
+//! input may cause a panic, except where a decoder contradicts itself or its encoder.
 
 use phitwire::packets::Packet as _;
 use phitwire_t3e::barrier::Message;
@@ -11,21 +11,22 @@ use phitwire_t3e::format::{
 };
 use phitwire_t3e::link::{Depths, FlitBuffer};
 
-/// What became of the bytes.
+/// Number of units by the result of decoding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Headers that were right, corrected and hopeless, and those with a command that is none.
+    /// Headers valid, corrected and uncorrectable, and those with an invalid command.
     pub headers: [u32; 4],
-    /// The words behind headers, likewise right, corrected and hopeless.
+    /// Words behind headers: valid, corrected and uncorrectable.
     pub packets: [u32; 3],
-    /// Barrier messages, those corrected, and words that are none.
+    /// Barrier messages, corrected ones, and words that are not messages.
     pub messages: [u32; 3],
     /// First flits of maintenance packets, second ones, and whole packets.
     pub maintenance: [u32; 3],
-    /// Flits with control bits that are none.
+    /// Bursts with invalid control bits.
     pub unreadable: u32,
-    /// Packets that were cut short by the next, and flits without a header or a place.
+    /// Packets cut short by the next.
     pub cut: u64,
+    /// Flits without a header or a free slot.
     pub discarded: u64,
 }
 
@@ -50,7 +51,7 @@ impl Outcome {
 pub fn decode(bytes: &[u8]) -> Outcome {
     let mut outcome = Outcome::default();
     let mut buffer = FlitBuffer::correcting(Depths::PAPER);
-    // Places that the other end may use: it may send more than it should.
+    // Slots that the other end may use: it may send more than it should.
     let mut promised = buffer.promise();
     for bytes in bytes.chunks_exact(Burst::BYTES) {
         let burst = Burst::parse(bytes);
@@ -79,7 +80,7 @@ pub fn decode(bytes: &[u8]) -> Outcome {
     outcome
 }
 
-/// An input takes a flit, and as long as the other end keeps to its places, there is one.
+/// Stores a flit in an input; while the other end respects its credits, a slot must be free.
 fn take(buffer: &mut FlitBuffer, vc: usize, flit: Flit, promised: &mut [u32; VCS]) {
     let (held, overflows) = (buffer.len(vc), buffer.counters().rx_overflows);
     let (arrived, is_free) = buffer.receive(vc, flit);
@@ -90,9 +91,9 @@ fn take(buffer: &mut FlitBuffer, vc: usize, flit: Flit, promised: &mut [u32; VCS
     if !overflowed {
         promised[vc] = promised[vc].saturating_sub(1) + u32::from(is_free);
     }
-    // Flits without a place take none away.
+    // A flit without a slot must not free one.
     assert!(!overflowed || !is_free);
-    // Now and then somebody takes some.
+    // Pop some flits now and then.
     if flit.word.is_multiple_of(4) {
         for _ in 0..buffer.len(vc).min(3) {
             promised[vc] += u32::from(buffer.pop(vc).1);
@@ -135,9 +136,9 @@ fn decode_flit(flit: Flit, outcome: &mut Outcome) {
     }
 }
 
-/// Three words as a maintenance packet, which goes all of its way and is replied to.
+/// Decodes three words as a maintenance packet, which travels its whole route and gets a reply.
 fn decode_maintenance(words: [u64; 3], outcome: &mut Outcome) {
-    // Six counts of hops, from -32 to 31.
+    // Six counts of hops, from -32 to 31 each.
     const MOST_HOPS: usize = 6 * 32;
     let Some((mut header, corrected)) = MaintenanceHeader::parse(words[0]) else {
         return;
@@ -186,8 +187,7 @@ fn decode_packets(buffer: &mut FlitBuffer, vc: usize, outcome: &mut Outcome) {
     }
 }
 
-/// The same with a header at the beginning of each word that is marked as one, and checks made
-/// right.
+/// As [`decode`], with a valid header in each word that is marked as one, and valid checks.
 pub fn decode_with_checks_made_right(bytes: &[u8]) -> Outcome {
     let mut bytes = bytes.to_vec();
     for chunk in bytes.chunks_exact_mut(Burst::BYTES) {

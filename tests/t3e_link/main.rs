@@ -251,7 +251,7 @@ fn the_flits_reach_every_answer() {
         all.add(&decode::decode(bytes));
         all.add(&decode::decode_with_checks_made_right(bytes));
     }
-    // What can be corrected the buffer has corrected.
+    // No packet is left to correct: the buffer has done so.
     assert_eq!(all.packets[1], 0);
     let packets = [all.packets[0], all.packets[2]];
     let reached = [&all.headers[..], &packets, &all.messages, &all.maintenance].concat();

@@ -1,11 +1,10 @@
-//! Two T3E link ends and a list of operations on them, made of bytes: for the fuzz target and the
-//! replay of its corpus.
+//! Runs operations decoded from bytes on two T3E link ends, for the fuzz target and the replay of
+//! its corpus.
 //!
-//! Whatever the bytes are, nothing may panic, no end may send for ever at one instant, and nobody
-//! may believe in more credits than a grant can say. Unless bursts were forged, nobody believes in
-//! more credits than there are places, and what comes out of an input is what was pushed, each
-//! packet once and in order; unless a link was taken down as well, everything arrives in the end.
-//! All credits come back.
+//! For any bytes, nothing may panic, no end may send for ever at one instant, and no end may count
+//! more credits than a grant can carry. Unless bursts were forged, no end counts more credits than
+//! slots exist, and inputs deliver the pushed packets, each once and in order; unless a link was
+//! taken down as well, all packets arrive in the end. All credits return.
 
 use std::collections::VecDeque;
 
@@ -18,23 +17,28 @@ use phitwire_framing::carrier::frame::{CHECK_BYTES, LinkEnd, PLAIN_AT, seal};
 use phitwire_t3e::format::{Burst, Command, Flit, Header, Name, PacketBuf, Repair, Request, VCS};
 use phitwire_t3e::link::{Depths, FlitEnd, FlitInput, FlitLinkConfig, STANDARD};
 
-/// What the operations came to.
+/// Result of the operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Packets pushed, those that came out, and those of them that had been cut.
+    /// Packets pushed.
     pub pushed: u64,
+    /// Packets that arrived.
     pub arrived: u64,
+    /// Packets that arrived cut short.
     pub cut: u64,
-    /// Bursts sent again, frames and bursts that were not used, flits that had no place.
+    /// Bursts resent.
     pub replayed: u64,
+    /// Frames and bursts rejected.
     pub refused: u64,
+    /// Flits without a slot.
     pub misplaced: u64,
-    /// Whether bursts were forged; whether a link was taken down.
+    /// Whether bursts were forged.
     pub is_forged: bool,
+    /// Whether a link was taken down.
     pub was_down: bool,
 }
 
-/// Frames that may be on their way in one direction.
+/// Maximum number of frames in flight in one direction.
 const MOST_FLYING: usize = 32;
 /// Bits of one frame that may flip, which its checks find.
 const MOST_FLIPS: u8 = 3;
@@ -96,7 +100,7 @@ fn config(end: usize, flags: u8) -> FlitLinkConfig {
         0 => LinkConfig::builder(STANDARD, 7, LinkEnd::A, left, right),
         _ => LinkConfig::builder(STANDARD, 7, LinkEnd::B, right, left),
     };
-    // Lanes that are given up are another test's.
+    // Keep all lanes: another test covers lanes that are given up.
     let mut builder = builder
         .fabric(0xfab)
         .epoch(1_000 + 1_000 * end as u32)
@@ -191,7 +195,7 @@ pub fn check(vc: usize, words: &[u64], expected: u32, gaps: bool) -> Option<u32>
     Some(id + 1)
 }
 
-/// What is left of the bytes.
+/// The operands not yet used.
 struct Operands<'a>(&'a [u8]);
 
 impl Operands<'_> {
@@ -303,7 +307,7 @@ impl Pair {
         })
     }
 
-    /// What must hold at any time.
+    /// Checks the invariants that hold at any time.
     fn check_bounds(&self) {
         for end in &self.ends {
             let account = end.lcb.account();
@@ -315,14 +319,14 @@ impl Pair {
                 };
                 assert!(credits <= most, "{credits} credits");
             }
-            // What is cut may be made up beyond the last place, ten flits of each packet.
+            // The fill of cut packets may exceed the slots by ten flits per packet.
             let places: u32 = Depths::LIVE.all().iter().sum();
             assert!(end.input.queued() <= 11 * u64::from(places));
         }
     }
 
     /// Writes other flits into the newest frame towards `to`, if it has any, and makes its checks
-    /// right.
+    /// valid.
     fn forge(&mut self, to: usize, operands: &mut Operands<'_>) {
         let at = PLAIN_AT + CONTROL_BYTES;
         let mut wire = self.wires[to].iter_mut().rev();
@@ -413,7 +417,8 @@ impl Pair {
         for end in &mut self.ends {
             end.lcb.link_up(now);
         }
-        // Hostile frames may have cost a session; forged bursts may have left anything.
+        // Do not expect everything: hostile frames may have ended a session, forged bursts left
+        // anything.
         if self.outcome.is_forged {
             for _ in 0..100 {
                 self.round();
@@ -446,7 +451,7 @@ pub fn run(bytes: &[u8]) -> Outcome {
     let mut operands = Operands(bytes);
     let flags = operands.next().unwrap_or(0) as u8;
     let mut pair = Pair::new(flags);
-    // Otherwise it begins in training.
+    // Otherwise the link begins in training.
     if flags & 4 == 0 {
         pair.rounds_until("the link", Pair::is_up);
     }

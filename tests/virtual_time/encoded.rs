@@ -7,7 +7,7 @@ use phitwire_aries::topology::Dragonfly;
 
 use crate::harness::{dragonfly, netem};
 
-/// Messages of 64 bytes at 0.15 of a NIC's rate, each answered, on paths that routers choose by
+/// Messages of 64 bytes at 0.15 of a NIC's rate, each with a reply, on paths that routers choose by
 /// load.
 pub fn traffic(grain: Grain) -> Asked {
     let config = Config {

@@ -27,7 +27,7 @@ use phitwire_t3e::topology::{Torus, TorusSpec};
 const GRAINS: [Grain; 2] = [Grain::Flit, Grain::Packet];
 const LINKS: [&str; 2] = ["direct", "encoded"];
 
-/// All sources send at full load.
+/// A configuration in which all sources send at full load.
 fn full(pattern: &str, message_bytes: u8, request_reply: bool) -> Config {
     Config {
         traffic: Traffic {

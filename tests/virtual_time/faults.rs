@@ -79,7 +79,7 @@ fn lanes_degrade_from_three_to_two_to_one_and_throughput_with_them() {
     assert!((0.62..0.71).contains(&two_thirds), "{two} against {three}");
     assert!((0.31..0.36).contains(&one_third), "{one} against {three}");
 
-    // The last lane: the link is gone, and the request times out.
+    // Lose the last lane: the link goes down, and the request times out.
     noise(&mut network, 2);
     let last = TrafficSpec {
         duration_ns: 100_000,

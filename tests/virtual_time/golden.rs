@@ -40,7 +40,7 @@ fn counters<L: net::Network>(network: &World<L>, run_id: u64) -> String {
     for node in network.nics().chain(network.routers()) {
         let device = fabric.node(node);
         let kind = device.kind().name();
-        // Links are counted separately, and the age of a router is the time above.
+        // Skip links, which are counted separately, and a router's age, which is the time above.
         device.for_each_counter(&mut |name, value| {
             if !name.contains('.') && name != "cycles" {
                 add(kind, name, value);
@@ -127,7 +127,7 @@ fn a_dragonfly_of_flits_with_one_percent_loss() {
     insta::assert_snapshot!(counted(network, "loss 1%", whole));
 }
 
-/// What `phitwire sim --netem` measures.
+/// The measurements of `phitwire sim --netem`.
 fn measured(report: &Report) -> String {
     let latency = &report.latency_cycles;
     let text = lines([
@@ -198,7 +198,7 @@ fn a_torus_with_the_machine_s_own_depths_and_clock() {
     insta::assert_snapshot!(counted(network, "", ordered));
 }
 
-/// What `phitwire sim` measures of a torus over ideal links.
+/// The measurements of `phitwire sim` on a torus over ideal links.
 fn crossed(seed: u64, channels: Channels) -> String {
     let (config, _) = traffic(Grain::Flit);
     let config = Config { seed, ..config };

@@ -26,7 +26,7 @@ pub fn live(processors: u32, subtree: u32) -> BlackWidowSpec {
     }
 }
 
-/// The same network with the chip's own depths and its 1.25 ns cycle.
+/// The network of [`live`] with the chip's own depths and its 1.25 ns cycle.
 pub fn paced(processors: u32, subtree: u32) -> BlackWidowSpec {
     let settings = ClosSettings {
         profile: Profile::Paper,

@@ -1,4 +1,4 @@
-//! Whole networks in virtual time: every message exactly once and in order, whatever the links do.
+//! Whole networks in virtual time: every message arrives once and in order, whatever the links do.
 //!
 //! Each file covers one kind of fault. All randomness comes from the seeds named in the tests.
 

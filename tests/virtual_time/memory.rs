@@ -147,7 +147,7 @@ fn a_wrong_byte_is_noticed() {
     assert_eq!(check(&mut network, &mut model).1.len(), 1);
 }
 
-/// The path from processor 0 through the `near` router to the `far` one, and that of the answer.
+/// The path from processor 0 through the `near` router to the `far` one, and that of the reply.
 fn ways(network: &Network, near: NodeId, far: NodeId) -> [RouteVector; 2] {
     let side = (0..network.fabric.links() as u32)
         .map(|link| network.fabric.ends(phitwire::sim::LinkId(link)))
@@ -169,7 +169,7 @@ fn ways(network: &Network, near: NodeId, far: NodeId) -> [RouteVector; 2] {
 fn registers_two_routers_away_are_read_and_written() {
     let mut network = up(&live(8, 4), 13);
     impair_all(&mut network, "loss 5%");
-    // Processor 0's router sends the packet over its first sidelink; the far router answers along
+    // Processor 0's router sends the packet over its first sidelink; the far router replies along
     // the same path.
     let (near, far) = {
         let mut routers = network.routers();

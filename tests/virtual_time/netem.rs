@@ -5,8 +5,8 @@ use phitwire::time::Duration;
 
 use crate::harness::{impair_all, link_counter, live, run, uniform, up};
 
-/// Every message exactly once and in order per address under `words`, and nonzero counters of what
-/// the words must have caused.
+/// Checks under `words` that every message arrives once, in order per address, and that the
+/// counters `caused` by the words are nonzero.
 fn survives(words: &str, caused: &[&str]) {
     survives_with(words, 400, caused);
 }

@@ -58,7 +58,7 @@ fn a_link_cut_for_ten_seconds_loses_nothing() {
         assert!(network.report(1).acknowledged > 0, "traffic flows");
         network.fabric.cut(link);
         network.fabric.run_for(Duration::from_ms(10_000));
-        // Traffic waits for the link.
+        // Part of the traffic still waits for the link.
         assert!(network.report(1).sent < 16_000);
         assert!(network.fabric.wire_counters().lost_in_cut > 0);
         network.fabric.restore(link);
@@ -88,10 +88,10 @@ fn two_sidelinks() -> BlackWidowSpec {
 }
 
 /// Removes a port from every routing table entry of a router, as system software does for a link
-/// that stays dead (BlackWidow sec. 7.7).
+/// that stays down (BlackWidow sec. 7.7).
 fn route_around(network: &mut Network, link: LinkId) {
     for (node, dead) in network.fabric.ends(link) {
-        // Sidelinks end at routers.
+        // Sidelinks end at routers, so the node is one.
         network.command(node, |router: &mut Yarc, _| {
             let in_use = router.get("chip.ports_in_use").expect("a register");
             for tile in (0..64).filter(|tile| in_use >> tile & 1 == 1) {
@@ -122,15 +122,15 @@ fn a_link_taken_down_for_good_leaves_the_rest_flowing() {
         } else {
             network.fabric.cut(links[0]);
         }
-        // Traffic that needs the dead link times out again and again.
+        // Traffic that needs the failed link times out again and again.
         network.fabric.run_for(Duration::from_ms(4_000));
         let waiting = network.report(1);
-        // Requests over the dead link are reported.
+        // Requests over the failed link are reported.
         assert!(waiting.timed_out > 0);
         route_around(&mut network, links[0]);
         let report = finish(&mut network, 1, Duration::from_ms(200_000), LOSSES);
         assert_eq!(report.sent, 24_000);
-        // What the dead link held, then at most a window per source.
+        // Late are the requests that the failed link held, then at most a window per source.
         let late = report.timed_out;
         assert!(late < 24_000 / 2, "{late} timed out");
         let clean = run_clean_on_what_is_left(&mut network, &traffic);
@@ -159,7 +159,7 @@ fn traffic_that_needs_no_dead_link_does_not_notice() {
     for link in sidelinks(&network) {
         network.fabric.cut(link);
     }
-    // Within the first subtree only.
+    // Send within the first subtree only.
     let traffic = TrafficSpec {
         processors: vec![0, 1, 2, 3],
         ..uniform(&network, 1, 500)
@@ -183,7 +183,7 @@ fn a_restarted_router_costs_what_it_held_and_no_more() {
     let report = finish(&mut network, 1, Duration::from_ms(60_000), LOSSES);
     assert_eq!(report.sent, 32_000);
     assert!(report.timed_out > 0, "what the router held is reported");
-    // At most what was outstanding when it died.
+    // Late is at most what was outstanding when the process was killed.
     let late = report.timed_out;
     assert!(late <= before.outstanding, "{late} of {before:?}");
     // Four processors and two sidelinks see a new incarnation.

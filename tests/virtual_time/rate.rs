@@ -32,7 +32,7 @@ fn a_load_that_the_network_carries_is_offered_whole() {
             let of_one = network.node::<BlackWidowNic>(node).traffic_report(Some(1));
             assert_eq!(of_one.expect("each has sent").sent, due);
         }
-        // Nothing queues: the latency of an answer does not depend on the rate.
+        // Nothing queues, so the latency does not depend on the rate.
         let median = report.latency.quantile(500);
         assert!(
             median < 200_000,
@@ -47,7 +47,7 @@ fn of_a_load_beyond_the_window_the_rest_is_counted() {
     let due = 8 * 1_000_000 * RUN_MS / 1_000;
     assert_eq!(report.sent + report.not_offered, due);
     assert!(report.not_offered > due / 2, "{report:?}");
-    // As many as a closed loop with this window sends, which is the limit.
+    // Expect as many as a closed loop with this window sends, which is the limit.
     let mut network = up(&live(8, 4), 4);
     let closed = TrafficSpec {
         window: 2,

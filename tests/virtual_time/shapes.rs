@@ -20,7 +20,7 @@ fn virtual_routers_of_an_r2() {
             ..base
         };
         let mut network = up(&spec, 1);
-        // Virtual routers share chips.
+        // Find a chip that virtual routers share.
         let mut chips = network.topology().chips.iter();
         assert!(chips.any(|chip| chip.routers.len() > 1));
         let patterns = [

@@ -8,11 +8,11 @@ use phitwire_framing::carrier::frame::LinkEnd;
 /// A link control block or a node with one port.
 pub trait End {
     fn is_up(&self) -> bool;
-    /// Does what is due, before frames are asked for.
+    /// Does what is due; called before frames are polled.
     fn advance(&mut self, _now: Time) {}
     fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize>;
     fn handle_frame(&mut self, now: Time, bytes: &[u8]);
-    /// Takes what frames have brought.
+    /// Consumes what arrived in frames.
     fn take(&mut self) {}
 }
 

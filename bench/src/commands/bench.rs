@@ -44,8 +44,8 @@ pub(super) fn main(arguments: Vec<OsString>) -> ExitCode {
     })
 }
 
-/// A table printed row by row. Its head comes with the first row, since above an error it would
-/// promise figures.
+/// A table printed row by row. The first row brings the header, so that no header precedes an
+/// error.
 struct Table {
     head: Option<String>,
     is_wanted: bool,
@@ -80,7 +80,7 @@ impl Table {
         self.bar.inc(1);
         if self.is_wanted {
             let lines: Vec<String> = self.head.take().into_iter().chain([row]).collect();
-            // Whether anyone still reads the output shows at the end.
+            // Ignore an error: the final output, too, shows whether anyone still reads it.
             let _ = self.bar.suspend(|| say(&lines.join("\n")));
         }
     }
@@ -120,7 +120,7 @@ fn point(benchmark: &Benchmark) -> Result<Ending> {
     });
     drop(table);
     leave(benchmark, &who, &rows)?;
-    // Keep what was measured before an error.
+    // Print the rows measured before an error.
     if common.json {
         say_json(&rows)?;
     } else if !rows.is_empty() {

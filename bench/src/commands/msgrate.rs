@@ -19,10 +19,10 @@ use phitwire_nodes::output;
 use phitwire_nodes::stop::Stop;
 use phitwire_tools::cli::pages;
 
-/// Shorter waits for answers are not reported.
+/// Shorter waits for replies are not reported.
 const WAIT_UNTOLD: Duration = Duration::from_secs(1);
 
-/// How long messages are sent one at a time, for comparison with a full window.
+/// Duration of the run with one message at a time, for comparison with a full window.
 const UNLOADED: Duration = Duration::from_millis(200);
 
 /// Runs the tool; the first argument is its name.
@@ -63,7 +63,7 @@ fn run(options: &Options) -> Result<Ending> {
         let outcome = match outcome {
             Ok(outcome) => outcome,
             Err(report) => {
-                // Keep what was measured before.
+                // Print what was measured before an error.
                 if !outcomes.is_empty() {
                     conclude(options, &plan, &outcomes)?;
                 }
@@ -71,7 +71,7 @@ fn run(options: &Options) -> Result<Ending> {
             }
         };
         if !options.json {
-            // The head comes with the first row: above an error it would promise figures.
+            // Print the header with the first row, so that no header precedes an error.
             let head = if index == 0 {
                 head(&plan) + "\n"
             } else {
@@ -79,7 +79,7 @@ fn run(options: &Options) -> Result<Ending> {
             };
             say(&format!("{head}{}\n", row(&outcome)))?;
         }
-        // After a run with a dead target, every attempt here could wait for timeouts.
+        // Skip this after a run with a dead target: every message could wait for a timeout.
         if index == 0 && !options.json && stop.requests() == 0 && outcome.is_clean() {
             say(&unloaded(&plan, size, &mut lab, &stop))?;
         }
@@ -153,7 +153,7 @@ fn conclude(options: &Options, plan: &Plan, outcomes: &[RateResult]) -> Result<(
     Ok(())
 }
 
-/// Prints to standard output. A reader that is gone is no error: the verdict is the exit status.
+/// Prints to standard output. Ignores a closed reader: the exit status has the verdict.
 fn say(text: &str) -> Result<()> {
     output::print(text).into_diagnostic()
 }

@@ -1,4 +1,4 @@
-//! Claims NICs, each of which only one tool at a time may measure, and names who holds them.
+//! Claims NICs for one measuring tool at a time, and names the current holder.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,9 +12,9 @@ use thiserror::Error;
 use super::lab::{Lab, LabError, ProcessState, ask, process_state};
 use super::run::Clock;
 
-/// How long to wait for the last answers of a run whose tool is gone.
+/// Limit on waiting for the last replies of a run whose tool has exited.
 const ENDING_LIMIT: Duration = Duration::from_secs(30);
-/// How long a NIC may take to notice that the kernel closed the socket of a tool that is gone.
+/// Time within which a NIC notices that the socket of an exited tool is closed.
 const NOTICE_LIMIT: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -24,7 +24,7 @@ pub enum ClaimError {
     /// Others hold them; each reason once, with all its nodes and a remedy.
     #[error("{0}")]
     InTheWay(String),
-    /// They do not answer.
+    /// The NICs do not reply.
     #[error("{0}")]
     Silent(String),
     /// A NIC has used the highest possible run number.
@@ -40,7 +40,7 @@ pub enum ClaimError {
     Lab(#[from] LabError),
 }
 
-/// This process as a holder.
+/// This process, as the holder of a claim.
 pub(crate) fn holder() -> Holder {
     // The subcommand; the aliases pass it too.
     let tool = std::env::args().nth(1).unwrap_or_default();
@@ -51,7 +51,7 @@ pub(crate) fn holder() -> Holder {
 }
 
 /// Claims `nodes` of lab `name` for as long as this process keeps its connections. Returns the
-/// highest traffic run number used there. Waits for runs that only miss their last answers.
+/// highest traffic run number used there. Waits for runs that lack only their last replies.
 ///
 /// # Errors
 /// See [`ClaimError`].
@@ -102,12 +102,12 @@ pub fn claim<'a>(
     }
 }
 
-/// Whether a refusal names others that use the NIC.
+/// Whether a refusal names other users of the NIC.
 fn tells_who(refusal: &Refusal) -> bool {
     matches!(refusal.code, Some(Code::Taken | Code::Busy | Code::Ending))
 }
 
-/// How long to wait for the cause of a refusal to end.
+/// Limit on waiting for the cause of a refusal to end.
 fn limit_of(refusal: &Refusal) -> Duration {
     match (refusal.code, &refusal.holder) {
         (Some(Code::Ending), _) => ENDING_LIMIT,

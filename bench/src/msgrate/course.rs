@@ -13,14 +13,14 @@ use super::run::{Clock, RunError, RunProgress};
 
 /// Interval of polls of the sources.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// Time for the last answers, or their timeouts. A request times out after seconds to minutes,
+/// Limit on waiting for the last replies or timeouts. A request times out after seconds to minutes,
 /// depending on the topology.
 const DRAIN_LIMIT: Duration = Duration::from_secs(120);
 /// Time for messages that their sources gave up to arrive after all, and the longest pause between
 /// two of them.
 const STRAGGLER_LIMIT: Duration = Duration::from_secs(3);
 const STRAGGLER_PAUSE: Duration = Duration::from_millis(500);
-/// How long to wait for stalled participants once all others have finished.
+/// Limit on waiting for stalled participants once all others have finished.
 const SILENT_LIMIT: Duration = Duration::from_secs(30);
 
 /// A NIC during a run.
@@ -30,7 +30,7 @@ struct Participant<'a> {
     started: bool,
     /// Has died: its last report is all that is known.
     gone: bool,
-    /// Did not answer the last poll.
+    /// The last poll got no reply.
     silent: bool,
     last: TrafficReport,
 }
@@ -111,19 +111,19 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    /// Stops all sources. One that was never started works for someone else and is left alone; one
-    /// that does not answer stops when this tool ends.
+    /// Stops all sources, except those that this run never started: they work for another tool. A
+    /// source that does not reply stops when this tool exits.
     pub(super) fn stop(&self, lab: &mut dyn Lab) {
         for sender in &self.participants {
             if sender.is_source && sender.started && !sender.gone && !sender.silent {
-                // One that no longer answers does not send either.
+                // Ignore an error: a source that does not reply does not send either.
                 let _ = lab.ask(&sender.nic.name, &Request::TrafficStop);
             }
         }
     }
 
-    /// Waits until everything that the sources sent is answered or given up, and only so long for
-    /// those that stall or do not finish.
+    /// Waits until every message that the sources sent has ended; for sources that stall or do not
+    /// finish, only up to the limits.
     pub(super) fn drain(
         &mut self,
         lab: &mut dyn Lab,
@@ -133,7 +133,7 @@ impl<'a> Course<'a> {
         let begin = clock.now();
         let duration = self.plan.duration();
         let planned = begin + duration.unwrap_or_default();
-        // A run limited only by a count may take any time, as long as acknowledgements arrive.
+        // Extended by acknowledgements: a run limited only by a count may take any time.
         let mut deadline = planned + DRAIN_LIMIT;
         let (mut seen, mut stopped, mut alone_since) = (0, false, None);
         loop {
@@ -189,7 +189,7 @@ impl<'a> Course<'a> {
         lab: &mut dyn Lab,
         clock: &dyn Clock,
     ) -> Result<TrafficReport, RunError> {
-        // Sources that were given up have been waited for already.
+        // Do not wait again for sources that were given up.
         let given_up = self.names(|one| one.is_source && one.silent);
         let begin = clock.now();
         let (mut arrived, mut last_came) = (0, begin);

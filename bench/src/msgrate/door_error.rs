@@ -50,10 +50,9 @@ pub enum DoorError {
     /// The registration was refused.
     #[error("{0}: the memory was not registered: {1}")]
     Register(String, Status),
-    /// No answer to the registration.
+    /// No reply to the registration.
     #[error("{0}: the network interface has not registered the memory after {limit} s", limit = PATIENCE.as_secs())]
     Silent(String),
-    /// Every message was refused.
     #[error("all messages were refused: {0}")]
     Refused(Status),
 }

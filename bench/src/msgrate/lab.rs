@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use thiserror::Error;
 
-/// Timeout of a process's answer, which it sends between two turns of its event loop.
+/// Timeout of a process's reply, which it sends between two turns of its event loop.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The role of a process.
@@ -21,23 +21,23 @@ pub enum Role {
     /// A NIC, with its processor's number.
     Nic {
         processor: u16,
-        /// Its group, on machines that have groups.
+        /// The NIC's group, on machines that have groups.
         group: Option<u16>,
     },
     /// A NIC that cannot be reached before it takes the number of another.
     Spare,
-    /// Unknown: it does not answer.
+    /// Unknown: the process does not reply.
     Silent,
 }
 
 /// The state of a process according to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessState {
-    /// It runs or sleeps.
+    /// Running or sleeping.
     Alive,
     /// Stopped (SIGSTOP, or a debugger), with this process id.
     Stopped(u32),
-    /// It has ended.
+    /// Exited.
     Gone,
     Unknown,
 }
@@ -48,7 +48,7 @@ pub struct Member {
     pub role: Role,
 }
 
-/// Why the lab did not answer.
+/// Why the lab did not reply.
 #[derive(Debug, Error)]
 pub enum LabError {
     /// The name cannot be a lab's, or its directory cannot be read.
@@ -57,7 +57,7 @@ pub enum LabError {
     /// No process of such a lab has a control socket.
     #[error("lab `{0}` is not running (start one with netns-scripts/up.sh TOPOLOGY --lab {0})")]
     NotRunning(String),
-    /// A process did not answer, or refused.
+    /// A process did not reply, or rejected the request.
     #[error("{node}: {error}")]
     Client {
         node: String,
@@ -88,7 +88,7 @@ impl LabError {
         )
     }
 
-    /// Whether a process that took part before must have died: it does not listen, closed the
+    /// Whether the error means that a former participant has died: it does not listen, closed the
     /// connection, or was restarted and does not know the run.
     pub fn tells_of_death(&self) -> bool {
         match self {
@@ -108,7 +108,7 @@ impl LabError {
         }
     }
 
-    /// Whether the process exists and does not answer.
+    /// Whether the process exists but does not reply.
     pub fn is_silent(&self) -> bool {
         matches!(
             self,
@@ -136,10 +136,10 @@ pub trait Lab {
     /// If the lab is not running, or a process does not report its role.
     fn members(&mut self) -> Result<Vec<Member>, LabError>;
 
-    /// Sends a request to a process and returns the data of its answer.
+    /// Sends a request to a process and returns the data of its reply.
     ///
     /// # Errors
-    /// If it does not answer, or refuses.
+    /// If the process does not reply, or rejects the request.
     fn ask(&mut self, node: &str, request: &Request) -> Result<Value, LabError>;
 
     /// The state of the process that last had this name, without a request to it.
@@ -149,10 +149,10 @@ pub trait Lab {
     }
 }
 
-/// Sends a request to a process and parses its answer.
+/// Sends a request to a process and parses its reply.
 ///
 /// # Errors
-/// If it does not answer, refuses, or sends another answer.
+/// If the process does not reply, rejects the request, or sends an unexpected reply.
 pub fn ask<T: DeserializeOwned>(
     lab: &mut dyn Lab,
     node: &str,
@@ -210,7 +210,7 @@ impl Lab for ControlLab {
                     }
                     members.push(Member { role, name });
                 }
-                // A network can be measured around its failures, too.
+                // Continue: a network can be measured around its failures.
                 Err(error) if error.is_of_dead_process() => dead.push(name),
                 Err(error) if error.is_silent() => {
                     silent.push(name.clone());
@@ -275,7 +275,7 @@ impl Lab for ControlLab {
 pub(super) fn process_state(pid: u32) -> ProcessState {
     match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => state_of(pid, &stat),
-        // Only where /proc is available.
+        // Without /proc, a missing entry does not mean that the process has exited.
         Err(error) if error.kind() == ErrorKind::NotFound => {
             match std::fs::exists("/proc/self/stat") {
                 Ok(true) => ProcessState::Gone,

@@ -28,7 +28,7 @@ pub(crate) struct Latencies(BTreeMap<u64, u64>);
 impl Latencies {
     pub(crate) fn add(&mut self, latency: Duration) {
         let ns = latency.as_nanos() as u64;
-        // Seven significant bits.
+        // Keep seven significant bits.
         let shift = ns.max(1).ilog2().saturating_sub(6);
         *self.0.entry(ns >> shift << shift).or_default() += 1;
     }

@@ -218,7 +218,7 @@ impl From<RoutingName> for Ways {
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    // From a nanosecond to a day: anything else is a mistake.
+    // Accept a nanosecond to a day: anything else is a mistake.
     match text.parse::<f64>() {
         Ok(seconds) if (1e-9..=86_400.0).contains(&seconds) => Ok(seconds),
         _ => Err("a number of seconds, above 0 and at most 86400".to_owned()),

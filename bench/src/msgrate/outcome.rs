@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::processes::Fates;
 use super::work::{Decisions, LinkWork, Work};
 
-/// Latencies in microseconds, of acknowledged messages from issue to answer.
+/// Latencies in microseconds, of acknowledged messages, from issue to response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LatencyUs {
     /// Median.
@@ -34,7 +34,7 @@ impl LatencyUs {
     }
 }
 
-/// One measurement. The names are those of the JSON output.
+/// One measurement. Fields have the names of the JSON output.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RateResult {
     /// Payload bytes per message.
@@ -51,44 +51,45 @@ pub struct RateResult {
     /// sources had offered everything, or until the last acknowledgement, whichever was later.
     /// Waiting for timeouts does not count.
     pub seconds: f64,
-    /// Seconds from the end of the offer until the last message was answered or had timed out.
+    /// Seconds from the end of the offer until the last response or timeout.
     pub drain_seconds: f64,
     pub sent: u64,
-    /// Messages answered and not refused; gets and additions whatever they found.
+    /// Messages answered and not rejected, including gets and additions that found wrong or
+    /// unwritten memory.
     pub acknowledged: u64,
     /// Messages that did not arrive.
     pub lost: u64,
     /// Messages that arrived again.
     pub duplicated: u64,
-    /// Messages with wrong bytes.
+    /// Messages with corrupted bytes.
     pub corrupted: u64,
-    /// Gets and additions that found unwritten memory: at targets that were restarted during the
-    /// run, or cannot be asked whether they were.
+    /// Gets and additions that found unwritten memory at targets that were restarted during the
+    /// run, or that cannot be queried about it.
     pub unwritten: u64,
     /// Late messages of earlier runs among those of this one. No fault of this run.
     pub stale: u64,
     /// Messages that arrived after a later one to the same address.
     pub misordered: u64,
-    /// The same where that is no fault.
+    /// Messages that arrived after a later one where reordering is allowed.
     pub overtaken: u64,
-    /// Messages without an answer in time, though they may have arrived.
+    /// Messages without a response in time, though they may have arrived.
     pub timed_out: u64,
     /// Messages that the target refused.
     pub refused: u64,
     /// Messages with unknown fate: they had not ended when their source ended or was given up. With
     /// those acknowledged, timed out and refused they add up to all messages sent.
     pub unknown: u64,
-    /// Targets whose messages timed out. Only programs know them.
+    /// Targets whose messages timed out; only programs report them.
     pub unanswered: Vec<Unanswered>,
     /// Count of unreachable targets.
     pub unreachable: u64,
-    /// Their names; incomplete if there are very many.
+    /// Names of the unreachable targets; incomplete if there are very many.
     pub unreached: Vec<String>,
     /// Targets that refused to take part.
     pub unwilling: u64,
-    /// Their names; incomplete if there are very many.
+    /// Names of the refusing targets; incomplete if there are very many.
     pub refusers: Vec<String>,
-    /// If they refused because of a later run of the same source: the latest of those; otherwise 0.
+    /// The latest run of the same source that made targets refuse this one; otherwise 0.
     pub outdated_by: u64,
     /// NICs of the run that were killed or restarted during it. Their counts end with their last
     /// report; messages not known to have arrived count as lost.
@@ -105,12 +106,12 @@ pub struct RateResult {
     /// The routers' decisions, on machines where they choose between kinds of paths.
     #[serde(flatten)]
     pub decisions: Option<Decisions>,
-    /// How the rate was kept, if one was given.
+    /// The achieved rate, if one was requested.
     #[serde(flatten)]
     pub pace: Option<Pace>,
 }
 
-/// A target that did not answer.
+/// A target that did not reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Unanswered {
     /// The NIC.
@@ -119,7 +120,7 @@ pub struct Unanswered {
     pub messages: u64,
 }
 
-/// How an open loop kept its rate: messages per second and source, averaged over all sources and
+/// The rate that an open loop kept: messages per second and source, averaged over all sources and
 /// [`RateResult::seconds`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Pace {
@@ -219,8 +220,8 @@ impl RateResult {
         }
     }
 
-    /// Whether every message arrived once, whole and in order at its target. A late answer is no
-    /// fault in this sense; a participant that died is, since nobody can vouch for what it held.
+    /// Whether every message arrived once, intact and in order at its target. A late response is
+    /// not a fault here; a dead participant is, because its counts are unknown.
     pub fn is_clean(&self) -> bool {
         self.lost == 0
             && self.duplicated == 0
@@ -265,7 +266,7 @@ pub(super) fn why_refused(outdated_by: u64) -> String {
     }
 }
 
-/// Messages sent whose end is unknown.
+/// Number of messages sent whose fate is unknown.
 pub(super) fn unknown(sent: u64, ended: [u64; 3]) -> u64 {
     sent.saturating_sub(ended.iter().sum())
 }
@@ -307,7 +308,7 @@ mod tests {
         }
     }
 
-    /// The outcome of a report in which nobody died.
+    /// The outcome of a report without dead participants.
     fn outcome(report: &TrafficReport) -> RateResult {
         RateResult::new(report, 8, Ends::default())
     }

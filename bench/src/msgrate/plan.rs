@@ -24,7 +24,7 @@ pub struct Plan {
     pub lab: String,
     /// Messages that each source keeps outstanding.
     pub window: u32,
-    /// All processes.
+    /// All processes of the lab.
     pub(super) everybody: Vec<String>,
     pub(super) sources: Vec<Nic>,
     /// NICs that only receive.
@@ -132,7 +132,7 @@ impl Plan {
         self.pattern = format!("{} pairs, {}", self.sources.len(), self.pattern);
     }
 
-    /// The same plan for `count` messages of each source, instead of a time.
+    /// This plan with `count` messages of each source instead of a duration.
     pub fn of_count(&self, count: u64) -> Self {
         let mut plan = self.clone();
         plan.spec.count = count;
@@ -167,7 +167,7 @@ impl Plan {
         Some(plan)
     }
 
-    /// All participants; those that only receive come first.
+    /// All participants, starting with those that only receive.
     pub(super) fn participants(&self) -> impl Iterator<Item = &Nic> + Clone {
         self.targets.iter().chain(&self.sources)
     }
@@ -212,7 +212,7 @@ impl Plan {
         self.pattern = "uniform".to_owned();
     }
 
-    /// How long the sources send, if limited.
+    /// Duration of sending, if limited.
     pub fn duration(&self) -> Option<Duration> {
         (self.spec.duration_ns > 0).then(|| Duration::from_nanos(self.spec.duration_ns))
     }

@@ -25,8 +25,8 @@ pub struct Fates {
     pub processes_stopped: Vec<String>,
     /// Link ends that gave up a session because the peer was silent or acknowledged nothing.
     pub links_given_up: Vec<String>,
-    /// Processes that did not run for a time, because the host stood still or was overloaded, and
-    /// for how many ms in total.
+    /// Processes that did not run for a time, because the host was suspended or overloaded, and for
+    /// how many ms in total.
     pub stood_still_ms: BTreeMap<String, u64>,
     /// Processes whose part of the link counters is not, or not fully, known.
     pub uncounted: Vec<String>,
@@ -46,7 +46,7 @@ impl Fates {
 #[derive(Debug)]
 struct Process {
     name: String,
-    /// Its process id and counters when the run began.
+    /// Process id and counters at the beginning of the run.
     before: Option<(u32, Work)>,
     stopped: bool,
     gone: bool,
@@ -99,7 +99,7 @@ impl Processes {
         }
     }
 
-    /// Notes that one did not answer.
+    /// Notes that process `name` did not reply.
     pub(super) fn silent(&mut self, name: &str) {
         let mut known = self.all.iter_mut();
         if let Some(process) = known.find(|process| process.name == name) {
@@ -135,7 +135,7 @@ impl Processes {
                     process.gone = false;
                     complete = true;
                 }
-                // What its predecessor did since the run began is unknown.
+                // Count only the new process: the work of its predecessor is unknown.
                 (_, Some((_, after))) => {
                     if process.before.is_some() {
                         work.add(&after);

@@ -24,11 +24,11 @@ use super::processes::{Fates, Processes};
 use super::run::{Clock, RunError, RunProgress};
 use super::work::Work;
 
-/// Most messages outstanding: the commands that fit a program's ring.
+/// Largest window: the commands that fit a program's ring.
 pub(super) const MOST_WINDOW: u32 = 1024;
-/// Most bytes of a program that peers reach: the largest registration that every machine allows.
+/// Maximum size of a program's registered memory: every machine allows that much.
 pub(super) const MOST_DATA: u64 = 256 << 20;
-/// What has not ended for this long never does: requests time out earlier.
+/// A message that has not ended for this long never does: requests time out earlier.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 /// Interval of progress lines, and the longest sleep.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -52,9 +52,9 @@ struct Slot {
 struct Program {
     node: String,
     nic: Nic,
-    /// The handle of its memory.
+    /// Handle of the program's memory.
     handle: u16,
-    /// `None`: it only receives.
+    /// `None` if the program only receives.
     destinations: Option<Destinations>,
     slots: Vec<Slot>,
     /// Free slots.
@@ -123,7 +123,7 @@ impl<'a> Run<'a> {
         }
         let sources = plan.sources.len();
         let per_source = u64::from(plan.window) * stride(size.into());
-        // One more for what a program gets, or sends as a block.
+        // Reserve one more for the results of gets and the sources of blocks.
         let data_bytes = per_source * (sources as u64 + 1);
         if data_bytes > MOST_DATA {
             return Err(DoorError::Memory(data_bytes, sources));
@@ -151,7 +151,7 @@ impl<'a> Run<'a> {
             number: 0,
             to: 0,
         };
-        // Sources first: their index is also that of their slots at every target.
+        // Sources first: their index here is also the index of their slots at every target.
         for nic in plan.sources.iter().chain(&plan.targets) {
             let options = Options {
                 job: u64::from(std::process::id()) << 32 | 0x7261_7465,
@@ -290,7 +290,7 @@ impl<'a> Run<'a> {
         program.is_gone || is_silent || has_none_left || (count > 0 && program.sent >= count)
     }
 
-    /// Whether a source could send only to targets that have not answered earlier messages.
+    /// Whether a source could send only to targets that have not responded to earlier messages.
     fn is_stuck(&self, program: &Program) -> bool {
         let Some(destinations) = &program.destinations else {
             return true;
@@ -321,7 +321,7 @@ impl<'a> Run<'a> {
         Ok(any)
     }
 
-    /// Sends a message; false if there is no room for its command.
+    /// Sends a message; returns false if its command does not fit the ring.
     fn begin(&mut self, source: usize, slot: usize, to: usize) -> Result<bool, DoorError> {
         let (there, own) = (self.at(source, slot), self.at(self.sources, slot));
         let number = self.next_number;
@@ -339,7 +339,7 @@ impl<'a> Run<'a> {
         match self.plan.spec.op {
             Operation::Put if is_short => {}
             Operation::Put => nic.write(own, &self.data)?,
-            // The data to get or to add to are written beforehand.
+            // Write the data to get, or to add to, before the request.
             Operation::Get | Operation::Amo => target.nic.write(there, &self.data)?,
         }
         let is_in_words = bytes.is_multiple_of(4) || !nic.operations().blocks;
@@ -418,7 +418,7 @@ impl<'a> Run<'a> {
         let program = &mut self.programs[from];
         let Slot { began, number, to } = program.slots[slot];
         program.under_way -= 1;
-        // A slot where something may still land is not reused.
+        // Do not reuse a slot that a late message may still write.
         if !status.is_unknown() {
             program.free.push(slot);
             program.held[to] -= 1;
@@ -440,7 +440,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Whether a message had its effect; `word` is the answer of an addition, if any.
+    /// Whether a message had its effect; `word` is the response of an addition, if any.
     fn is_right(
         &mut self,
         from: usize,
@@ -464,7 +464,7 @@ impl<'a> Run<'a> {
         Ok(self.data == self.found)
     }
 
-    /// After this many idle rounds: yields the core, or sleeps until something arrives.
+    /// Yields the core; after [`IDLE_ROUNDS`] idle rounds, sleeps until something arrives.
     fn rest(&mut self, idle: u32) {
         if idle < IDLE_ROUNDS {
             return std::thread::yield_now();
@@ -479,7 +479,7 @@ impl<'a> Run<'a> {
             let fds = here.flat_map(|p| [p.nic.fd(), p.nic.socket()]);
             let mut fds: Vec<_> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
             let limit = PollTimeout::try_from(LOOK_EVERY).unwrap_or(PollTimeout::ZERO);
-            // A signal ends the sleep, and the caller checks for it.
+            // Ignore the result: the caller checks for signals, which end the sleep.
             let _ = poll(&mut fds, limit);
         }
         for program in sources.iter_mut().filter(|p| !p.is_gone) {

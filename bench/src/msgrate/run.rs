@@ -16,7 +16,7 @@ use super::processes::Processes;
 
 #[derive(Debug, Error)]
 pub enum RunError {
-    /// The lab or one of its processes did not do as asked.
+    /// A request to the lab or one of its processes failed.
     #[error(transparent)]
     Lab(#[from] LabError),
     /// A name that no node has.
@@ -40,7 +40,7 @@ pub enum RunError {
         "nothing was sent: nobody sends to itself, and no source has another target (pattern {0})"
     )]
     NothingSent(String),
-    /// The pattern goes from group to group, and the machine has none, or only one.
+    /// The pattern sends from group to group, but the machine has no groups, or only one.
     #[error(
         "pattern {pattern} goes from group to group, but the network interfaces of lab `{lab}` are in {groups}: it is for \
          labs of machines with groups, two at least"
@@ -76,28 +76,27 @@ pub enum RunError {
         found: u64,
         run: u64,
     },
-    /// The NICs are in use or do not answer.
+    /// The NICs are in use or do not reply.
     #[error(transparent)]
     Claim(#[from] ClaimError),
-    /// A named NIC does not answer.
     #[error("`{0}` is there and does not answer: is its process stopped?")]
     Silent(String),
-    /// A named NIC has no number of its own.
+    /// A named NIC is a spare, without a number.
     #[error(
         "`{0}` is a spare one: nobody reaches it before it takes the number of another \
          (phitwire manage rename)"
     )]
     Spare(String),
-    /// No target takes part, though some answer: their names, and why.
+    /// No target takes part, though some reply: their names, and why.
     #[error("nothing was sent: {0} refused the run: {1}")]
     Refused(String, String),
-    /// No target has answered the announcement of the run.
+    /// No target has replied to the announcement of the run.
     #[error(
         "nothing was sent: {0} could not be reached within the time-out of a request \
          (netns-scripts/status.sh --lab {1} tells which links are down)"
     )]
     Unreachable(String, String),
-    /// Both: the refusers, and why; the unreached ones; the lab.
+    /// Some targets refused, others were unreachable: the refusers, and why; the others; the lab.
     #[error(
         "nothing was sent: {0} refused the run: {1}; {2} could not be reached within the time-out \
          of a request (netns-scripts/status.sh --lab {3} tells which links are down)"
@@ -106,7 +105,7 @@ pub enum RunError {
     /// Programs at doors do not support it, or failed.
     #[error(transparent)]
     Door(#[from] DoorError),
-    /// The user asked twice to stop.
+    /// The user requested twice to stop.
     #[error("interrupted before all messages were answered: nothing was measured")]
     Interrupted,
 }
@@ -122,17 +121,17 @@ pub struct RunProgress {
     pub acknowledged: u64,
     /// The earliest phase of all sources.
     pub phase: RunPhase,
-    /// Messages or announcements of the run that are neither answered nor timed out.
+    /// Messages or announcements of the run without a response or timeout.
     pub outstanding: u64,
     /// Sources with outstanding messages.
     pub waiting: Vec<String>,
 }
 
-/// Most sources named in a progress line.
+/// Maximum number of sources named in a progress line.
 const MOST_NAMED: usize = 4;
 
 impl RunProgress {
-    /// What the run waits for, once everything has been sent.
+    /// What the run waits for after everything has been sent.
     pub fn waits(&self) -> Option<String> {
         let what = match self.phase {
             RunPhase::Draining => "answers to messages",
@@ -159,7 +158,7 @@ pub trait Clock {
     /// Time since some start.
     fn now(&self) -> Duration;
     fn sleep(&self, span: Duration);
-    /// How often the user has asked to stop.
+    /// Number of times that the user has requested to stop.
     fn stops(&self) -> u32;
 }
 

@@ -8,7 +8,7 @@ use super::Fates;
 use super::outcome::{RateResult, why_refused};
 use super::plan::Plan;
 
-/// Most targets named in a line.
+/// Maximum number of targets named in a line.
 const MOST_NAMED: usize = 16;
 
 const COLUMNS: TextColumns<'_> = TextColumns {
@@ -191,7 +191,7 @@ fn beyond_time_outs(outcome: &RateResult) -> Option<String> {
     ))
 }
 
-/// Targets that did not answer, most messages first.
+/// Targets that did not respond, those with the most messages first.
 fn unanswered(outcome: &RateResult) -> Option<String> {
     let mut all: Vec<_> = outcome.unanswered.iter().collect();
     all.sort_by_key(|one| std::cmp::Reverse(one.messages));
@@ -241,7 +241,7 @@ fn oddities(outcome: &RateResult) -> [Option<String>; 7] {
             let why = why_refused(outcome.outdated_by);
             format!("{} refused the run ({why}): {refusers}", targets(unwilling))
         }),
-        // A wait as short as that for the last answers is not worth a line.
+        // Do not report a shorter wait for the last responses.
         (*drain_seconds >= 1.0).then(|| {
             format!(
                 "{drain_seconds:.1} s were spent on waiting for the last answers and time-outs; the rate is without \

@@ -27,7 +27,7 @@ pub struct Decisions {
     pub minimal_decisions: u64,
     /// Packets on non-minimal paths.
     pub non_minimal_decisions: u64,
-    /// Share of the latter in both, 0 to 1; `None` if nothing was decided.
+    /// Share of packets on non-minimal paths, 0 to 1; `None` if nothing was decided.
     pub non_minimal_share: Option<f64>,
 }
 
@@ -72,9 +72,9 @@ impl Sum {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     sums: [u64; SUMS],
-    /// By port of one process, how often its link was given up.
+    /// By port of one process, the number of times that its link was given up.
     given_up: BTreeMap<String, u64>,
-    /// Whether any of them has routers that choose between kinds of paths.
+    /// Whether routers among the processes choose between kinds of paths.
     decides: bool,
 }
 
@@ -137,7 +137,7 @@ impl Work {
             retransmitted_packets: self.sum(Sum::RetransmittedPackets),
             replayed_sets: self.sum(Sum::ReplayedSets),
             frames_sent,
-            // Duplicates made on the wire are accepted too, and may hide as many losses.
+            // A lower bound: duplicates made on the wire are accepted too, and hide as many losses.
             frames_dropped: frames_sent.saturating_sub(self.sum(Sum::FramesTaken)),
         }
     }

@@ -12,19 +12,19 @@ use super::Ending;
 use super::options::{Benchmark, CollectiveOptions};
 use crate::msgrate::{ClaimError, Clock, Lab, LabError, LatencyUs, Role, ask, claim};
 
-/// Interval of polls during the measurement: each answer carries every latency, and producing it
+/// Interval of polls during the measurement: each reply carries every latency, and producing it
 /// disturbs the measurement.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Interval of polls once the time is over.
 const END_LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How long participants wait for each other: no lab needs that long for an operation.
+/// Time that participants wait for each other: no lab needs that long for an operation.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Extra time beyond the participants' own patience.
 const END_LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Error)]
 pub enum CollectiveError {
-    /// The lab or one of its processes did not do as asked.
+    /// A request to the lab or one of its processes failed.
     #[error(transparent)]
     Lab(#[from] LabError),
     /// A name that is not that of a NIC with a collective engine.
@@ -35,10 +35,9 @@ pub enum CollectiveError {
         /// The valid names.
         nics: String,
     },
-    /// A participant is named twice.
     #[error("`{0}` is named twice")]
     Twice(String),
-    /// The NICs are in use or do not answer.
+    /// The NICs are in use or do not reply.
     #[error(transparent)]
     Claim(#[from] ClaimError),
     /// Fewer than two participants.
@@ -53,7 +52,7 @@ pub enum CollectiveError {
     /// The participants did not finish.
     #[error("the operations have not ended {0} s after they should have, at {1}")]
     NeverEnded(u64, String),
-    /// The user asked twice to stop.
+    /// The user requested twice to stop.
     #[error("interrupted before the operations ended: nothing was measured")]
     Interrupted,
 }
@@ -73,9 +72,9 @@ pub struct CollectiveRow {
     pub iterations: u64,
     /// Microseconds per operation, at the slowest participant.
     pub mean_us: f64,
-    /// From joining to the result, over all participants.
+    /// Time from joining to the result, over all participants.
     pub latency_us: LatencyUs,
-    /// Wrong results.
+    /// Incorrect results.
     pub wrong: u64,
     /// Operations without a result.
     pub failed: u64,
@@ -83,7 +82,7 @@ pub struct CollectiveRow {
     pub timed_out: u64,
     /// Why the run failed, if it did.
     pub failure: Option<String>,
-    /// Whether every participant got the right result equally often.
+    /// Whether every participant got the same number of results, all correct.
     pub clean: bool,
 }
 
@@ -161,7 +160,7 @@ impl CollectiveSuite {
         )
     }
 
-    /// Measures all operations and passes each row to `show`, until the user asks to stop.
+    /// Measures all operations and passes each row to `show`, until a stop is requested.
     ///
     /// # Errors
     /// See [`CollectiveError`].
@@ -186,7 +185,7 @@ impl CollectiveSuite {
                 .start(&spec, lab, &mut started)
                 .and_then(|()| self.wait(&spec, lab, clock));
             if measured.is_err() {
-                // Participants that this run has not started work for someone else.
+                // Abort only what this run started: other participants work for another tool.
                 self.abort(lab, started);
             }
             let (report, fallen) = measured?;
@@ -220,10 +219,10 @@ impl CollectiveSuite {
         Ok(())
     }
 
-    /// Tells the first participants to stop after the next operation.
+    /// Stops the first `participants` after the next operation.
     fn tell(&self, lab: &mut dyn Lab, participants: usize) {
         for (name, _) in &self.nics[..participants] {
-            // A participant that no longer answers does nothing either.
+            // Ignore an error: a participant that does not reply does nothing either.
             let _ = lab.ask(name, &Request::CollectiveStop);
         }
     }
@@ -255,13 +254,13 @@ impl CollectiveSuite {
                 let report: CollectiveReport = match status {
                     Ok(report) => report,
                     Err(error) if error.tells_of_death() => {
-                        // The run cannot finish without it.
+                        // Give up: the run cannot finish without a dead participant.
                         fallen.died.push(name.clone());
                         self.abort(lab, self.nics.len());
                         continue;
                     }
                     Err(error) if error.is_silent() => {
-                        // It may go on, within the patience of the others.
+                        // Continue: a stopped participant may resume while the others still wait.
                         if !fallen.stopped.contains(name) {
                             fallen.stopped.push(name.clone());
                         }

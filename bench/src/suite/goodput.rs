@@ -41,7 +41,7 @@ pub enum GoodputError {
     )]
     Impaired {
         lab: String,
-        /// One of the impairments.
+        /// One of the active impairments.
         what: String,
     },
     /// The measurement failed.

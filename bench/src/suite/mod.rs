@@ -29,9 +29,9 @@ pub use table::{collective_row, goodput_row, head, point_row, unit_row, verdict}
 pub enum Ending {
     /// No fault was found.
     Clean = 0,
-    /// Something was lost, duplicated, corrupted or wrong.
+    /// Messages were lost, duplicated or corrupted, or results were incorrect.
     Damaged = 1,
-    /// Clean as far as it went; the status is a shell's for a command that SIGINT ended.
+    /// Interrupted without damage; the status is a shell's for a command that SIGINT ended.
     Interrupted = 130,
 }
 

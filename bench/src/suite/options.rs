@@ -162,7 +162,7 @@ pub struct GoodputOptions {
 }
 
 impl GoodputOptions {
-    /// The same without losses.
+    /// These options without losses.
     pub fn pair(&self) -> PairOptions {
         PairOptions {
             common: self.common.clone(),

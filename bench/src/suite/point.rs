@@ -61,7 +61,7 @@ struct Wish {
 /// The NICs of a lab, by number.
 ///
 /// # Errors
-/// If the lab does not answer.
+/// If the lab does not reply.
 pub fn nics_of(lab: &mut dyn Lab) -> Result<Vec<String>, RunError> {
     let number = |member: &Member| match member.role {
         Role::Nic { processor, .. } => Some(processor),
@@ -166,7 +166,7 @@ impl PointSuite {
         &self.plan
     }
 
-    /// Measures all sizes and passes each row to `show`, until the user asks to stop.
+    /// Measures all sizes and passes each row to `show`, until a stop is requested.
     ///
     /// # Errors
     /// See [`RunError`].

@@ -21,13 +21,13 @@ use crate::msgrate::{LatencyUs, RateResult};
 
 /// Largest default size.
 const LARGEST: u32 = 64 << 10;
-/// Most messages outstanding: a program posts no more receives.
+/// Largest window: a program posts no more receives.
 const MOST_WINDOW: u32 = 256;
 /// A message that has not ended for this long never does.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// After this long without news, a program sleeps although the other may be next.
 const SHORT: Duration = Duration::from_micros(100);
-/// Messages of a size between two looks at the clock.
+/// Messages of a size between two reads of the clock.
 const LOOK_EVERY: u64 = 16;
 
 /// Why nothing was measured, or the measurement was cut short.
@@ -45,13 +45,10 @@ pub enum ProgramError {
     /// An address out of range.
     #[error(transparent)]
     Outside(#[from] OutOfRange),
-    /// The NICs have no such operation.
     #[error("--op {0}: the network interfaces of this machine have none for programs")]
     Operation(&'static str),
-    /// A size that the NICs do not support.
     #[error("--size {0}: the network interfaces of this machine move 1 to {1} bytes for programs")]
     Size(u32, u32),
-    /// The memory was not registered.
     #[error("the target's memory was not registered: {0}")]
     Register(Status),
     #[error("a message has not ended after {} s", PATIENCE.as_secs())]
@@ -89,7 +86,7 @@ struct Run<'a> {
     /// For additions: the value of each word.
     added: Vec<u64>,
     next_number: u64,
-    /// All earlier messages have arrived.
+    /// First number that may not have arrived: all earlier messages have.
     oldest: u64,
     latency: Latencies,
     result: RateResult,
@@ -142,7 +139,7 @@ impl ProgramSuite {
         }
         if !has.blocks {
             if options.size.is_empty() {
-                // Words if nothing shorter can be read.
+                // Start at words if the source can read nothing shorter.
                 let least = if options.op == PairOp::Get { 8 } else { 1 };
                 sizes.retain(|size| (least..=longest).contains(size));
             }
@@ -167,7 +164,7 @@ impl ProgramSuite {
         format!("{}, window {}", self.who, self.window)
     }
 
-    /// Measures all sizes and passes each row to `show`, until the user asks to stop.
+    /// Measures all sizes and passes each row to `show`, until a stop is requested.
     ///
     /// # Errors
     /// See [`ProgramError`].
@@ -355,7 +352,7 @@ impl<'a> Run<'a> {
                 self.added[slot] += 1;
                 return Ok(());
             }
-            // Compared at the target.
+            // Nothing to compare here: the target compares sent messages.
             PairOp::Send => return Ok(()),
         }
         self.result.corrupted += u64::from(self.data != self.found);
@@ -394,8 +391,8 @@ impl<'a> Run<'a> {
         Ok(any)
     }
 
-    /// Which of the recent messages was found. Several short ones may be equal: take the oldest
-    /// that has not arrived.
+    /// Number of the recent message that was found. Several short ones may be equal: takes the
+    /// oldest that has not arrived.
     fn number_of_found(&mut self) -> Option<u64> {
         let from = self
             .next_number
@@ -404,7 +401,7 @@ impl<'a> Run<'a> {
         let first = self.found.len().min(8);
         let mut word = [0; 8];
         let oldest = self.oldest.max(from);
-        // Messages arrive nearly in order, so look last at those that have arrived.
+        // Messages arrive nearly in order, so try those that have arrived last.
         for number in (oldest..self.next_number).chain(from..oldest) {
             fill(number, &mut word[..first]);
             if word[..first] == self.found[..first] {
@@ -452,7 +449,7 @@ impl<'a> Run<'a> {
         Ok(self.outcome(seconds))
     }
 
-    /// The next completion of the source, the last of which came at `last`.
+    /// The next completion of the source; `last` is the time of the previous one.
     fn next_completion(&mut self, last: Instant) -> Result<Option<Completion>, ProgramError> {
         if let Some(completion) = self.suite.source.poll()? {
             return Ok(Some(completion));
@@ -461,7 +458,7 @@ impl<'a> Run<'a> {
         if idle >= PATIENCE {
             return Err(ProgramError::NeverEnded);
         }
-        // A message may arrive before its source knows.
+        // A message may arrive before its source gets the completion.
         Ok(match self.suite.op {
             PairOp::Send if idle < SHORT => {
                 std::thread::yield_now();

@@ -92,7 +92,7 @@ fn line(cells: impl IntoIterator<Item = String>) -> String {
     TextColumns { columns: &columns }.line(cells)
 }
 
-/// The lines above the figures; `who` names the participants.
+/// Lines above the figures; `who` names the participants.
 pub fn head(benchmark: &Benchmark, who: &str) -> String {
     let (name, lab) = (benchmark.name(), &benchmark.common().lab);
     let by_units = matches!(benchmark, Benchmark::Barrier(options) if !options.unit.is_empty());

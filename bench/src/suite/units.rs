@@ -19,7 +19,7 @@ use super::options::Benchmark;
 use crate::msgrate::{Clock, Lab, LabError, LatencyUs, Role, ask, holder};
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// How long participants wait for each other, as in collective operations: with 30 % of all frames
+/// Time that participants wait for each other, as in collective operations: with 30 % of all frames
 /// lost, in an emulated machine with one CPU, a barrier of 27 takes 8 s.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Extra time beyond that.
@@ -27,10 +27,9 @@ const END_LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Error)]
 pub enum UnitError {
-    /// The lab or one of its processes did not do as asked.
+    /// A request to the lab or one of its processes failed.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// The lab's machine has no barrier units.
     #[error("lab `{0}` has no barrier units: without --unit, collective engines do barriers")]
     NoUnits(String),
     /// A name that is not that of a NIC.
@@ -45,10 +44,9 @@ pub enum UnitError {
     Twice(String),
     #[error("no barrier among these: {0}")]
     NoTree(String),
-    /// The participants did not finish.
     #[error("the barriers have not ended {0} s after they should have")]
     NeverEnded(u64),
-    /// The user asked twice to stop.
+    /// The user requested twice to stop.
     #[error("interrupted before the barriers ended: nothing was measured")]
     Interrupted,
 }
@@ -70,9 +68,9 @@ pub struct UnitRow {
     pub mean_us: f64,
     /// Microseconds per barrier, or per eureka with its two barriers, at the slowest participant.
     pub period_us: f64,
-    /// From joining until the barrier completed, over all participants.
+    /// Time from joining until the barrier completed, over all participants.
     pub latency_us: LatencyUs,
-    /// From signalling a eureka until it was reported.
+    /// Time from signalling a eureka until it was reported.
     pub eureka_latency_us: LatencyUs,
     /// Compared words of other participants.
     pub checks: u64,
@@ -84,7 +82,7 @@ pub struct UnitRow {
     pub timed_out: u64,
     /// Why the run failed, if it did.
     pub failure: Option<String>,
-    /// Whether all participants had equally many barriers, and nothing was wrong.
+    /// Whether all participants had equally many barriers, without faults.
     pub clean: bool,
 }
 
@@ -231,7 +229,7 @@ impl<'n> UnitSuite<'n> {
             self.tell(lab);
             self.tell(lab);
         }
-        // Free the units, as far as routers answer.
+        // Free the units, as far as routers reply.
         for &unit in &self.units {
             if let Ok(plan) = self.side.barrier(unit, &[], &|_| true) {
                 for value in &plan.registers {
@@ -289,7 +287,7 @@ impl<'n> UnitSuite<'n> {
     fn write(&self, lab: &mut dyn Lab, value: &RegisterValue) -> Result<Value, LabError> {
         let node = self.network.node_name(value.node);
         if !self.routers.contains(&*node) {
-            // A router that does not run has no part in the tree.
+            // Skip a router that does not run: it is not part of the tree.
             return Ok(Value::Null);
         }
         let request = Request::Set {
@@ -299,11 +297,11 @@ impl<'n> UnitSuite<'n> {
         lab.ask(&node, &request)
     }
 
-    /// Tells all participants to stop after the next barrier.
+    /// Stops all participants after the next barrier.
     fn tell(&self, lab: &mut dyn Lab) {
         for &unit in &self.units {
             for (name, _) in &self.nics {
-                // A participant that no longer answers does nothing either.
+                // Ignore an error: a participant that does not reply does nothing either.
                 let _ = lab.ask(name, &Request::BarrierStop { unit });
             }
         }
@@ -398,7 +396,7 @@ mod tests {
     use super::*;
     use phitwire::nic::LatencyCounts;
 
-    /// Each eureka comes with two barriers, and with some time between them.
+    /// Each eureka is measured with two barriers, and with some time between them.
     #[test]
     fn the_mean_is_that_of_the_latencies_beside_it() {
         let counts = |all: &[u64]| LatencyCounts {

@@ -35,7 +35,7 @@ fn bad(dir: &Path, arguments: &str, told: &str) {
         stderr,
     } = phitwire(dir, arguments);
     let text = [&stdout[..], &stderr[..]].concat();
-    // Lines are broken anywhere between two words.
+    // Join the lines: the report breaks them between any two words.
     let words = String::from_utf8_lossy(&text).replace(['│', '×'], " ");
     let words: Vec<&str> = words.split_whitespace().collect();
     assert!(!status.success(), "{arguments}: {words:?}");
@@ -117,14 +117,14 @@ fn a_description_takes_tables_from_a_file_beside_it() {
     let path = dir.path();
     with_tables(path, "given.toml", "tables.toml");
     assert!(good(path, "topology check given.toml").contains("ok"));
-    // The folder of the description counts, not the one where the command runs.
+    // Paths are relative to the description's folder, not to the working directory.
     let elsewhere = tempfile::tempdir().expect("a scratch folder");
     let given = path.join("given.toml");
     good(
         elsewhere.path(),
         &format!("topology check {}", given.display()),
     );
-    // A copy has all in it.
+    // A copy is self-contained.
     good(
         path,
         &format!(
@@ -135,7 +135,7 @@ fn a_description_takes_tables_from_a_file_beside_it() {
     good(elsewhere.path(), "topology check copy.toml");
     let copy = fs::read_to_string(elsewhere.path().join("copy.toml")).expect("it is there");
     assert!(copy.contains("[[vc_tables]]"), "{copy}");
-    // One that names no other file is copied as it is.
+    // A description that names no other file is copied unchanged.
     good(path, "topology plan ring.toml --copy same.toml");
     let [one, other] =
         ["ring.toml", "same.toml"].map(|name| fs::read(path.join(name)).expect("there"));

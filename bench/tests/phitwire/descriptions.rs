@@ -1,5 +1,5 @@
-//! Descriptions from strangers: whatever the file is, there is an answer at once, of bounded
-//! length, and with nothing in it that a terminal obeys.
+//! Untrusted descriptions: whatever the file is, the reply is quick, of bounded length, and has no
+//! terminal control sequences.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -12,9 +12,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-/// Time until there is an answer: two seconds, and more where the code is not optimised.
+/// Time limit of a reply: two seconds, and more in unoptimised builds.
 const BOUND: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 2 });
-/// Bytes of an answer: fifty mistakes with their excerpts.
+/// Size limit of a reply: fifty mistakes with their excerpts.
 const MOST_BYTES: usize = 100_000;
 
 fn phitwire(words: &[&str]) -> Command {
@@ -33,7 +33,7 @@ fn answer(command: &mut Command) -> Output {
     let child = command.spawn().expect("the command runs");
     let id = Pid::from_raw(child.id() as i32);
     let (tell, told) = mpsc::channel();
-    // Nobody may be waiting any more.
+    // Ignore a send error: the receiver may have timed out.
     std::thread::spawn(move || tell.send(child.wait_with_output()));
     let Ok(output) = told.recv_timeout(BOUND) else {
         kill(id, Signal::SIGKILL).expect("it is our child");
@@ -73,7 +73,7 @@ impl Scratch {
         path
     }
 
-    /// What both forms of `check` say of a file; they agree that it is bad.
+    /// Output of both forms of `check` for a file; both must reject it.
     fn refused(&self, bytes: &[u8]) -> String {
         let file = self.file(bytes);
         let lines = check(&file, &["--lines"]);
@@ -188,7 +188,7 @@ fn nothing_of_a_value_is_obeyed_by_a_terminal() {
         format!("name = \"x\"\n[[chip]]\nname = \"{evil}\"\nports = \"{evil}\"\n"),
         format!("[wiring]\nlinks = [{{ a = \"{evil}:0\", b = \"{evil}\" }}]\n"),
         format!("family = \"aries\"\nname = \"{evil}\"\n[dragonfly]\nabsent = [\"{evil}\"]\n"),
-        // Raw, in comments and values, where TOML forbids some of it and allows the rest.
+        // Control characters in comments and values: TOML forbids some and allows others.
         String::from("name = \"\u{1b}[31m\u{202e}\u{9b}2J\" # \u{1b}[2J\u{200f}\n"),
         String::from("# \u{202e}\u{2066}\nx = \"\u{202e}\u{feff}\"\n"),
     ] {
@@ -198,7 +198,7 @@ fn nothing_of_a_value_is_obeyed_by_a_terminal() {
     }
     let name = "topology generate blackwidow --processors 8 --name \u{1b}[31m";
     let name: Vec<&str> = name.split(' ').collect();
-    // Names of files, nodes and topologies, and what clap quotes.
+    // Control characters in names of files, nodes and topologies, and in what clap quotes.
     let file = scratch.0.path().join("\u{1b}[31m\u{7}.toml");
     fs::write(&file, "=").expect("it can be written");
     let file = file.to_str().expect("UTF-8");
@@ -229,7 +229,7 @@ fn bytes_that_are_no_text_are_placed() {
 fn fifty_mistakes_are_told_and_the_others_counted() {
     let scratch = Scratch::new();
     for (count, more) in [(50, None), (51, Some(1)), (200_000, Some(199_950))] {
-        // The name is right, and the three sections that are missing are mistakes of their own.
+        // The name is valid; the three missing sections are one mistake each.
         let mut text = String::from("name = \"x\"\n");
         for key in 0..count - 3 {
             text.push_str(&format!("wrong{key} = 1\n"));

@@ -169,7 +169,7 @@ fn what_is_refused_says_why_and_a_dead_network_interface_is_noticed() {
     assert_eq!(end(&mut a, 20).0, Status::Length);
     a.deregister(21, handle + 7).unwrap();
     assert_eq!(end(&mut a, 21).0, Status::NotYours);
-    // Its peer dies: requests time out, and it does not wait for ever.
+    // Kill the peer: requests must time out rather than wait for ever.
     let mut child = pair.lab.take("nic1");
     child.kill().unwrap();
     child.wait().unwrap();
@@ -204,7 +204,7 @@ impl Rogue {
             _ => None,
         });
         let own = |raw: &i32| {
-            // SAFETY: the kernel has just made it for this process.
+            // SAFETY: the kernel has just opened the descriptor for this process.
             unsafe { OwnedFd::from_raw_fd(*raw) }
         };
         let mut descriptors: Vec<OwnedFd> = rights.unwrap().iter().map(own).collect();
@@ -222,7 +222,7 @@ impl Rogue {
         let _ = (&self.events[0]).write(&1_u64.to_ne_bytes());
     }
 
-    /// Makes what wakes such that who reads or writes it in vain waits for ever.
+    /// Makes the events blocking: a read or write that cannot complete then waits for ever.
     fn block_events(&self) {
         for event in &self.events {
             let clear = FcntlArg::F_SETFL(OFlag::empty());
@@ -271,7 +271,7 @@ impl Rogue {
     }
 }
 
-/// A command, with whatever in it.
+/// A command with random fields.
 fn hostile(rng: &mut Rng, entry: &mut [u8; COMMAND_BYTES]) {
     let at = Remote {
         processor: rng.below(3) as u16,
@@ -351,7 +351,7 @@ fn hostile(rng: &mut Rng, entry: &mut [u8; COMMAND_BYTES]) {
     Command { name, request }.emit(entry).expect("it is one");
 }
 
-/// Two programs that add, put and send without end, and look at every byte.
+/// Two programs that add, put and send continuously, and check every byte.
 struct Honest {
     stop: Arc<AtomicBool>,
     rounds: Arc<AtomicU64>,
@@ -382,7 +382,7 @@ impl Honest {
         }
     }
 
-    /// Waits until they have gone on by so many rounds.
+    /// Waits until both have completed `rounds` more rounds.
     fn go_on(&self, rounds: u64) {
         let begin = self.rounds.load(Ordering::SeqCst);
         wait_for(
@@ -392,8 +392,9 @@ impl Honest {
         assert!(!self.thread.is_finished(), "they have failed");
     }
 
-    /// What a node holds while nobody else comes or goes. Who has just let somebody in still holds what it handed over, so
-    /// that this is read until it is the same before and after some rounds.
+    /// What a node holds while no other program attaches or leaves. A node that has just admitted a
+    /// program still holds the descriptors that it passed, so this repeats until two values some
+    /// rounds apart agree.
     fn held(&self, pair: &Pair, node: &str) -> (usize, usize) {
         loop {
             self.go_on(1);
@@ -509,14 +510,14 @@ fn programs_reduce_together_and_are_told_who_has_left() {
                 assert_eq!(end(nic, 61), (Status::Done, 2 * round + 2));
             }
         }
-        // It waits, and is gone.
+        // A member that waits for the barrier exits.
         join(&mut b, Reduction::Barrier, 0);
         wait_for(
             || pair.counter("nic1", "collectives_joined") >= u64::from(epoch) * 51,
             "that it has joined",
         );
         drop(b);
-        // Before that is noticed, what it had given still counts.
+        // Its contribution counts until the node notices its exit.
         wait_for(
             || pair.counter("nic1", "door.gone") >= u64::from(epoch),
             "that it has gone",
@@ -526,8 +527,8 @@ fn programs_reduce_together_and_are_told_who_has_left() {
     }
 }
 
-/// A network interface that was started again asks nothing for up to two seconds, which must be no
-/// part of anybody's patience.
+/// A restarted NIC sends no requests for up to two seconds, which must not count towards any
+/// timeout.
 #[test]
 fn who_may_join_may_be_heard() {
     let pair = Pair::new();
@@ -540,7 +541,7 @@ fn who_may_join_may_be_heard() {
     other.put(70, far, &[1; 8], false).unwrap();
     other.flush();
     set_up(&mut a, 0, 1);
-    // What was asked for before that has been asked for by now.
+    // By then, requests made before `set_up` have been sent.
     thread::sleep(Duration::from_millis(20));
     assert_eq!(pair.counter("nic0", "puts_posted"), 1);
 }
@@ -581,7 +582,7 @@ fn who_keeps_descriptors_or_says_nothing_keeps_nobody_waiting() {
     let pair = Pair::new();
     let honest = Honest::start(&pair);
     let before = honest.held(&pair, "nic0");
-    // Gone, but with its events and its memory; it goes on waking.
+    // These programs are gone, but their events and memory are kept, and wake the node.
     let kept: Vec<_> = (0..20)
         .map(|_| {
             let Rogue {
@@ -598,7 +599,7 @@ fn who_keeps_descriptors_or_says_nothing_keeps_nobody_waiting() {
     wait_for(|| pair.held("nic0") == before, "what they held");
     let turns = || pair.counter("nic0", "loop.turns");
     honest.go_on(3);
-    // Connections that say nothing, half of a hello, or something else.
+    // Connections that send nothing, half of a hello, or something else.
     let mut silent = Vec::new();
     for n in 0..60 {
         let mut stream = UnixStream::connect(pair.door("nic0")).unwrap();
@@ -617,7 +618,7 @@ fn who_keeps_descriptors_or_says_nothing_keeps_nobody_waiting() {
     }
     drop(pair.attach("nic0", JOB + 5));
     honest.go_on(3);
-    // As many as there is room for; all others are told.
+    // Attach until the limit; the next program must get an error.
     let mut all = Vec::new();
     let refused = loop {
         let options = Options {
@@ -641,7 +642,7 @@ fn who_keeps_descriptors_or_says_nothing_keeps_nobody_waiting() {
     wait_for(gone, "their end");
     honest.go_on(1);
     honest.end();
-    // With nothing to do, it sleeps, whoever holds what.
+    // With nothing to do, the node must sleep, even if others hold descriptors.
     thread::sleep(Duration::from_millis(200));
     let begin = turns();
     thread::sleep(Duration::from_millis(500));

@@ -59,7 +59,7 @@ fn said(words: &str, file: &Path, out: &Path) -> (Option<i32>, String) {
     loop {
         if let Some(status) = child.try_wait().expect("it is ours") {
             let text = fs::read(&told).expect("it was made");
-            // Lines may be broken between any two words.
+            // Join the lines: the report breaks them between any two words.
             let text = String::from_utf8_lossy(&text).replace('│', " ");
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             return (status.code(), text);
@@ -139,7 +139,7 @@ fn long_lines_are_answered_at_once_and_in_few_words() {
         format!("router 0 node {long}\n"),
         String::new(),
     ];
-    // One reader of each format: the others read descriptions.
+    // Test one reader of each format: the others read descriptions.
     let is_one = |words: &&&str| {
         words.contains("check FILE") || words.contains("import") || words.contains("plot")
     };

@@ -104,8 +104,8 @@ impl Drop for Lab {
     }
 }
 
-/// The first of `count` consecutive UDP ports on loopback that nobody has: below those that the
-/// kernel gives away, and not the same for labs that are made at the same time.
+/// The first of `count` consecutive unused UDP ports on loopback: below those that the kernel
+/// assigns, and different for labs that are created at the same time.
 fn free_ports(count: u16) -> u16 {
     static TRIED: AtomicU16 = AtomicU16::new(0);
     let seed = (std::process::id() as u16).wrapping_mul(97);

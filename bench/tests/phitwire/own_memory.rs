@@ -1,5 +1,5 @@
-//! Memory of programs outside of their segments, which their network interfaces reach where it is:
-//! what arrives there, and what happens when it is taken away, or the program ends, meanwhile.
+//! Memory of programs outside of their segments, which NICs access where it is: what arrives there,
+//! and what happens when it is unmapped, or the program exits, during an access.
 
 use std::fs;
 use std::num::NonZeroUsize;
@@ -88,7 +88,7 @@ impl Pages {
     fn new(pages: usize) -> Self {
         let bytes = NonZeroUsize::new(pages * PAGE).unwrap();
         let both = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        // SAFETY: new memory, which nothing of Rust's is in.
+        // SAFETY: new memory, which holds no Rust object.
         let at = unsafe { mmap_anonymous(None, bytes, both, MapFlags::MAP_PRIVATE) };
         Self(at.expect("there is memory"), bytes.get())
     }
@@ -102,17 +102,17 @@ impl Pages {
         reason = "whoever calls it again has dropped what came before"
     )]
     fn bytes(&self) -> &mut [u8] {
-        // SAFETY: they are there until they are taken away, and looked at here alone by then.
+        // SAFETY: the pages stay mapped until `take_away`, and only this thread reads them by then.
         unsafe { std::slice::from_raw_parts_mut(self.0.as_ptr().cast(), self.1) }
     }
 
     fn take_away(&self) {
-        // SAFETY: nobody has a reference to them any more.
+        // SAFETY: no reference to the pages is used any more.
         unsafe { munmap(self.0, self.1) }.expect("they are there");
     }
 
     fn only_read(&self) {
-        // SAFETY: as above.
+        // SAFETY: as in `take_away`.
         unsafe { mprotect(self.0, self.1, ProtFlags::PROT_READ) }.expect("they are there");
     }
 }
@@ -150,7 +150,7 @@ fn everything_arrives_where_it_belongs_in_memory_of_ones_own() {
         assert_eq!(back[1..=bytes], out[..], "{round}");
         assert_eq!((back[0], back[bytes + 1]), (0xa5, 0xa5));
     }
-    // What may be read only is not changed, whatever for, and atomic operations may read it too.
+    // Memory registered for reading must not change; atomic operations may still read it.
     let reading = Access {
         put: false,
         get: true,
@@ -175,7 +175,7 @@ fn everything_arrives_where_it_belongs_in_memory_of_ones_own() {
         assert_eq!(end(&mut a, 3), (Status::Done, six));
     }
     assert!(far.bytes().iter().all(|&byte| byte == 6));
-    // Words, and puts that the program sees in their order.
+    // Check words, and puts that the program sees in order.
     let word = |n: usize| u64::from_le_bytes(far.bytes()[n..n + 8].try_into().unwrap());
     far.bytes().fill(0);
     a.put(4, at(1, handle, 128), &pattern(64, 1), false)
@@ -188,7 +188,7 @@ fn everything_arrives_where_it_belongs_in_memory_of_ones_own() {
         assert_eq!(end(&mut a, 5), (Status::Done, 3 * n));
     }
     assert_eq!(word(8), 300);
-    // Four bytes change, and not those beside them.
+    // Change four bytes, and not their neighbours.
     far.bytes()[16..24].copy_from_slice(&[1, 0, 0, 0, 9, 9, 9, 9]);
     let narrow = Request::Atomic {
         at: at(1, handle, 16),
@@ -205,7 +205,7 @@ fn everything_arrives_where_it_belongs_in_memory_of_ones_own() {
     .unwrap();
     assert_eq!(end(&mut a, 6), (Status::Done, 1));
     assert_eq!(far.bytes()[16..24], [7, 0, 0, 0, 9, 9, 9, 9]);
-    // Messages, from memory of one's own into such memory.
+    // Send a message from a program's memory to such memory of another.
     let (out, into) = (pattern(5000, 9), Pages::new(2));
     b.receive(7, Local::own(into.address(), 8000)).unwrap();
     b.flush();
@@ -229,7 +229,7 @@ fn memory_that_is_taken_away_is_an_error_and_nothing_else() {
     let handle = register(&mut b, far.address(), far.1).expect("it is there");
     let own = Pages::new(64);
     let there = Local::own(own.address(), 4 * PAGE as u64);
-    // What nobody may write is not written.
+    // Pages that are mapped read-only must not be written.
     far.bytes().fill(5);
     far.only_read();
     a.put(2, at(1, handle, 0), &[1; 8], false).unwrap();
@@ -246,7 +246,7 @@ fn memory_that_is_taken_away_is_an_error_and_nothing_else() {
         }
         assert_eq!(end(&mut a, name).0, Status::OutOfBounds, "{name}");
     }
-    // A part of it is there, and the rest is not.
+    // Unmap a page in the middle of a registered range.
     let gap = register(&mut b, own.address(), own.1).expect("it is there");
     let middle = Pages(own.0.map_addr(|at| at.checked_add(9 * PAGE).unwrap()), PAGE);
     middle.take_away();
@@ -264,7 +264,7 @@ fn memory_that_is_taken_away_is_an_error_and_nothing_else() {
         }
         assert_eq!(end(&mut a, name).0, status, "{name}");
     }
-    // The same at this end.
+    // Use the range with the gap at this end.
     let open = register(&mut b, other.address(), other.1).expect("it is there");
     a.block_put(9, at(1, open, 0), whole, None).unwrap();
     assert_eq!(end(&mut a, 9).0, Status::Unreachable);
@@ -278,7 +278,7 @@ fn memory_that_is_taken_away_is_an_error_and_nothing_else() {
     a.send(13, 1, b.member(), Local::own(middle.address(), 64))
         .unwrap();
     assert_eq!(end(&mut a, 13).0, Status::Unreachable);
-    // It cannot be registered any more; nor can what is no address.
+    // Unmapped memory, and invalid addresses, cannot be registered.
     assert_eq!(
         register(&mut b, middle.address(), PAGE),
         Err(Status::Unreachable)
@@ -288,7 +288,7 @@ fn memory_that_is_taken_away_is_an_error_and_nothing_else() {
         register(&mut b, OWN_END - 64, 128),
         Err(Status::NotInSegment)
     );
-    // And everybody still serves.
+    // Both NICs must still work.
     a.put(14, at(1, open, 64), &[1, 2, 3], false).unwrap();
     assert_eq!(end(&mut a, 14).0, Status::Done);
     assert_eq!(other.bytes()[64..67], [1, 2, 3]);
@@ -297,8 +297,8 @@ fn memory_that_is_taken_away_is_an_error_and_nothing_else() {
 /// Set for a process of this test that is a program at a door; says what it does.
 const CHILD: &str = "PHITWIRE_TEST_OWN_MEMORY";
 
-/// Not a test, unless it is run by one: a program that opens its memory and then becomes another
-/// one, or goes on until it is ended.
+/// Not a test, unless a test runs it: a program that opens its memory and then executes another
+/// program, or runs until it is killed.
 #[test]
 fn a_program_with_open_memory() {
     let Ok(what) = std::env::var(CHILD) else {
@@ -319,9 +319,9 @@ fn a_program_with_open_memory() {
             let error = std::os::unix::process::CommandExt::exec(Process::new("sleep").arg("1000"));
             panic!("{error}");
         }
-        // Its copy has the same memory, and the same descriptors.
+        // The forked copy has the same memory and the same descriptors.
         "fork" => {
-            // SAFETY: the copy only sleeps, and ends.
+            // SAFETY: the copy only sleeps, and exits.
             match unsafe { nix::unistd::fork() }.unwrap() {
                 nix::unistd::ForkResult::Child => {
                     thread::sleep(Duration::from_secs(3));
@@ -370,7 +370,7 @@ fn programs_that_end_or_become_others_while_they_are_written_to_harm_nobody() {
                 _ => a.block_get(n, to, whole).unwrap(),
             }
             if what != "exec" && n == 5 {
-                // In the midst of it.
+                // Kill the program during a transfer.
                 a.flush();
                 thread::sleep(Duration::from_millis(7 * round as u64));
                 child.kill().unwrap();
@@ -391,7 +391,7 @@ fn programs_that_end_or_become_others_while_they_are_written_to_harm_nobody() {
             done > 0 && refused > 0,
             "{what}: {done} done, {refused} refused"
         );
-        // Who has become another program runs on.
+        // A process that executed another program must keep running.
         if what == "exec" {
             thread::sleep(Duration::from_millis(100));
             assert!(child.try_wait().unwrap().is_none(), "it still runs");

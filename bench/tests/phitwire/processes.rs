@@ -1,4 +1,4 @@
-//! The `phitwire` command: processes come up, keep their place, answer, and leave nothing behind.
+//! The `phitwire` command: processes start, keep their addresses, reply, and leave nothing behind.
 
 use std::fs;
 use std::io::Read;
@@ -76,7 +76,7 @@ fn a_process_keeps_its_place_until_it_dies_and_leaves_nothing_behind() {
     let mut killed = lab.take(&node);
     terminate(&killed, Signal::SIGKILL);
     killed.wait().unwrap();
-    // A killed process cannot clean up.
+    // The socket remains: a killed process cannot clean up.
     assert!(lab.socket(&node).exists());
     lab.start(&node);
     let answers = || lab.ctl(&format!("{node} info")).status.success();
@@ -180,7 +180,7 @@ fn what_cannot_run_says_what_to_do() {
     let (code, text) = refused(lab.phitwire(&ethernet));
     assert_eq!(code, Some(1));
     assert!(text.contains("no interface"), "{text}");
-    // A failed start leaves nothing behind.
+    // A failed start must leave nothing behind.
     assert!(is_empty(&lab.run_dir()));
 }
 
@@ -248,7 +248,7 @@ fn lane_noise_reaches_the_peer_as_crc_errors_and_nothing_is_lost() {
 fn an_idle_process_sleeps() {
     let lab = started();
     lab.wait("");
-    // A past deadline that a busy time leaves behind would keep a process awake.
+    // A past deadline left from a busy time would keep a process awake.
     puts(&lab, 1, 2_000);
     sleep(Duration::from_secs(1));
     let ticks = lab.processes.iter().map(|(_, child)| cpu_ticks(child));
@@ -256,7 +256,7 @@ fn an_idle_process_sleeps() {
     sleep(Duration::from_secs(3));
     for ((node, child), before) in lab.processes.iter().zip(before) {
         let ticks = cpu_ticks(child) - before;
-        // A tick is 10 ms: 1 % of 3 s are 3 of them.
+        // Limit: 1 % of 3 s, which is 3 ticks of 10 ms.
         assert!(ticks <= 3, "{node} used {ticks} ticks in 3 s");
     }
 }

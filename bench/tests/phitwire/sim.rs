@@ -134,7 +134,7 @@ fn a_sweep_is_an_array_and_a_drawing() {
             .success()
     );
     let lines = std::fs::read_to_string(&table).expect("the table");
-    // A name with a comma is one cell.
+    // A name with a comma must be one cell.
     assert_eq!(lines.matches(",\"adaptive, ").count(), 2, "{lines}");
 }
 
@@ -157,7 +157,7 @@ fn what_was_measured_is_drawn_again_without_simulating() {
     };
     assert!(plotted(&[&table]).status.success());
     let [first, second] = [&plot, &again].map(|file| std::fs::read_to_string(file).expect("it"));
-    // The table is rounded, which moves some points by a pixel.
+    // Compare words only: the table is rounded, which moves some points by a pixel.
     let words = |text: &str| {
         let lines = text.lines().filter(|line| !line.starts_with('<'));
         lines.map(str::to_owned).collect::<Vec<_>>()
@@ -298,7 +298,7 @@ fn short_windows_do_not_say_steady() {
 
 #[test]
 fn the_source_that_is_served_least_is_named() {
-    // All send to one processor, which cannot accept it.
+    // Overload one processor: all others send to it.
     let output = sim("r1-4 --traffic hotspot:0:100 --load 0.9 --warmup 2000 --measure 4000");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let line = text
@@ -319,7 +319,7 @@ fn tables_and_json_go_together() {
     assert_eq!(value["trace_hash"], table[0]["trace_hash"].as_str());
 }
 
-/// What the command prints is as its schema says; words apart by spaces.
+/// Checks the command's output against its schema; `words` are separated by spaces.
 fn as_schema(name: &str, words: &str) {
     let phitwire = || Command::new(env!("CARGO_BIN_EXE_phitwire"));
     let printed = phitwire()
@@ -519,7 +519,7 @@ fn latencies_are_missing_where_nothing_was_measured() {
     assert!(table.contains(",,,,,,"), "{table}");
 }
 
-/// A run that nobody will see the end of.
+/// A run that is too long to end during the test.
 fn endless() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_phitwire"));
     let words = "sim r1-32 --load 0.1..1.0:0.1 --measure 1000000000 --threads 1";
@@ -534,7 +534,7 @@ fn first_line(stream: impl Read + Send + 'static) -> Option<String> {
     thread::spawn(move || {
         let mut line = String::new();
         let read = BufReader::new(stream).read_line(&mut line);
-        // Nobody may be waiting any more.
+        // Ignore an error: the receiver may have timed out.
         let _ = tell.send(read.map(|_| line));
     });
     told.recv_timeout(Duration::from_secs(60)).ok()?.ok()

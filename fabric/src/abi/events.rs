@@ -157,7 +157,7 @@ unsafe fn read_into(
     answer(|| {
         // SAFETY: guaranteed by the caller.
         let own = unsafe { &PartObject::of(fid).own };
-        // A read of no entries only makes progress.
+        // Make progress only, since the read has no room for entries.
         let found = until(&own.domain, patience, |shared| match count {
             0 => None,
             _ => look(shared, own.slot, count),

@@ -44,7 +44,7 @@ const MOST_BYTES: usize = 1 << 40;
 const ORDERS: u64 = FI_ORDER_SAS | FI_ORDER_ATOMIC;
 /// Bytes of an element: atomic operations are ordered per element.
 const MOST_ORDERED: usize = 8;
-/// Most bytes of an injected operation, whose memory is free when the call returns.
+/// Maximum number of bytes of an injected operation, whose memory is free when the call returns.
 const MOST_INJECT: usize = 4096;
 const _: () = assert!(MOST_INJECT <= MOST_EAGER && 2 * MOST_ELEMENT_BYTES <= MOST_EAGER);
 
@@ -72,7 +72,7 @@ pub extern "C" fn fi_prov_ini() -> *mut Provider {
             fabric: open_fabric as Table,
             cleanup: cleanup as Table,
         };
-        // Kept as long as the program runs.
+        // Leak it: libfabric uses the provider as long as the program runs.
         Box::into_raw(Box::new(provider)) as usize
     });
     *at as *mut Provider
@@ -155,7 +155,7 @@ unsafe fn suits(hints: &Info) -> bool {
             // SAFETY: a string of the program, if not null.
             let name = unsafe { domain.name.as_ref() };
             domain.cq_data_size <= 8
-                // Automatic progress is not supported.
+                // Refuse automatic progress: it is not supported.
                 && [0, FI_PROGRESS_MANUAL].contains(&domain.data_progress)
                 && name.is_none_or(|name| unsafe { std::ffi::CStr::from_ptr(name) } == domain_name().as_c_str())
         })
@@ -175,7 +175,7 @@ unsafe fn describe(hints: Option<&Info>, place: &Place) -> Result<*mut Info, i32
     let asked = hints.map_or(0, |hints| hints.caps);
     let caps = match asked {
         0 => CAPS,
-        // Capabilities that cost nothing are always offered.
+        // Always add the capabilities that cost nothing.
         asked => {
             asked
                 | (CAPS

@@ -20,7 +20,7 @@ fn find(name: &CStr) -> Option<*mut c_void> {
     (!found.is_null()).then_some(found)
 }
 
-/// Its version.
+/// Version of the loaded libfabric.
 pub fn version() -> Option<u32> {
     let found = find(c"fi_version")?;
     // SAFETY: the function has this type in all versions.

@@ -182,7 +182,7 @@ impl Pieces {
         })
     }
 
-    /// Its current content.
+    /// Current content of the memory.
     pub fn now(&self) -> Vec<u8> {
         self.to_vec(0, self.len())
     }

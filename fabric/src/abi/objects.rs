@@ -78,7 +78,7 @@ pub fn answer(call: impl FnOnce() -> Result<isize, i32>) -> isize {
     }
 }
 
-/// The same for calls that answer with an `int`.
+/// Like [`answer`], for calls that return an `int`.
 pub fn answer_int(call: impl FnOnce() -> Result<(), i32>) -> c_int {
     answer(|| call().map(|()| 0)) as c_int
 }

@@ -38,7 +38,7 @@ unsafe fn receive(
     answer(|| unsafe {
         let has = |flag| flags.is_some_and(|flags| flags & flag != 0);
         if has(FI_PEEK) {
-            // Messages that have arrived already should be found.
+            // Make progress first: the peek must find messages that have already arrived.
             let domain = &EndpointObject::of(ep).own.domain;
             within(domain, |state| Ok(state.progress()))?;
         }

@@ -23,24 +23,25 @@ use super::shared::{Entry, Failure, Op, Shared, Why};
 use super::slots::{self, STAGES_AT, Slab};
 use crate::abi::memory::Pieces;
 
-/// Most bytes sent as single puts, which are copied at once.
+/// Maximum number of bytes sent as single puts, which are copied at once.
 const MOST_SINGLE: usize = 2 * MOST_INLINE;
-/// Most bytes copied into the segment, since the program may want its memory back at once.
+/// Maximum number of bytes copied into the segment, for programs that reuse memory at once.
 pub const MOST_COPIED: usize = 4096;
-/// Most pieces that the NIC holds: block transfers, and others. Together with messages and parts of
-/// long transfers they stay below what it accepts.
+/// Maximum number of block transfers that the NIC holds.
 const MOST_BLOCKS: usize = 24;
+/// Maximum number of other pieces that the NIC holds. With block transfers, messages and parts of
+/// long transfers they stay below its limit.
 const MOST_SINGLES: usize = 128;
 /// Requests that a NIC has outstanding; each of `PROGRAMS` programs has an equal share, and one
 /// share is unassigned. Beyond its own share, a program's probes would have to wait.
 const OUTSTANDING: usize = 1024;
 const PROGRAMS: usize = 4;
 const _: () = assert!(MOST_SINGLES + 64 <= OUTSTANDING / (PROGRAMS + 1));
-/// Most bytes of a block transfer; a NIC allows up to 4 GB.
+/// Maximum number of bytes of a block transfer; a NIC allows up to 4 GB.
 const MOST_BLOCK: usize = 1 << 30;
 /// Tries of a piece.
 const TRIES: u32 = 6;
-/// Most pieces.
+/// Maximum number of pieces.
 const MOST_PIECES: usize = 1 << 20;
 
 /// The action of a piece.
@@ -63,9 +64,9 @@ pub enum Act {
 pub struct Amo {
     /// The operation.
     pub op: AtomicOp,
-    /// The width of its word.
+    /// The width of the word.
     pub width: Width,
-    /// Its operands.
+    /// Operands of the operation.
     pub operands: [u64; 2],
     /// Whether the old word is wanted.
     pub fetch: bool,
@@ -132,7 +133,7 @@ impl Act {
         matches!(self, Self::BlockPut(..) | Self::BlockGet(_))
     }
 
-    /// Whether the piece can be repeated, whatever became of the first try.
+    /// Whether repeating the piece is harmless even if the first try was carried out.
     const fn is_repeatable(&self, status: Status) -> bool {
         match self {
             Self::Get(_) | Self::BlockGet(_) => true,
@@ -291,7 +292,7 @@ impl Endpoint {
         match (status, piece.act) {
             (Status::Done, Act::Atomic(amo)) => {
                 if let Whose::Served(service) = &mut whole.whose {
-                    // The swap may need another try.
+                    // Swap again if the word was not the expected one.
                     let again = service.found(amo, word);
                     if let Some(amo) = again
                         && let Some(slot) = self.direct.pieces.insert(Piece {
@@ -366,7 +367,7 @@ impl Endpoint {
     pub(super) fn reach_of(&self, peer: usize, far: &Far, len: usize) -> Option<Remote> {
         let reach = Reach::of_key(far.key).filter(|_| self.reaches_own)?;
         let offset = far.address.checked_sub(reach.base);
-        // The remote NIC rejects addresses before the beginning.
+        // Replace an invalid address by an offset that is out of range for every NIC.
         let offset = offset.filter(|offset| offset.checked_add(len as u64).is_some());
         Some(remote(
             &self.peers,

@@ -32,15 +32,15 @@ pub(super) const DIRECT: u64 = 6 << 40;
 pub(super) const DEREGISTER: u64 = 7 << 40;
 pub(super) const KINDS: u64 = !0 << 40;
 
-/// How long closing waits for messages in flight.
+/// Time limit for messages in flight at closing.
 const DRAIN: Duration = Duration::from_secs(5);
-/// While closing, how long until peers that messages have not reached are probed, and between
+/// While closing, time until peers that messages have not reached are probed, and between
 /// probes. A NIC tries for seconds to deliver to a program without receives, and ranks that end
 /// together owe each other acknowledgements.
 const ASK_AT_CLOSE: Duration = Duration::from_millis(50);
-/// Most completions handled in one turn.
+/// Maximum number of completions handled in one turn.
 const TURN: usize = 256;
-/// Calls between two looks at the clock.
+/// Calls between two reads of the clock.
 const CLOCK_EVERY: u32 = 32;
 
 /// A command deferred because the ring was full.
@@ -60,7 +60,7 @@ pub enum Later {
 #[derive(Debug)]
 pub struct Endpoint {
     pub(super) nic: Nic,
-    /// Its address.
+    /// Address of the endpoint.
     pub address: Address,
     /// The objects that it is bound to.
     pub binds: Binds,
@@ -254,7 +254,7 @@ impl Endpoint {
             self.nic.flush();
         }
         self.turns = self.turns.wrapping_add(1);
-        // Judge peers only when no answer of theirs is left unread.
+        // Judge peers only when all their replies have been read.
         if is_all && self.turns.is_multiple_of(CLOCK_EVERY) && self.looked.elapsed() >= TICK {
             self.tick(shared);
         }

@@ -1,15 +1,15 @@
 //! Liveness of the peers that pending operations depend on.
 //!
-//! A NIC answers a get as long as it lives and can be reached, whatever its program does, and
+//! A NIC replies to a get as long as it works and can be reached, whatever its program does, and
 //! rejects it once that program has ended. So a peer that is awaited and has been silent for two
 //! seconds is probed repeatedly with a get of one word of its memory. After [`PATIENCE`] more
-//! without an answer it is lost, and all operations that await it fail.
+//! without a reply it is lost, and all operations that await it fail.
 //!
-//! Time is counted in looks ([`TICK`]) at what has arrived, not by the clock: a machine that stood
-//! still, or a program that was computing, has not waited.
+//! Time is counted in checks ([`TICK`]) of what has arrived, not by the clock: a machine that was
+//! suspended, or a program that was computing, has not waited.
 //!
 //! A receive from any source awaits the whole address vector. While no message arrives, its members
-//! are probed in turn, a few at each look.
+//! are probed in turn, a few at each check.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -21,33 +21,34 @@ use super::matching::Posted;
 use super::shared::{Failure, Shared, Why};
 use super::slots::PROBES_AT;
 
-/// Shortest time between looks.
+/// Shortest time between checks.
 pub const TICK: Duration = Duration::from_millis(500);
-/// How long a peer may leave probes unanswered. A path that is cut for seven seconds loses no peer;
+/// Time limit for a peer that leaves probes unanswered. A path cut for seven seconds loses no peer;
 /// that is several times what a lab's routers take to notice a cut (`give_up_ms`, two seconds) and
 /// `phitwire manage --watch` takes to route around it (one).
 pub const PATIENCE: Duration = Duration::from_secs(10);
-/// Silent looks before the first probe, and between probes.
+/// Silent checks before the first probe, and between probes.
 const ASK_EVERY: u32 = 4;
-/// Most probes in flight to one peer.
+/// Maximum number of probes in flight to one peer.
 const MOST_ASKED: u32 = 8;
-/// Unanswered probes before a peer is given up.
+/// Minimum number of probes without a reply before a peer is given up.
 const LEAST_ASKED: u32 = 2;
-/// Most peers that one look adds because a receive is from any source, and most so probed in all.
+/// Maximum number of peers that one check adds because a receive is from any source.
 const PATROL: usize = 4;
+/// Maximum number of peers so probed in all.
 const MOST_PATROLLED: usize = 64;
 
-/// Looks for which a peer stays awaited after a peek for its message: programs peek repeatedly.
+/// Checks for which a peer stays awaited after a peek for its message: programs peek repeatedly.
 const PEEK_LOOKS: u32 = 8;
 
 /// Signs of life of a peer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pulse {
-    /// Heard since the last look.
+    /// Heard since the last check.
     is_heard: bool,
-    /// Looks at which it was awaited and had given no sign of life.
+    /// Checks at which the peer was awaited and had given no sign of life.
     silent: u32,
-    /// Probes since its last sign of life.
+    /// Probes since the last sign of life.
     in_vain: u32,
     /// Probes without a completion yet.
     under_way: u32,
@@ -66,14 +67,14 @@ impl Pulse {
         self.is_heard = true;
     }
 
-    /// The peer is awaited from now on; with `at_once` it is probed at this look.
+    /// The peer is awaited from now on; with `at_once` it is probed at this check.
     const fn begin(&mut self, at_once: bool) {
         self.is_heard = false;
         self.silent = if at_once { ASK_EVERY - 1 } else { 0 };
         self.in_vain = 0;
     }
 
-    /// Looks at an awaited peer.
+    /// Checks an awaited peer.
     const fn look(&mut self, patience: u32) -> Step {
         if self.is_heard {
             self.begin(false);
@@ -98,22 +99,23 @@ impl Pulse {
 /// Monitors the awaited peers.
 #[derive(Debug)]
 pub struct Lookout {
-    /// Looks without an answer before a peer is given up; 0: never.
+    /// Checks without a reply before a peer is given up; 0: never.
     patience: u32,
-    /// Looks so far: a clock that stops while the program does not run.
+    /// Checks so far: a clock that stops while the program does not run.
     looks: u32,
-    /// The peers awaited at the last look.
+    /// The peers awaited at the last check.
     watched: BTreeSet<usize>,
-    /// Looks for which a peeked peer, or any source, is still awaited.
+    /// Checks for which a peeked peer is still awaited.
     peeked: BTreeMap<usize, u32>,
+    /// Checks for which any source is still awaited after a peek.
     peeked_anyone: u32,
-    /// Probed because a receive is from any source.
+    /// Peers probed because a receive is from any source.
     patrolled: BTreeSet<usize>,
     /// The next peer to patrol, by its number in the address vector.
     next: u64,
-    /// Whether a message arrived since the last look, and looks at which a receive from any had
-    /// none.
+    /// Whether a message arrived since the last check.
     has_received: bool,
+    /// Checks at which a receive from any source had no message.
     quiet: u32,
     /// A peer was lost, and no receive from any source has failed for it yet.
     is_untold: bool,
@@ -151,12 +153,12 @@ impl Lookout {
         self.looks += 1;
     }
 
-    /// Time in looks: it stops while the program does not run.
+    /// Time in checks: it stops while the program does not run.
     pub(super) const fn now(&self) -> Duration {
         Duration::from_millis(TICK.as_millis() as u64 * self.looks as u64)
     }
 
-    /// Whether to retry an operation that has been tried since `since`.
+    /// Whether to retry an operation first tried `since` ago.
     pub(super) fn is_patient(&self, since: Duration) -> bool {
         self.patience == 0 || since < TICK * self.patience
     }
@@ -262,14 +264,14 @@ impl Endpoint {
             offset: PROBES_AT,
             bytes: 4,
         };
-        // If the ring is full, the next look tries again.
+        // If the ring is full, the next check tries again.
         if self.nic.get(PROBE | peer as u64, from, into).is_ok() {
             to.pulse.asked();
         }
     }
 
     /// Probes at once the peers that messages have not reached, unless a probe is in flight. A live
-    /// peer stays awaited; one that has ended is lost when the answer arrives.
+    /// peer stays awaited; one that has ended is lost when the reply arrives.
     pub(super) fn ask_the_unreached(&mut self) {
         let sending = self.sends.iter().map(|sending| sending.peer);
         let unreached: BTreeSet<_> = sending.chain(self.waiting.iter().copied()).collect();
@@ -297,7 +299,7 @@ impl Endpoint {
                 };
                 self.lose(shared, peer, failure);
             }
-            // No answer, or one of unknown origin.
+            // Ignore timeouts, and replies of unknown origin.
             _ => {}
         }
     }
@@ -314,7 +316,7 @@ impl Endpoint {
     /// have ended in order.
     pub(super) fn lose_receives(&mut self, shared: &mut Shared, peer: usize, lost: Failure) {
         if self.is_gone {
-            // All of them fail anyway.
+            // All receives fail anyway.
             return;
         }
         let address = self.peers.all[peer].address;
@@ -362,8 +364,8 @@ mod tests {
 
     const LOOKS: u32 = in_ticks(PATIENCE);
 
-    /// Looks at a peer until it is given up, or `most` times. Returns the looks at which it was
-    /// probed, and the one that gave it up. Answers arrive `answer_after` looks after their probe.
+    /// Checks a peer until it is given up, or `most` times. Returns the checks at which it was
+    /// probed, and the one that gave it up. Replies arrive `answer_after` checks after their probe.
     fn asked(most: u32, answer_after: Option<u32>) -> (Vec<u32>, Option<u32>) {
         let mut pulse = Pulse::default();
         pulse.begin(false);
@@ -400,10 +402,10 @@ mod tests {
         for after in 1..=LOOKS {
             let (asks, given_up) = asked(100_000, Some(after));
             assert_eq!(given_up, None, "answers after {after} looks");
-            // At most one probe in two seconds.
+            // At most one probe in four checks, two seconds.
             assert!(asks.len() <= 25_000, "{} questions", asks.len());
         }
-        // The test can fail: slower answers do lose it.
+        // Slower replies do lose the peer, so the loop above can fail.
         assert!(asked(100_000, Some(LOOKS + ASK_EVERY)).1.is_some());
     }
 }

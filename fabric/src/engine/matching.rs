@@ -15,7 +15,7 @@ const FI_ETRUNC: i32 = 265;
 /// A posted receive.
 #[derive(Debug)]
 pub struct Posted {
-    /// Its completion attributes.
+    /// Completion attributes of the receive.
     pub op: Op,
     /// Memory for messages.
     pub into: Pieces,
@@ -147,7 +147,7 @@ impl Endpoint {
         multi.is_none_or(|multi| multi.is_full)
     }
 
-    /// Where a receive puts a message.
+    /// Chooses where a receive puts a message.
     fn land(&mut self, posted: &Posted, head: &Head) -> Landing {
         let (mut offset, mut room) = (0, posted.into.len());
         if let Some(multi) = posted
@@ -246,7 +246,7 @@ impl Endpoint {
             None => {
                 let source = self.number_of(shared, peer);
                 let mut op = landing.op;
-                // Returning a buffer is always reported.
+                // Always report the return of a buffer.
                 op.tells |= entry.flags & FI_MULTI_RECV != 0;
                 shared.done(&self.binds, &op, entry, source);
             }

@@ -12,7 +12,7 @@
 //! * A short transfer is one message. A long one is announced, matched, and fetched in parts by
 //!   block gets of the receiver, from the sender's memory into its own ([`transfers`]).
 //! * Tags are matched here ([`matching`]).
-//! * Silent peers that an operation depends on are probed, and given up if they do not answer
+//! * Silent peers that an operation depends on are probed, and given up if they do not reply
 //!   ([`liveness`]).
 //! * Registered memory is opened to other NICs in place ([`reach`]), so that they carry out
 //!   one-sided and atomic operations ([`direct`]).
@@ -41,7 +41,7 @@ use endpoint::Endpoint;
 use shared::Shared;
 use slots::Slab;
 
-/// Most endpoints of a domain.
+/// Maximum number of endpoints of a domain.
 const MOST_ENDPOINTS: usize = 64;
 
 /// A domain: the state that its objects share, behind one lock.

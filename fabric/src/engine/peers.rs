@@ -6,59 +6,59 @@ use super::liveness::Pulse;
 use super::shared::{Failure, Op};
 use super::wire::{Address, Head};
 
-/// What to do once a message has arrived, or never will.
+/// Action once a message has arrived, or never will.
 #[derive(Clone, Copy, Debug)]
 pub enum End {
-    /// Nothing.
+    /// No action.
     Nothing,
     /// Complete the operation, which had this many bytes.
     Op(Op, usize),
     /// Continue the request; if the message never arrives, fail it.
     Request(u64),
-    /// The same for an announced transfer.
+    /// Continue the announced transfer; if the message never arrives, fail it.
     Offer(u64),
 }
 
 /// A message waiting to be sent.
 #[derive(Debug)]
 pub struct Parcel {
-    /// Its head, without sequence numbers.
+    /// Head of the message, without sequence numbers.
     pub head: Head,
-    /// Its payload.
+    /// Payload of the message.
     pub payload: Vec<u8>,
-    /// What to do at its end.
+    /// Action at the end of the message.
     pub end: End,
 }
 
 /// Another endpoint, or this one.
 #[derive(Debug, Default)]
 pub struct Peer {
-    /// Its address.
+    /// Address of the peer.
     pub address: Address,
-    /// Whether it is this endpoint.
+    /// Whether the peer is this endpoint.
     pub is_self: bool,
     /// Messages waiting to be sent.
     pub out: VecDeque<Parcel>,
     /// Sequence number of the next message.
     pub next: u64,
-    /// How many messages it has acknowledged.
+    /// Number of messages that the peer has acknowledged.
     pub acked: u64,
-    /// Most messages in flight to it.
+    /// Maximum number of messages in flight to the peer.
     pub window: u64,
     /// The next sequence number expected from it.
     pub expected: u64,
-    /// It wants an acknowledgement, or sent a duplicate and so may have missed one.
+    /// The peer wants an acknowledgement, or sent a duplicate and so may have missed one.
     pub wants_ack: bool,
     /// Messages that arrived early.
     pub held: BTreeMap<u64, (Head, Vec<u8>)>,
     /// Unfinished atomic operations on its opened memory: by NIC, and by request. Only one kind at
     /// a time, which keeps their order.
     pub changes: [usize; 2],
-    /// It is in the list of peers that could not be sent to.
+    /// Whether the peer is in the list of those that could not be sent to.
     pub is_waiting: bool,
-    /// Why it cannot be reached any more.
+    /// Why the peer is lost, if it is.
     pub failed: Option<Failure>,
-    /// Its signs of life.
+    /// Signs of life of the peer.
     pub pulse: Pulse,
 }
 
@@ -71,7 +71,7 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// Why a peer cannot be reached any more.
+    /// Why a peer is lost, if it is.
     pub fn failure(&self, address: &Address) -> Option<Failure> {
         self.all[*self.numbers.get(address)?].failed
     }

@@ -16,7 +16,7 @@ use crate::abi::{FI_REMOTE_READ, FI_REMOTE_WRITE};
 /// Registered memory begins at a line and has whole words.
 const LINE: u64 = 64;
 const WORD: u64 = 4;
-/// Most ranges open for long messages; they stay open for the next one.
+/// Maximum number of ranges open for long messages; they stay open for the next one.
 const MOST_RANGES: usize = 128;
 /// Marks the name of a registration that is waited for, and whose number follows; ranges use
 /// theirs.
@@ -95,7 +95,7 @@ pub enum Opened {
     Soon,
     /// Open, with this handle and base address.
     Open(Reach),
-    /// It cannot be opened.
+    /// The range cannot be opened.
     Never,
 }
 
@@ -109,13 +109,13 @@ pub struct Ranges {
 /// A registration that is waited for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Awaited {
-    /// Its number: a registration that was given up may complete while the next is waited for.
+    /// Number of the registration: one given up may complete while the next is waited for.
     number: u32,
     ended: Option<(Status, u64)>,
 }
 
 impl Awaited {
-    /// Its command name.
+    /// Command name of the registration.
     const fn name(self) -> u64 {
         AWAITED | self.number as u64
     }
@@ -217,7 +217,7 @@ impl Endpoint {
                 && status == Status::Done
                 && let Ok(handle) = u16::try_from(word)
             {
-                // Its requester gave up.
+                // Deregister: the requester of this registration gave up.
                 let _ = self.nic.deregister(DEREGISTER, handle);
             }
         } else if name & KINDS == REGISTER

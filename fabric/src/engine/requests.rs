@@ -18,9 +18,9 @@ pub struct Request {
     pub(super) peer: usize,
     op: Op,
     len: usize,
-    /// Whether it changes elements that NICs also change.
+    /// Whether the request changes elements that NICs also change.
     is_change: bool,
-    /// Destination of the answer.
+    /// Destination of the reply.
     pub(super) into: Option<Pieces>,
 }
 
@@ -42,7 +42,7 @@ pub struct Change {
     pub datatype: u8,
     /// libfabric's number of the operation.
     pub op: u8,
-    /// The call that asks for it.
+    /// The call that requests the operation.
     pub form: Form,
     /// Count of elements.
     pub count: usize,
@@ -180,7 +180,7 @@ impl Endpoint {
         let is_change = at.is_some();
         if let Some(at) = at {
             let is_direct = serving::is_amo(change.datatype, change.op);
-            // Operations by NIC and by request exclude each other.
+            // Defer: operations by NIC and by request must not overlap, to keep their order.
             if self.peers.all[peer].changes[usize::from(is_direct)] > 0 {
                 return Err(libc::EAGAIN);
             }
@@ -270,7 +270,7 @@ impl Endpoint {
         }
     }
 
-    /// Carries out what a message asks for.
+    /// Carries out the request in a message.
     pub(super) fn take_in(
         &mut self,
         shared: &mut Shared,
@@ -422,7 +422,7 @@ impl Endpoint {
     }
 }
 
-/// Most bytes of the elements of an atomic operation: with two operands each they fit one message.
+/// Maximum number of element bytes of an atomic operation: two operands each fit one message.
 pub const MOST_ELEMENT_BYTES: usize = 4000;
 
 /// The completion flags of an operation on remote memory.

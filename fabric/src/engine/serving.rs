@@ -102,7 +102,7 @@ pub(super) fn amo_of(
     Some((op, [operand, 0]))
 }
 
-/// Whether the NIC has an equivalent.
+/// Whether the NIC has an equivalent of a libfabric operation.
 pub(super) fn is_amo(datatype: u8, op: u8) -> bool {
     amo_of(datatype, op, 0, 0).is_some()
 }
@@ -169,7 +169,7 @@ impl Endpoint {
             handle: reach.handle,
             offset: memory.address() - reach.base,
         };
-        // It most likely does not change in between.
+        // Start from the current value: a swap rarely finds another one.
         let now = memory.with(<[u8]>::to_vec);
         let acts = (0..count).map(|element| {
             let amo = service.swap(element, word_at(&now, element, size));

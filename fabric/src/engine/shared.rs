@@ -9,7 +9,7 @@ use super::wire::Address;
 use crate::abi::memory::Bytes;
 use crate::abi::{FI_ADDR_NOTAVAIL, FI_READ, FI_RECV, FI_REMOTE_WRITE, FI_SEND, FI_WRITE};
 
-/// Most objects of a kind in a domain.
+/// Maximum number of objects of a kind in a domain.
 pub const MOST_OBJECTS: usize = 65_536;
 
 /// A failure: libfabric's error number, and our own reason.
@@ -25,19 +25,19 @@ pub struct Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Why {
-    /// What libfabric's error number says.
+    /// The meaning of libfabric's error number.
     Plain = 0,
     /// The peer cannot be reached; the operation was not carried out.
     Unreachable,
-    /// The peer cannot be reached any more; the operation may have been carried out.
+    /// The peer can no longer be reached; the operation may have been carried out.
     Unknown,
     /// The peer has no such memory, or has not opened it for that access.
     Refused,
-    /// No such type of elements or operation.
+    /// The type of elements or the operation does not exist.
     Unsupported,
     /// The peer's program has ended.
     Departed,
-    /// A peer that may have been the sender cannot be reached any more.
+    /// A peer that may have been the sender can no longer be reached.
     SomeoneLost,
     /// Memory of this program no longer exists.
     OwnMemory,
@@ -135,7 +135,7 @@ impl Vector {
             .unwrap_or(FI_ADDR_NOTAVAIL)
     }
 
-    /// How many numbers were assigned.
+    /// Count of assigned numbers.
     pub fn numbers(&self) -> u64 {
         self.all.len() as u64
     }
@@ -145,7 +145,7 @@ impl Vector {
         self.numbers.len()
     }
 
-    /// Whether there are no addresses.
+    /// Whether the vector has no addresses.
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
@@ -158,16 +158,16 @@ pub struct Region {
     pub bytes: Bytes,
     /// Access that peers have.
     pub access: u64,
-    /// The remote address of its first byte.
+    /// The remote address of the first byte.
     pub base: u64,
-    /// How NICs reach it, and the endpoint that opened it to them.
+    /// Handle and base by which NICs reach the memory, and the endpoint that opened it to them.
     pub reach: Option<(Reach, usize)>,
 }
 
 /// The objects that an endpoint is bound to.
 #[derive(Clone, Debug, Default)]
 pub struct Binds {
-    /// Its address vector.
+    /// Address vector of the endpoint.
     pub vector: Option<usize>,
     /// Queue of sends and one-sided operations, and whether they complete there only on request.
     pub transmit: Option<(usize, bool)>,

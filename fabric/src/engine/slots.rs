@@ -64,7 +64,7 @@ impl<T> Slab<T> {
         self.most - (self.slots.len() - self.free.len())
     }
 
-    /// Whether it holds no values.
+    /// Whether all slots are free.
     pub fn is_empty(&self) -> bool {
         self.slots.len() == self.free.len()
     }

@@ -153,7 +153,7 @@ fn messages_of_all_lengths_arrive() {
         11 * PART + 5,
     ];
     for (n, bytes) in lengths.into_iter().enumerate() {
-        // Every other message arrives before its receive.
+        // Every other message arrives before its receive is posted.
         let early = n % 2 == 0;
         let mut into = early.then(|| all[1].receive(n as u64, 1, bytes));
         all[0].send(1, n as u64, 2, pattern(bytes, n));
@@ -390,7 +390,7 @@ fn memory_is_written_read_and_changed() {
         (old.now(), memory.to_vec(0, 8)),
         (40_u64.to_ne_bytes().to_vec(), 42_u64.to_ne_bytes().to_vec())
     );
-    // Outside the memory, and with an unknown key.
+    // Reject addresses outside the memory, and an unknown key.
     for (far, len) in [
         (far(3 * PART as u64 - 4), 8),
         (Far { key: 12, ..far(0) }, 8),
@@ -485,17 +485,17 @@ fn the_end_of_a_registration_that_was_given_up_is_not_that_of_the_next_one() {
         bytes: 64,
     };
     let access = Access::ALL;
-    // When it completes, it is no longer awaited.
+    // When this registration completes, it is no longer awaited.
     let given_up = endpoint.nic.register(REGISTER | AWAITED, part, access);
     assert_eq!(given_up, Ok(()));
     let handle = endpoint.register_and_wait(shared, part, access);
-    // The stages are 0.
+    // Handles 0 and 1: the stages, and the registration given up.
     assert_eq!(handle, Some(2));
     fake.settle();
     while endpoint.progress(shared) {
         fake.settle();
     }
-    // It was deregistered.
+    // The registration given up was deregistered.
     assert_eq!(endpoint.nic.deregister(DEREGISTER, 1), Ok(()));
     endpoint.nic.flush();
     fake.settle();

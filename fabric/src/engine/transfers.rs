@@ -18,7 +18,7 @@ use crate::abi::memory::{Bytes, Pieces};
 
 /// Part number of a transfer that is fetched in place, as a whole.
 const IN_PLACE: u32 = u32::MAX;
-/// Most staged parts of one matched transfer.
+/// Maximum number of staged parts of one matched transfer.
 const STAGED: usize = 4;
 /// Tries of a fetch.
 const TRIES: u32 = 6;
@@ -47,7 +47,7 @@ pub enum Into {
     Receive(Landing),
     /// Registered memory, looked up for each part since it may be closed before the transfer ends.
     Memory,
-    /// The answer to the request with this number.
+    /// The reply to the request with this number.
     Reply(u64),
 }
 
@@ -72,7 +72,7 @@ pub struct Fetch {
     part: u32,
     pub(super) from: Remote,
     pub(super) bytes: usize,
-    /// Its destination, unless that is the slot.
+    /// Destination of the part, unless that is the slot.
     pub(super) into: Option<Local>,
     tries: u32,
     since: Duration,
@@ -545,7 +545,7 @@ impl Endpoint {
         self.pull_given_up(shared, key, Failure { errno, why });
     }
 
-    /// Ends a transfer once none of its parts can land in the program's memory any more.
+    /// Ends a transfer once no part of it can land in the program's memory.
     fn pull_given_up(&mut self, shared: &mut Shared, key: (usize, u64), failure: Failure) {
         let Some(pull) = self.pulls.get_mut(&key) else {
             return;
@@ -595,7 +595,7 @@ impl Endpoint {
         for key in keys {
             self.pull_given_up(shared, key, failure);
         }
-        // Frees what it held back.
+        // Drop its waiting fetches and the messages held for order.
         self.unfetched.retain(|fetch| fetch.peer != peer);
         self.peers.all[peer].held.clear();
         self.feed(shared);

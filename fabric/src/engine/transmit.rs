@@ -11,16 +11,16 @@ use super::shared::{Entry, Failure, Op, Shared, Why};
 use super::slots::{self, RECEIVES};
 use super::wire::{HEAD, Head, Kind};
 
-/// Most messages in flight to one endpoint.
+/// Maximum number of messages in flight to one endpoint.
 const WIDEST: u64 = 16;
-/// How long to retry a message for which the peer has no receive.
+/// Time limit for retries of a message for which the peer has no receive.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Tries without an answer, and more while patience lasts: while routes change, a network drops
+/// Tries without a reply, and more while patience lasts: while routes change, a network drops
 /// what is in flight.
 const TRIES: u32 = 6;
-/// Most messages held until earlier ones arrive.
+/// Maximum number of messages held until earlier ones arrive.
 const MOST_HELD: usize = 1024;
-/// Most operations that wait or are in flight.
+/// Maximum number of operations that wait or are in flight.
 pub const MOST_OPERATIONS: usize = 1024;
 
 /// A message that the NIC holds.
@@ -51,7 +51,7 @@ impl Endpoint {
         }
         let peer = self.peers.number(address, self.address);
         match self.peers.all[peer].failed {
-            // An injected message has no other way to report it.
+            // Fail now: an injected message cannot report a failure later.
             Some(failure) if op.is_injected() => Err(failure.errno),
             _ => Ok(peer),
         }
@@ -82,7 +82,7 @@ impl Endpoint {
         loop {
             let to = &mut self.peers.all[peer];
             let on_their_way = to.next - to.acked;
-            // Shrink only where one of the next messages asks for an acknowledgement.
+            // Shrink only where one of the next messages requests an acknowledgement.
             if to.window <= self.window || on_their_way <= self.window / 2 {
                 to.window = self.window;
             }
@@ -199,8 +199,8 @@ impl Endpoint {
         }
         // The peer ignores duplicates, so any message may be resent.
         let again = match status {
-            // NoHandle: the program there ended, or gave up, when half of it had arrived. Its
-            // earlier messages count, and may be unread here; a probe finds out whether it ended.
+            // NoHandle: the program there ended, or gave up, when half of the message had arrived.
+            // Its earlier messages count, and may be unread here; a probe detects whether it ended.
             Status::NoReceive | Status::Busy | Status::NoHandle => {
                 self.lookout.now() - sending.since < PATIENCE
             }
@@ -254,7 +254,7 @@ impl Endpoint {
         }
     }
 
-    /// A peer cannot be reached any more: everything that awaits it fails.
+    /// Marks a peer as lost: everything that awaits it fails.
     pub(super) fn lose(&mut self, shared: &mut Shared, peer: usize, failure: Failure) {
         let to = &mut self.peers.all[peer];
         if to.failed.is_some() {
@@ -273,13 +273,13 @@ impl Endpoint {
         for parcel in unsent {
             self.never_sent(shared, parcel.end, lost);
         }
-        // What was sent and not answered may have been carried out.
+        // Operations sent without a reply may have been carried out.
         let unknown = Failure {
             why: Why::Unknown,
             ..failure
         };
         for slot in 0..slots::SENDS {
-            // The NIC still holds it.
+            // Keep the slot: the NIC still holds the message.
             if let Some(sending) = self.sends.get_mut(slot)
                 && sending.peer == peer
             {

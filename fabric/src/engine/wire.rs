@@ -15,7 +15,7 @@
 pub const HEAD: usize = 96;
 /// Bytes of a slot: head and data.
 pub const SLOT: usize = 8192;
-/// Most bytes that fit behind the head.
+/// Maximum number of bytes behind the head.
 pub const MOST_EAGER: usize = SLOT - HEAD;
 /// Bytes of a part of a long transfer.
 pub const PART: usize = 256 << 10;
@@ -25,9 +25,9 @@ pub const PART: usize = 256 << 10;
 pub struct Address {
     /// Number of the NIC.
     pub processor: u16,
-    /// Which of the job's programs at that NIC.
+    /// Number of the program among the job's programs at that NIC.
     pub member: u8,
-    /// Which program at this address: 16 random bits, and the handle of its registered memory.
+    /// Identity of the program: 16 random bits, and the handle of its registered memory.
     pub incarnation: u32,
 }
 
@@ -64,7 +64,7 @@ impl Address {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// Only an acknowledgement; has no sequence number.
+    /// An acknowledgement without sequence number.
     #[default]
     Credit = 0,
     /// A whole transfer.
@@ -105,7 +105,7 @@ pub enum Purpose {
     Tagged,
     /// A write to registered memory.
     Write,
-    /// The answer to a request.
+    /// The reply to a request.
     Reply,
 }
 
@@ -138,7 +138,7 @@ pub struct Head {
     pub count: u32,
     /// Sequence number, per sender and receiver, from 0.
     pub seq: u64,
-    /// How many messages in the other direction were taken in.
+    /// Number of messages taken in from the other direction.
     pub ack: u64,
     /// Tag, or address in registered memory.
     pub tag: u64,

@@ -161,13 +161,13 @@ pub(super) fn check_of_blank(set: &[u8; SET_BYTES], pattern: &Pattern) -> u32 {
     remainder(set) ^ pattern.remainder() ^ GOOD
 }
 
-/// Whether the last 20 bits of `set` are the check of the others.
+/// Whether the last 20 bits of `set` are a valid check of the others.
 #[inline]
 pub fn is_good(set: &[u8; SET_BYTES]) -> bool {
     remainder(set) == GOOD
 }
 
-/// Whether a set stored in `set` under `pattern` is good.
+/// Whether a set stored in `set` under `pattern` has a valid check.
 #[inline]
 pub(super) fn is_good_under(set: &[u8; SET_BYTES], pattern: &Pattern) -> bool {
     remainder(set) == pattern.remainder() ^ GOOD

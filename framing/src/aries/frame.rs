@@ -15,7 +15,7 @@ use crate::carrier::frame::{
 use crate::carrier::lanes::{Permutation, swizzle_area_back};
 use core::ops::Range;
 
-/// Most sets of a frame: as many as a UDP datagram can carry.
+/// Maximum number of sets of a frame: as many as a UDP datagram can carry.
 pub const MAX_FRAME_SETS: usize = (65_507 - SETS_AT) / SET_BYTES;
 /// First byte of the sets.
 pub const SETS_AT: usize = PLAIN_AT;
@@ -32,7 +32,7 @@ pub const fn set_area(sets: usize) -> Range<usize> {
     SETS_AT..set_frame_len(sets)
 }
 
-/// Most sets of a frame of at most `frame_bytes` bytes.
+/// Maximum number of sets of a frame of at most `frame_bytes` bytes.
 pub const fn max_sets(frame_bytes: usize) -> usize {
     let sets = frame_bytes.saturating_sub(SETS_AT) / SET_BYTES;
     if sets > MAX_FRAME_SETS {

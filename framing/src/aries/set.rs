@@ -53,8 +53,8 @@ pub const TENTH_AT: Range<usize> = DATA_FLITS * FLIT_BYTES..SET_BYTES;
 pub const NUMBER_BITS: u32 = 6;
 /// Sets of the replay buffer (publicly known of Aries).
 pub const REPLAY_SETS: usize = 64;
-/// Most unacknowledged data sets while only the tenth flit carries acks: one less than six bits
-/// count, so that "all" and "none" differ.
+/// Limit on unacknowledged data sets while only the tenth flit carries acks: one less than the 64
+/// values of six bits, so that an ack of all differs from an ack of none.
 pub const MAX_UNACKNOWLEDGED: usize = (1 << NUMBER_BITS) - 1;
 /// Flits per unit of the VC ack in the tenth flit.
 pub const VC_ACK_UNIT: u32 = 8;
@@ -192,7 +192,7 @@ impl<T: core::borrow::Borrow<SetBytes>> SetView<T> {
         number_in(self.tenth())
     }
 
-    /// Whether the sender asks for a replay from [`ack`](Self::ack) on.
+    /// Whether the sender requests a replay from [`ack`](Self::ack) on.
     #[inline]
     pub fn nack(&self) -> bool {
         self.tenth() >> NACK_SHIFT & 1 != 0
@@ -521,7 +521,7 @@ impl ControlSet {
 pub struct DataFlits<'a> {
     /// The set.
     pub bytes: &'a SetBytes,
-    /// Its scrambling pattern.
+    /// Scrambling pattern of the set.
     pub pattern: &'a Pattern,
 }
 
@@ -535,14 +535,14 @@ impl DataFlits<'_> {
         Flit::new(read_flit(self.bytes, index).bits() ^ self.pattern.flit(index))
     }
 
-    /// All nine.
+    /// All nine data flits.
     #[inline]
     pub fn to_array(self) -> [Flit; DATA_FLITS] {
         core::array::from_fn(|index| self.flit(index))
     }
 }
 
-/// A set with a right check; its data flits are read separately.
+/// A set with a valid check; its data flits are read separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetKind {
     /// Nine [`DataFlits`] and this tenth flit; see [`Tail::of`].
@@ -571,7 +571,7 @@ impl SetKind {
     }
 }
 
-/// A set whose check is right.
+/// A set with a valid check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Set {
     /// Nine flits of packets.

@@ -7,7 +7,7 @@
 //! ```text
 //! byte 0    1         2  3    4 ... 7   8 ... 11  12 ... 15  16 17     18 19
 //!      0x59 |ver|kind|end| link | fabric | tx epoch | rx epoch | 0 |lanes| units |
-//! byte 20 ..  what the line code says beside the units, as the kind of frame has it
+//! byte 20 ..  what the line code says in addition to the units, depending on the kind of frame
 //!      check: CRC-32C over everything before it
 //!      what the lanes carry, to the end of the frame
 //! ```

@@ -18,7 +18,7 @@ pub const WORD_MASK: u32 = (1 << WORD_BITS) - 1;
 
 /// Lanes of a port.
 pub const LANES: usize = 3;
-/// All lanes in use.
+/// Mask with all lanes in use.
 pub const ALL_LANES: u8 = (1 << LANES) - 1;
 
 const _: () = assert!((WORD_BITS as usize).is_multiple_of(LANES));
@@ -98,7 +98,7 @@ impl Permutation {
         self.invert
     }
 
-    /// Whether the cable changes nothing.
+    /// Whether the cable neither permutes nor inverts lanes.
     #[inline]
     pub const fn is_identity(&self) -> bool {
         self.order[0] == 0

@@ -7,14 +7,14 @@
 
 /// The number of a packet modulo 2^48.
 ///
-/// Such numbers have no order, only a distance from a full count.
+/// Numbers modulo 2^48 have no order, only a distance from a full count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PacketNumber(u64);
 
 impl PacketNumber {
     /// Bits on the wire.
     pub const BITS: u32 = 48;
-    /// The last number before they wrap.
+    /// The last number before the wrap.
     pub const MAX: u64 = (1 << Self::BITS) - 1;
     /// Bits of [`Self::low`]: enough for frames that arrive in order.
     pub const LOW_BITS: u32 = 16;
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn distances_are_right_across_every_wrap() {
-        // Where 16, 32 and 48 bits wrap, and far from any wrap.
+        // Counts where 16, 32 and 48 bits wrap, and one far from any wrap.
         let bases = [1 << 16, 1 << 32, SPACE, 3 * SPACE, 0x1234_5678_9abc];
         let steps = [
             0,

@@ -1,7 +1,7 @@
 //! Training frames: channel initialisation (BlackWidow sec. 4.4; format ours).
 //!
 //! Both ends send these until they know each other's name, epoch, lanes and buffer sizes. After the
-//! names comes a pattern that the lanes carry: it tells the receiver which of the sender's lanes
+//! names comes a pattern that the lanes carry: it shows the receiver which of the sender's lanes
 //! arrives on which of its own, and with which polarity.
 //!
 //! ```text
@@ -153,7 +153,7 @@ pub struct Training {
     pub max_packet: u8,
     /// Code of the lane rate.
     pub rate: u8,
-    /// Most unacknowledged packets in flight.
+    /// Maximum number of unacknowledged packets in flight.
     pub window_packets: u16,
     /// Buffer offered per virtual channel, in units of flow control.
     pub credits: [u32; 2],
@@ -240,7 +240,7 @@ impl<T: AsRef<[u8]>> TrainingView<T> {
         self.array(EXPECT_NODE_AT)
     }
 
-    /// Whether the check is right.
+    /// Whether the frame's check is valid.
     pub fn check_is_right(&self) -> bool {
         self.check() == checksum(&self.0.as_ref()[..CHECK_AT.start])
     }
@@ -368,7 +368,7 @@ impl Training {
             ..self.header
         }
         .emit(buf)?;
-        // The slice was cut to the length of the view above.
+        // No length check: the slice was cut to the length of the view above.
         let mut view = TrainingView(buf);
         view.set_state(self.state);
         view.set_lanes(self.heard, self.rx_lanes);

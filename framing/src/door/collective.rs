@@ -20,7 +20,7 @@ use super::{EntryError, u16_at};
 #[repr(u8)]
 #[allow(missing_docs, reason = "they say it themselves")]
 pub enum Reduction {
-    /// No words: nobody continues before all have joined.
+    /// No words: no participant continues before all have joined.
     Barrier = 0,
     AndI32 = 1,
     AndI64 = 2,
@@ -81,16 +81,16 @@ pub enum CollectiveRequest {
         engine: u8,
         /// The NIC's index in the list.
         rank: u16,
-        /// Most children of a node, 1 to 32, the same for all.
+        /// Maximum number of children of a node, 1 to 32, the same for all.
         branching: u8,
         /// Number of the tree, the same for all; must differ from every earlier one of this engine.
         epoch: u32,
-        /// How long to wait for others, in milliseconds, at least one.
+        /// Time to wait for other participants, in milliseconds, at least one.
         patience_ms: u32,
         /// Processor numbers of the NICs, in the program's data: two bytes each.
         processors: Local,
     },
-    /// Joins the next operation. The completion has the result: the word, and the location in place
+    /// Joins the next operation. The completion has the result: the word, and the location instead
     /// of the number of bytes.
     Join {
         /// The engine.

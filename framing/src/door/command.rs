@@ -21,7 +21,7 @@ use super::{EntryError, need_zeros, store, u16_at, u64_at};
 
 /// Length of a command in bytes.
 pub const COMMAND_BYTES: usize = 128;
-/// Most bytes of data in a command: those of one packet.
+/// Maximum number of data bytes in a command: those of one packet.
 pub const MOST_INLINE: usize = 64;
 const DATA_AT: usize = 64;
 
@@ -62,7 +62,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// All rights.
+    /// All access rights.
     pub const ALL: Self = Self {
         put: true,
         get: true,
@@ -85,7 +85,7 @@ impl Access {
     }
 }
 
-/// How an atomic operation changes a word; `a` and `b` are its operands.
+/// Effect of an atomic operation on a word; `a` and `b` are the operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum AtomicOp {
@@ -160,7 +160,7 @@ pub enum Request<'a> {
         data: &'a [u8],
         /// Whether the target program gets a [`Completion::Landed`](super::Completion::Landed).
         event: bool,
-        /// Whether it stays behind earlier ordered commands to that processor.
+        /// Whether the put stays behind earlier ordered commands to that processor.
         ordered: bool,
     },
     /// Reads up to [`MOST_INLINE`] bytes, a multiple of four at a multiple of four.
@@ -195,7 +195,7 @@ pub enum Request<'a> {
         from: Local,
         /// Word of an event for the target program, sent when all bytes are in its memory.
         event: Option<u64>,
-        /// Whether it waits for all earlier block transfers.
+        /// Whether the transfer waits for all earlier block transfers.
         fence: bool,
     },
     /// Reads remote memory into the program's data: a block transfer.
@@ -209,9 +209,9 @@ pub enum Request<'a> {
     },
     /// Sends data of the program to a receive of another program of the job: a block transfer.
     Send {
-        /// Processor number of its NIC.
+        /// Processor number of the target program's NIC.
         processor: u16,
-        /// Its member number there.
+        /// Member number of the target program at that NIC.
         member: u8,
         /// Source in the program's data.
         from: Local,
@@ -241,7 +241,7 @@ pub enum Request<'a> {
     Collective(CollectiveRequest),
 }
 
-/// A request with its name.
+/// A request and the name of its command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command<'a> {
     /// Name, which the completion repeats. Only the lower 48 bits count.
@@ -484,7 +484,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The same for requests that do not access remote memory.
+    /// Code and fields of requests that do not access remote memory.
     fn fields_of_messages(&self) -> (u8, Fields<'a>) {
         let none = Fields::default();
         match *self {

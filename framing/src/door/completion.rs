@@ -18,17 +18,17 @@ use super::{EntryError, need_zeros, store, u16_at, u64_at};
 /// Length of a completion in bytes.
 pub const COMPLETION_BYTES: usize = 64;
 
-/// How a command ended.
+/// Result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Status {
-    /// It was carried out.
+    /// The command was carried out.
     Done = 0,
     /// The NIC does not support the operation.
     Unsupported,
     /// The entry is not a valid command.
     Malformed,
-    /// No such processor.
+    /// The processor does not exist.
     NoProcessor,
     /// Some of the bytes are outside of the program's data.
     NotInSegment,
@@ -40,7 +40,7 @@ pub enum Status {
     NotYours,
     /// All handles, or all slots for receives, are in use.
     TooMany,
-    /// The target has no such handle.
+    /// The handle does not exist at the target.
     NoHandle,
     /// The handle at the target belongs to another job.
     WrongKey,
@@ -58,9 +58,9 @@ pub enum Status {
     NoReceive,
     /// The source gave up before the whole message was sent.
     Aborted,
-    /// No answer in time. The operation may have been carried out, may still be, or may not.
+    /// No response in time. The operation may have been carried out, may still be, or may not.
     TimedOut,
-    /// The answer arrived damaged. The operation may have been carried out or not.
+    /// The response arrived damaged. The operation may have been carried out or not.
     DamagedAnswer,
     /// The participants of a collective operation joined different ones; the next one works.
     Mismatch,
@@ -104,7 +104,7 @@ crate::listed!(Status {
 });
 
 impl Status {
-    /// Whether it is unknown if the operation was carried out.
+    /// Whether the operation may or may not have been carried out.
     pub const fn is_unknown(self) -> bool {
         matches!(self, Self::TimedOut | Self::DamagedAnswer)
     }
@@ -123,7 +123,7 @@ pub enum Completion {
     End {
         /// Name of the command.
         name: u64,
-        /// How it ended.
+        /// Result of the command.
         status: Status,
         /// The old word of an atomic operation, the handle of registered memory, whether a receive
         /// was taken back (1), the result of a collective operation or the processor that prevented

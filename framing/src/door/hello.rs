@@ -1,4 +1,4 @@
-//! How a program and a NIC meet: one message each way over the socket.
+//! Handshake of a program and a NIC: one message in each direction over the socket.
 //!
 //! ```text
 //! hello:   0 .. 3  magic          welcome:  0 .. 3  magic
@@ -21,12 +21,12 @@ use super::{EntryError, need_zeros, store, u16_at, u32_at, u64_at};
 pub const HELLO_BYTES: usize = 24;
 /// Number of descriptors that come with a welcome.
 pub const DESCRIPTORS: usize = 3;
-/// Stands for any free member number.
+/// Requests any free member number.
 pub const ANY_MEMBER: u8 = u8::MAX;
 const MAGIC: u32 = u32::from_le_bytes(*b"phwD");
 const VERSION: u16 = 3;
 
-/// Whether a program is let in, or why not.
+/// Admission of a program, or the reason for its refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Entry {
@@ -61,13 +61,13 @@ crate::listed!(Entry {
 pub struct Hello {
     /// Member number in the job on this NIC; [`ANY_MEMBER`]: any free one.
     pub member: u8,
-    /// The job, a number that its programs share and nobody else knows.
+    /// The job, a number that only its programs know.
     pub job: u64,
     /// Size of the requested data memory in bytes.
     pub data_bytes: u64,
 }
 
-/// Operations that a NIC supports beside puts and gets.
+/// Operations that a NIC supports in addition to puts and gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operations {
     /// At least some atomic operations.
@@ -123,10 +123,10 @@ impl Operations {
     }
 }
 
-/// The answer of the NIC.
+/// The NIC's reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Welcome {
-    /// Whether the program is let in, or why not.
+    /// Admission of the program, or the reason for its refusal.
     pub entry: Entry,
     /// The program's member number in the job on this NIC.
     pub member: u8,
@@ -134,7 +134,7 @@ pub struct Welcome {
     pub processor: u16,
     /// Longest put in bytes.
     pub longest_put: u16,
-    /// Operations beside puts and gets of up to that length.
+    /// Operations in addition to puts and gets of up to that length.
     pub operations: Operations,
     /// Size of the program's data memory in bytes.
     pub data_bytes: u64,

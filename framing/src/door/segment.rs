@@ -37,7 +37,7 @@ pub const COMMANDS_AT: usize = 4096;
 pub const COMPLETIONS_AT: usize = COMMANDS_AT + COMMANDS as usize * COMMAND_BYTES;
 /// Offset of the program's data.
 pub const DATA_AT: usize = 0x70000;
-/// Most bytes of data.
+/// Maximum number of data bytes.
 pub const MOST_DATA: u64 = 1 << 32;
 
 const _: () = assert!(COMPLETIONS_AT + COMPLETIONS as usize * COMPLETION_BYTES <= DATA_AT);

@@ -75,12 +75,12 @@ pub const INITIAL: u16 = 0xffff;
 /// Bytes that the check covers.
 const CHECKED: usize = WORD_BYTES - 2;
 
-/// By the number of following bytes of the word, without those of the check.
+/// CRC tables, by the number of following bytes of the word, without those of the check.
 static TABLES: [[u16; 256]; CHECKED] = tables(POLYNOMIAL, 2);
 
 /// The check over the first ten bytes of a word.
 fn check(word: &[u8; WORD_BYTES]) -> u16 {
-    // The start value is equivalent to two bytes added to the first two.
+    // An initial value is equivalent to XORing it into the first two bytes.
     let start = INITIAL.to_be_bytes();
     let first = TABLES[CHECKED - 1][usize::from(word[0] ^ start[0])];
     let second = TABLES[CHECKED - 2][usize::from(word[1] ^ start[1])];
@@ -150,7 +150,7 @@ impl WordView {
         self.get(VC_ACK[vc.index()])
     }
 
-    /// Whether the check is right.
+    /// Whether the word's check is valid.
     pub fn check_is_right(&self) -> bool {
         self.crc() == check(&self.0)
     }
@@ -235,7 +235,7 @@ pub struct ControlWord {
     pub ack: PacketNumber,
     /// Phits freed per virtual channel since the link came up, modulo 2^20.
     pub vc_ack: [u32; 2],
-    /// How often the sending end has gone back in its stream, modulo 2^16: distinguishes a late
+    /// Number of rewinds of the sending end in its stream, modulo 2^16: distinguishes a late
     /// frame from its resend.
     pub pass: u16,
 }

@@ -20,7 +20,7 @@ pub const POLYNOMIAL: u16 = 0x31a1;
 /// State before the first phit.
 pub const INITIAL: u16 = 0xffff;
 
-/// By the number of following bytes in the same pair of phits.
+/// CRC tables, by the number of following bytes in the same pair of phits.
 static TABLES: [[u16; 256]; 6] = tables(POLYNOMIAL, 2);
 
 /// The contribution of the three bytes of a phit when `after` bytes follow.
@@ -33,8 +33,8 @@ fn effect(content: u32, after: usize) -> u16 {
 
 #[inline(always)]
 fn step(crc: u16, content: u32) -> u16 {
-    // The state is added to the first two of the three bytes and leaves no other trace. Its
-    // look-ups are separate from those of the content, which need not wait for the previous phit.
+    // XORing the state into the first two of the three bytes has the same effect. Look it up
+    // separately, so that the look-ups of the content need not wait for the previous phit.
     TABLES[2][usize::from((crc >> 8) as u8)]
         ^ TABLES[1][usize::from(crc as u8)]
         ^ effect(content, 0)
@@ -109,7 +109,7 @@ impl PacketCrc {
     /// Checks the content of an end-of-packet phit against the phits before it.
     ///
     /// # Errors
-    /// [`EopError::Crc`] when the check is wrong; the others as for [`Eop::parse`].
+    /// [`EopError::Crc`] when the check is invalid; the others as for [`Eop::parse`].
     #[inline]
     pub fn verify(self, eop_content: u32) -> Result<EopStatus, EopError> {
         let eop = Eop::parse(eop_content)?;

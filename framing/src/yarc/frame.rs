@@ -31,7 +31,7 @@ pub const GROUP_PHITS: usize = 4;
 pub const GROUP_BYTES: usize = 3 * GROUP_PHITS;
 /// Fewest phits of a data frame.
 pub const MIN_FRAME_PHITS: usize = WORD_PHITS;
-/// Most phits of a data frame.
+/// Maximum number of phits of a data frame.
 pub const MAX_FRAME_PHITS: usize = u16::MAX as usize / GROUP_PHITS * GROUP_PHITS;
 
 const _: () = assert!(GROUP_BYTES * 8 == GROUP_PHITS * PHIT_BITS as usize);
@@ -57,7 +57,7 @@ pub const fn frame_len(phits: usize) -> usize {
     MAP_AT + CHECK_BYTES + padded_phits(phits) / GROUP_PHITS * (1 + GROUP_BYTES)
 }
 
-/// Most phits of a data frame in `frame_bytes` bytes; 0 when not even the smallest fits.
+/// Maximum number of phits of a data frame in `frame_bytes` bytes; 0 if not even the smallest fits.
 pub const fn max_phits(frame_bytes: usize) -> usize {
     let groups = frame_bytes.saturating_sub(MAP_AT + CHECK_BYTES) / (1 + GROUP_BYTES);
     let phits = groups * GROUP_PHITS;
@@ -323,7 +323,7 @@ impl<'a> DataFrame<'a> {
         })
     }
 
-    /// The frame's first control word with a right check, and the rest from the header.
+    /// The first control word in the frame with a valid check, completed from the header.
     ///
     /// # Errors
     /// See [`SidebandError`].

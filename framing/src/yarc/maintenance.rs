@@ -32,9 +32,9 @@ use super::packet::{
 };
 use super::phit::{CONTENT_BITS, CONTENT_MASK, Phit};
 
-/// Most hops of a routing vector.
+/// Maximum number of hops of a routing vector.
 pub const MAX_HOPS: usize = 8;
-/// Most hops to a router: the eighth increment would wrap the index to 0.
+/// Maximum number of hops to a router: the eighth increment would wrap the index to 0.
 pub const MAX_REQUEST_HOPS: usize = MAX_HOPS - 1;
 /// Bits of a port.
 pub const PORT_BITS: u32 = 6;
@@ -115,7 +115,7 @@ impl RouteVector {
         for (hop, port) in vector.ports[..usize::from(hops)].iter_mut().enumerate() {
             *port = port_in_phit(contents[hop / HOPS_PER_PHIT].content(), hop as u8);
         }
-        // Unused bits must be zero, as `emit` writes them.
+        // Reject unused bits that are not zero: `emit` writes zeros.
         let same = vector
             .emit(extra)
             .iter()

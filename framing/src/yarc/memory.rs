@@ -111,7 +111,7 @@ impl Request {
         }
     }
 
-    /// Whether the range is empty; such a request cannot be encoded.
+    /// Whether the range of bytes is empty; such a request cannot be encoded.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -187,11 +187,11 @@ reasons! {
 /// Why phits are not a valid memory request or response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DecodeError {
-    /// The length, the kinds, or the end of packet is wrong.
+    /// The length, the kinds, or the end of packet is invalid.
     Packet(PacketError),
     /// `ok` marks the packet as damaged.
     Unhealthy(EopStatus),
-    /// `v`, `h`, `a` or `r` has the wrong value.
+    /// `v`, `h`, `a` or `r` has an invalid value.
     Routing,
     /// The operation has a reserved code.
     Operation,

@@ -320,7 +320,7 @@ impl PacketBuf {
         self.len as usize
     }
 
-    /// Whether there is no phit yet.
+    /// Whether the packet has no phits yet.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
@@ -334,7 +334,7 @@ pub enum PacketError {
     Length,
     /// The kinds are not head, body, ..., body, end of packet.
     Kinds,
-    /// The end of packet is wrong.
+    /// The end of packet is invalid.
     Eop(EopError),
 }
 
@@ -350,7 +350,7 @@ impl core::fmt::Display for PacketError {
 
 impl core::error::Error for PacketError {}
 
-/// Checks that `phits` is one whole packet with a right check. Returns its `ok` field.
+/// Checks that `phits` is one whole packet with a valid check. Returns its `ok` field.
 ///
 /// # Errors
 /// See [`PacketError`].

@@ -2,7 +2,7 @@
 //!
 //! A phit is the unit of flow control. On a wire it has 24 bits: 22 bits of content and 2 bits of
 //! link-control-block sideband. BlackWidow sec. 4.4 and 6 do not say what marks head, body, end and
-//! idle on the real link; we assume that the line code does. Here the mark travels beside the phit
+//! idle on the real link; we assume that the line code does. Here the mark accompanies the phit
 //! as its [`PhitKind`].
 
 use crate::carrier::lanes::WORD_BITS;

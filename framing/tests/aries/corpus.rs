@@ -97,7 +97,7 @@ fn corpus_of_frames_is_complete_and_holds() {
         decode(bytes)
     });
     let rejected: Vec<_> = outcomes.iter().filter_map(|o| o.rejected).collect();
-    // These belong to other kinds of frames.
+    // Skip errors of other kinds of frames.
     let other = [
         FrameError::BadPhitCount,
         FrameError::ReservedControl,

@@ -61,7 +61,7 @@ fn frames_wrong_in_a_field_are_rejected_by_its_name() {
     let mut bytes = frame();
     bytes[20] ^= 1;
     assert_eq!(read(&bytes), Err(FrameError::BadHeaderCheck));
-    // A check that would extend beyond the end.
+    // Reject a check that would extend beyond the end.
     for checked in [LENGTH - 3, LENGTH, LENGTH + 1] {
         let parts = parse(&bytes).unwrap().split(checked, LENGTH);
         assert_eq!(parts, Err(FrameError::BadLength));

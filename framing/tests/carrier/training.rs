@@ -149,7 +149,7 @@ fn rows_of_the_pattern_are_far_apart() {
     };
     for a in 0..3 {
         for b in 0..a {
-            // In either polarity.
+            // Rows must be distant in either polarity.
             assert!((63..=65).contains(&distance(row(a), row(b))));
         }
         assert!((63..=65).contains(&distance(row(a), [0; 16])));
@@ -165,8 +165,8 @@ fn all_48_cables_are_found_through_noise() {
             panic!("the body is not noisy")
         };
         assert_eq!(find_cable(&training.pattern), Ok(cable));
-        // The most tolerated wrong bits on each lane: all bits of two wire words, eight per lane
-        // each.
+        // The maximum of tolerated bit errors on each lane: all bits of two wire words, eight per
+        // lane each.
         let mut noisy = training.pattern;
         noisy[3] ^= 0xff_ffff;
         noisy[9] ^= 0xff_ffff;
@@ -174,7 +174,7 @@ fn all_48_cables_are_found_through_noise() {
         assert_eq!(find_cable(&noisy), Ok(cable));
         noisy[0] ^= bits_of_lane(ALL_LANES, 1) & 0x8;
         noisy[0] ^= bits_of_lane(ALL_LANES, 1) & 0x10;
-        // One more on physical lane 1.
+        // One more inverted bit on physical lane 1.
         assert_eq!(find_cable(&noisy), Err(0b010));
         assert!(read_lanes(&noisy)[0].is_some());
     }

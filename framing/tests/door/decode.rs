@@ -14,9 +14,9 @@ pub struct Outcome {
     pub command: Option<Result<u8, EntryError>>,
     /// Kind of the completion.
     pub completion: Option<Result<u8, EntryError>>,
-    /// Whether it is a valid hello.
+    /// Whether the bytes are a valid hello.
     pub hello: Option<Result<(), EntryError>>,
-    /// Whether the welcome lets the program in, or why not.
+    /// Admission in the welcome, or the reason for a refusal.
     pub welcome: Option<Result<u8, EntryError>>,
 }
 

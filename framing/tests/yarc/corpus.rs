@@ -91,7 +91,7 @@ fn corpus_is_complete_and_holds() {
         decode(bytes)
     });
     let rejected: Vec<_> = outcomes.iter().filter_map(|o| o.rejected).collect();
-    // These belong to other kinds of frames.
+    // Skip errors of other kinds of frames.
     let other = [FrameError::BadSetCount, FrameError::ReservedControl];
     all_occur(&FrameError::ALL, &rejected, &other);
     let words = outcomes.iter().filter(|outcome| outcome.word).count();

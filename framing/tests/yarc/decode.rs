@@ -23,9 +23,9 @@ pub struct Outcome {
     pub rejected: Option<FrameError>,
     /// Whether the sideband had a control word.
     pub word: bool,
-    /// Number of packets, or what looked like one, with a right check.
+    /// Number of packets, or what looked like one, with a valid check.
     pub checked: usize,
-    /// How many of them are memory requests, responses and maintenance packets.
+    /// Number of memory requests, responses and maintenance packets among them.
     pub decoded: [usize; 3],
 }
 

@@ -268,7 +268,7 @@ fn requests_that_are_wrong_in_a_field_are_rejected_by_its_name() {
         (&WRITE_8, 5, 0x000200, Mask),
         (&WRITE_8, 5, 1 << 16, Size),
         (&WRITE_8, 8, 1, Padding),
-        // Length 32 at an address within a line.
+        // Reject a length of 32 at an address within a line.
         (&READ_13, 4, !READ_13[4] & 0x1f, Length),
         (&WRITE_8, 9, eop ^ 1 << 16, Unhealthy(TransmitError)),
         (&WRITE_8, 9, eop ^ 2 << 16, Unhealthy(SoftError)),

@@ -10,7 +10,7 @@ use crate::router::digest;
 use crate::topology::{Dragonfly, DragonflyWiring, Faults, Routed, Shape, endangered};
 use phitwire::net::{Reroutable, RoutedTables};
 
-/// Most pairs listed.
+/// Maximum number of pairs listed.
 const MOST_PAIRS: usize = 10_000;
 
 /// Pairs of routers, from and to, that the new tables join and the old ones did not, or whose
@@ -53,7 +53,7 @@ impl Reroutable for Dragonfly {
         let mut all = self.route(&Faults::default());
         for (&router, tables) in installed {
             let tables = serde_json::from_value::<[RouteTables; 4]>(tables.clone());
-            // Unreadable tables are noticed when they are installed.
+            // Ignore unreadable tables here: their installation reports them.
             if let (Some(own), Ok(tables)) = (all.registers.get_mut(router as usize), tables) {
                 own.tables = tables.map(Arc::new);
             }

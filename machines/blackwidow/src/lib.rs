@@ -1,5 +1,5 @@
 //! Cray's BlackWidow: a folded Clos of YARC routers with sidelinks, and vector processors whose
-//! network interfaces (NICs) read and write each other's memories.
+//! network interfaces (NICs) access each other's memories.
 //!
 //! The paper is "The BlackWidow High-Radix Clos Network" (Scott, Abts, Kim, Dally; ISCA 2006).
 //!

@@ -16,14 +16,14 @@ use super::reply::{Refusal, Reply};
 use crate::nearest::nearest;
 use crate::run_dir::{LabDir, RunDirError};
 
-/// Time limit for an answer, counted only while the asking process runs. A node answers between two
+/// Time limit for a reply, counted only while this process runs. A node replies between two
 /// turns of its event loop.
 pub const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Length of one blocking read: the remaining time is checked after each.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// Why a request got no answer.
+/// Why a request got no reply.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// Not a valid name of a lab or node.
@@ -38,7 +38,7 @@ pub enum ClientError {
         /// The nodes that exist.
         hint: String,
     },
-    /// The process exists but does not answer: it is stopped, or the machine is too busy.
+    /// The process exists but does not reply: it is stopped, or the machine is too busy.
     #[error(
         "it does not answer in time: it stands still (stopped?), or the machine is too busy{}",
         overload()
@@ -52,7 +52,6 @@ pub enum ClientError {
     HalfSent,
     #[error("the control connection failed: {0}")]
     Io(io::Error),
-    /// Not a valid reply.
     #[error("the reply is malformed: {0}")]
     Malformed(#[from] serde_json::Error),
     #[error("{0}")]
@@ -84,7 +83,7 @@ pub struct Client {
     stream: BufReader<UnixStream>,
     /// The part of the next reply that has arrived.
     line: Vec<u8>,
-    /// Replies to come to requests that have timed out.
+    /// Outstanding replies to requests that have timed out.
     owed: usize,
     /// The last request was sent only in part.
     half_sent: bool,
@@ -107,7 +106,7 @@ impl Client {
         Self::connect_for(lab, node, TIMEOUT)
     }
 
-    /// Connects to `node` of `lab`, with this time limit for connecting and for each answer.
+    /// Connects to `node` of `lab`, with this time limit for connecting and for each reply.
     ///
     /// # Errors
     /// When there is no such process, or it does not accept the connection.
@@ -142,7 +141,7 @@ impl Client {
     }
 
     /// Connects to the control socket at `path`, with this time limit for connecting and for each
-    /// answer. A stopped process does not accept: once its queue is full, connecting would block
+    /// reply. A stopped process does not accept: once its queue is full, connecting would block
     /// without limit.
     ///
     /// # Errors
@@ -166,7 +165,7 @@ impl Client {
         })
     }
 
-    /// Sets the time limit for an answer.
+    /// Sets the time limit for a reply.
     ///
     /// # Errors
     /// When the time is zero.
@@ -182,8 +181,8 @@ impl Client {
         u32::try_from(credentials.pid()).ok().filter(|&pid| pid > 0)
     }
 
-    /// Sends a request and waits for the answer's data. After [`ClientError::Silent`] the
-    /// connection can be used again: the next request is sent once the process has answered the
+    /// Sends a request and waits for the reply's data. After [`ClientError::Silent`] the
+    /// connection can be used again: the next request is sent once the process has replied to the
     /// earlier ones. After [`ClientError::HalfSent`] it cannot.
     ///
     /// # Errors
@@ -199,10 +198,10 @@ impl Client {
         answer
     }
 
-    /// Sends a request without waiting for the answer; see [`answer_within`](Self::answer_within).
+    /// Sends a request without waiting for the reply; see [`answer_within`](Self::answer_within).
     ///
     /// # Errors
-    /// [`ClientError::Silent`] when the process took nothing: nothing was asked then.
+    /// [`ClientError::Silent`] when the process took nothing: no request was sent then.
     /// [`ClientError::HalfSent`] when it took only a part. When the connection fails.
     pub fn send(&mut self, request: &impl Serialize) -> Result<(), ClientError> {
         if self.half_sent {
@@ -235,7 +234,7 @@ impl Client {
         Ok(())
     }
 
-    /// Waits up to `timeout` for the answer to what was sent; zero only checks. After
+    /// Waits up to `timeout` for the reply to what was sent; zero only checks. After
     /// [`ClientError::Silent`] it can be called again.
     ///
     /// # Errors

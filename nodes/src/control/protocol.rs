@@ -1,4 +1,4 @@
-//! Requests, and the parts of their answers that programs act upon.
+//! Requests, and the parts of their replies that programs act upon.
 
 use std::fmt;
 use std::str::FromStr;
@@ -34,7 +34,7 @@ pub enum Request {
         /// Address or name.
         register: Register,
     },
-    /// Writes a register. The answer is that of [`Get`](Self::Get), with the value written.
+    /// Writes a register. The reply is that of [`Get`](Self::Get), with the value written.
     Set {
         /// Address or name.
         register: Register,
@@ -44,7 +44,7 @@ pub enum Request {
     Fault(Fault),
     /// Holds a NIC for the client's runs until this connection closes, for whatever reason. Until
     /// then no other client can start a run there, and all its runs end with the connection.
-    /// Repeating the claim changes nothing. The answer is [`Claimed`].
+    /// Repeating the claim changes nothing. The reply is [`Claimed`].
     Claim(Holder),
     /// Starts a traffic run at a NIC.
     TrafficStart {
@@ -100,7 +100,7 @@ pub enum Request {
         /// Below [`NodeInfo::barrier_units`].
         unit: u8,
     },
-    /// Has a router read or write a register of another one by a maintenance packet. The answer is
+    /// Has a router read or write a register of another one by a maintenance packet. The reply is
     /// `{"question": N}`.
     RemoteAsk {
         /// The path there, as the machine's network gives it.
@@ -110,7 +110,7 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         value: Option<u64>,
     },
-    /// The answer to a question: once as for [`Get`](Self::Get), until then `{"pending": true}`.
+    /// The result of a query: once as for [`Get`](Self::Get), until then `{"pending": true}`.
     RemoteAnswer {
         /// The number from [`RemoteAsk`](Self::RemoteAsk).
         question: u32,
@@ -120,7 +120,7 @@ pub enum Request {
     /// Allows or forbids several frames in one segmentation-offload send, on all ports. Forbid it
     /// where a queueing discipline or filter should drop single frames.
     Offload {
-        /// Whether to allow them.
+        /// Whether to allow such sends.
         enabled: bool,
     },
     /// Stops a router from taking packets from its NICs, for a limited time, since the client may
@@ -137,7 +137,7 @@ pub enum Request {
     Tables,
     /// Replaces the route tables of a router.
     Install {
-        /// As in the answer to [`Tables`](Self::Tables).
+        /// As in the reply to [`Tables`](Self::Tables).
         tables: Value,
     },
     /// Gives a NIC another number in the network.
@@ -181,7 +181,7 @@ pub enum Request {
     Shutdown,
 }
 
-/// The answer to [`Request::Watched`].
+/// The reply to [`Request::Watched`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchedReport {
     /// The recorded passages, in process time.
@@ -190,14 +190,14 @@ pub struct WatchedReport {
     pub clock_offset_ns: i64,
 }
 
-/// The answer to [`Request::Probe`].
+/// The reply to [`Request::Probe`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeReport {
     /// The probe that was sent.
     pub probe: Probe,
     /// When, in process time.
     pub sent_ps: u64,
-    /// What to add to that to get nanoseconds since the machine was started.
+    /// Nanoseconds to add to a process time to get the time since the machine was started.
     pub clock_offset_ns: i64,
 }
 
@@ -212,7 +212,7 @@ impl Request {
     }
 }
 
-/// The part of the answer to [`Request::Info`] that programs use; the rest is for people.
+/// The part of the reply to [`Request::Info`] that programs use; the rest is for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeInfo {
     pub kind: NodeKind,
@@ -244,7 +244,7 @@ pub struct NodeInfo {
     pub family: Option<String>,
 }
 
-/// The answer to [`Request::Claim`].
+/// The reply to [`Request::Claim`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claimed {
     /// Number of the latest traffic run known there, 0 if none.
@@ -388,7 +388,7 @@ impl Fault {
         }
     }
 
-    /// The port that it affects.
+    /// The port that the fault affects.
     pub const fn port(&self) -> PortId {
         match *self {
             Self::LaneNoise { port, .. }
@@ -422,7 +422,7 @@ pub struct LinkReport {
     pub lcb: String,
     /// Whether packets flow, as far as is known.
     pub up: bool,
-    /// Why they do not.
+    /// Why packets do not flow.
     pub why: Option<String>,
     /// Lanes in use for receiving.
     pub rx_lanes: u32,

@@ -65,13 +65,13 @@ pub enum Code {
     Taken,
     /// A run without a holder is in progress: [`Refusal::run`].
     Busy,
-    /// As [`Busy`](Self::Busy), but the run only waits for its last answers.
+    /// As [`Busy`](Self::Busy), but the run only waits for its last replies.
     Ending,
     /// The run is unknown: this process started after it.
     UnknownRun,
     /// The line is not a request that this process knows.
     NotUnderstood,
-    /// The request, or its answer, is too long for a line.
+    /// The request, or its reply, is too long for a line.
     TooLong,
     /// A reason that this client does not know.
     #[serde(other)]

@@ -13,20 +13,20 @@ use nix::sys::socket::{MsgFlags, recv};
 use super::protocol::{MAX_LINE_BYTES, Request};
 use super::reply::{Code, Refusal, Reply};
 
-/// Clients served at once. Others wait until one disconnects, or has been idle long enough to be
+/// Maximum number of clients. Others wait until one disconnects, or has been idle long enough to be
 /// closed.
 const MAX_CLIENTS: usize = 32;
 /// How long a client must have been idle before it may be closed for another one.
 const IDLE: Duration = Duration::from_millis(200);
-/// The same for a client that reads none of its replies: nobody waits longer for an answer.
+/// The same for a client that reads none of its replies: no client waits longer for one.
 const DEAF: Duration = Duration::from_secs(10);
 /// Longest request; replies are longer. Enough for a traffic run with a few thousand participants.
 const MAX_REQUEST_BYTES: usize = 256 << 10;
 /// Bytes read from a client at once.
 const READ_BYTES: usize = 16 << 10;
-/// Clients served in one turn.
+/// Maximum number of clients served in one turn.
 const EVENTS: usize = 16;
-/// Requests of one client answered in one turn.
+/// Maximum number of requests of one client handled in one turn.
 const REQUESTS: usize = 16;
 /// `epoll` data of the listening socket; clients use their slot numbers.
 const LISTENER: u64 = u64::MAX;
@@ -60,7 +60,7 @@ struct Client {
     output: BytesMut,
     /// Read no more requests: send the last reply, then close.
     closing: bool,
-    /// Replies are unwritten, or requests read but unanswered: wait until the client is writable.
+    /// Replies are unwritten, or requests read but not handled: wait until the client is writable.
     /// Until then no further request is read, so that the client's own socket buffer bounds its
     /// backlog.
     unfinished: bool,
@@ -75,7 +75,7 @@ struct Client {
 /// The results of [`Server::serve`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// Requests answered.
+    /// Requests handled.
     pub requests: usize,
     /// Bit mask of the watched descriptors that are readable, in their order.
     pub readable: u32,
@@ -112,11 +112,11 @@ impl Server {
         self.epoll.0.as_raw_fd()
     }
 
-    /// Accepts clients, reads requests, has them answered, and writes replies, as far as possible
+    /// Accepts clients, reads requests, has them handled, and writes replies, as far as possible
     /// without blocking.
     ///
     /// # Errors
-    /// Only the server's own; a client's error closes that client.
+    /// Errors of the server; the error of a client only closes that client.
     pub fn serve<E: Into<Refusal>>(
         &mut self,
         mut answer: impl FnMut(ClientId, Request) -> Result<serde_json::Value, E>,
@@ -282,14 +282,14 @@ impl Client {
         (!self.keeps && idle >= patience && !self.has_sent()).then_some(idle)
     }
 
-    /// Whether unread bytes have arrived: then this process may have stood still, not the client.
+    /// Whether unread bytes have arrived: then this process, not the client, may have been stopped.
     fn has_sent(&self) -> bool {
         let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
         let peeked = recv(self.stream.as_raw_fd(), &mut [0], flags);
         !self.unfinished && peeked.is_ok_and(|bytes| bytes > 0)
     }
 
-    /// Reads, answers and writes. Returns the number of requests answered, and whether to keep the
+    /// Reads, handles and writes. Returns the number of requests handled, and whether to keep the
     /// client.
     fn serve(
         &mut self,

@@ -7,16 +7,16 @@ use serde_json::Value;
 
 use super::{Client, ClientError, Request};
 
-/// Most connections open at once.
+/// Maximum number of connections open at once.
 const MOST: usize = 256;
 /// Longest time to connect to one process.
 const CONNECT: Duration = Duration::from_secs(1);
-/// Shortest wait. A process answers between two turns of its event loop, but hundreds of them on a
+/// Shortest wait. A process replies between two turns of its event loop, but hundreds of them on a
 /// busy machine must be scheduled first: with a shorter wait they would seem stopped.
 const SHORTEST: Duration = Duration::from_millis(1500);
 
 /// Sends the same request to all processes of `nodes`, some hundreds at a time, and waits at most
-/// `patience` for the answers of each batch. The answers are in the order of the nodes.
+/// `patience` for the replies of each batch. The replies are in the order of the nodes.
 pub fn ask_all(
     lab: &str,
     nodes: &[String],

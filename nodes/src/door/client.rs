@@ -80,7 +80,7 @@ pub(super) struct Attached {
     stream: Option<UnixStream>,
     wakes_nic: EventFd,
     wakes_client: UnixStream,
-    /// Completions to come: a ring slot is reserved for each.
+    /// Outstanding completions: a ring slot is reserved for each.
     owed: u64,
     /// A command waits for something other than this process's next turn.
     is_held_up: bool,
@@ -99,8 +99,8 @@ impl Attached {
         let mapping = Arc::new(mapping);
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wakes_nic = EventFd::from_flags(flags)?;
-        // The program would share an event, and could make it block its writers. This end of a
-        // socket is only ours.
+        // Use a socket: the program would share an eventfd, and could make it block its writers.
+        // This end of the socket is private.
         let (wakes_client, woken) = UnixStream::pair()?;
         let descriptors = [
             memory,
@@ -163,7 +163,7 @@ impl Attached {
         event: u64,
     ) -> io::Result<()> {
         epoll.add(&stream, EpollEvent::new(EpollFlags::EPOLLIN, socket))?;
-        // Never read, since the program could make a read block: each wake-up is an edge.
+        // Edge-triggered: the event is never read, since the program could make a read block.
         let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
         epoll.add(&self.wakes_nic, EpollEvent::new(flags, event))?;
         self.stream = Some(stream);
@@ -203,7 +203,7 @@ impl Attached {
         let _ = send(self.wakes_client.as_raw_fd(), &[1], flags);
     }
 
-    /// Posts a completion; false if it is an event for which there is no room.
+    /// Posts a completion; false for an event if the ring has no room for it.
     pub(super) fn complete(&mut self, completion: &Completion) -> bool {
         let is_due = matches!(
             completion,
@@ -282,7 +282,7 @@ impl Attached {
         taken
     }
 
-    /// Requests a wake from the program. Returns whether there is something to do already.
+    /// Requests a wake from the program. Returns whether it already has work for the NIC.
     pub(super) fn before_sleep(&self) -> bool {
         if self.lacks_room {
             self.end.sleeps_until_room();

@@ -26,7 +26,7 @@ use phitwire_framing::door::hello::{Entry, Hello, Welcome};
 use client::Attached;
 use guest::{Guest, Said};
 
-/// Most programs without a hello; beyond that, the oldest one is closed.
+/// Maximum number of programs without a hello; beyond that, the oldest one is closed.
 const MAX_GUESTS: usize = 16;
 /// Pause in accepting after descriptors ran short.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -58,7 +58,7 @@ counters! {
         dismissed,
         /// Commands taken.
         commands,
-        /// Of these, entries that were not valid commands.
+        /// Of these commands, entries that were not valid.
         malformed,
         /// Completions posted.
         completions,
@@ -77,7 +77,7 @@ pub struct Door {
     guests: [Option<Guest>; MAX_GUESTS],
     /// The guest closed last to make room; the next slot follows.
     oldest: usize,
-    /// By client number less one.
+    /// Clients, by client number minus one.
     clients: Vec<Option<Attached>>,
     /// The client whose commands are taken first.
     turn: usize,
@@ -128,7 +128,7 @@ impl Door {
     /// have gone: the NIC then ends their operations.
     ///
     /// # Errors
-    /// Only the door's own; a program's error ends that program.
+    /// Errors of the door; the error of a program only ends that program.
     pub fn serve(&mut self, now: Time, port: &mut dyn LocalPort) -> io::Result<bool> {
         let before = self.counters.gone + self.counters.dismissed;
         if self.paused.is_some_and(|until| Instant::now() >= until) {
@@ -146,7 +146,7 @@ impl Door {
                 (LISTENER, _) => self.accept()?,
                 (_, GUEST) => self.serve_guest(slot, now, port),
                 (_, SOCKET) => self.hear(slot, now, port),
-                // Its commands are taken in each turn.
+                // Ignore a client's wake-up: its commands are taken in each turn.
                 _ => {}
             }
         }
@@ -210,7 +210,7 @@ impl Door {
             return;
         };
         let stream = guest.into_stream();
-        // It is registered again under another kind below.
+        // The socket is registered again under another kind below.
         let _ = self.epoll.delete(&stream);
         let entry = match hello {
             Some(hello) => self.admit(hello, &stream, now, port),
@@ -241,7 +241,7 @@ impl Door {
         }
     }
 
-    /// Lets a program in, if there is room for it, and sends the welcome.
+    /// Admits a program, if there is room, and sends the welcome.
     fn admit(
         &self,
         hello: Hello,
@@ -344,7 +344,7 @@ impl Door {
         any
     }
 
-    /// Tells the programs that no wakes are needed.
+    /// Cancels the requests for wakes from the programs.
     pub fn after_sleep(&self) {
         for client in self.clients.iter().flatten() {
             client.after_sleep();

@@ -28,11 +28,11 @@ const PAGE: u64 = 4096;
 const PIECE: usize = 64;
 /// Pages of read data kept, so that concurrent transfers do not evict each other's.
 const PAGES_READ: usize = 4;
-/// Most bytes that wait to be written.
+/// Maximum number of bytes waiting to be written.
 const MOST_WAITING: usize = 1 << 16;
-/// Most parts that wait to be written: interleaved transfers have one each.
+/// Maximum number of parts waiting to be written: interleaved transfers have one each.
 const MOST_PARTS: usize = 16;
-/// Most pages of one turn that are remembered as written.
+/// Maximum number of pages of one turn remembered as written.
 const PAGES_WRITTEN: usize = 32;
 
 /// A program's address space. A pidfd identifies the process, so that a later one with its number
@@ -95,7 +95,7 @@ impl AddressSpace {
         let lives = *turn.lives.get_or_insert_with(|| {
             let mut looked = [
                 PollFd::new(self.process.as_fd(), PollFlags::POLLIN),
-                // The end of a connection is reported without asking for it.
+                // Even without events, `poll` reports the end of a connection.
                 PollFd::new(self.socket.as_fd(), PollFlags::empty()),
             ];
             poll(&mut looked, PollTimeout::ZERO) == Ok(0)
@@ -185,7 +185,7 @@ impl OwnMemory for AddressSpace {
         turn.read.iter_mut().for_each(|page| page.bytes.clear());
         let last = address.saturating_add(data.len() as u64).saturating_sub(1);
         let (first, last) = (address / PAGE, last / PAGE);
-        // Shorter data is not a piece within a transfer, and somebody may wait for it.
+        // Write shorter data at once: it is not a piece of a transfer, and a program may await it.
         if first != last || data.len() != PIECE || !turn.written.contains(&first) {
             self.flush(turn);
             self.store(address, data)?;
@@ -199,7 +199,7 @@ impl OwnMemory for AddressSpace {
         let overlaps =
             |(at, before): &(u64, Vec<u8>)| *at < end && address < *at + before.len() as u64;
         if turn.parts.iter().any(overlaps) {
-            // In an older part it could be written before the bytes that it must overwrite.
+            // Flush first: in an older part, data could be written before what they must overwrite.
             self.flush(turn);
         }
         let follows = |(at, before): &&mut (u64, Vec<u8>)| *at + before.len() as u64 == address;
@@ -227,7 +227,7 @@ impl OwnMemory for AddressSpace {
 mod tests {
     use super::*;
 
-    /// This process's own address space: it is its own peer.
+    /// This process's address space: the test is its own peer.
     fn own() -> (AddressSpace, UnixStream) {
         let (here, there) = UnixStream::pair().expect("there are descriptors");
         let own = AddressSpace::of_peer(&here).expect("the kernel tells who that is");

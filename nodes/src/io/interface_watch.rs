@@ -4,7 +4,7 @@
 //! Neither a cut cable nor a deleted interface is announced on the link. The kernel reports both
 //! over a netlink socket; one serves all ports of a process. Every change of a watched interface
 //! triggers a query for the whole state: notifications may be lost when many come at once, the
-//! answer to a query is not.
+//! reply to a query is not.
 //!
 //! Queueing disciplines matter for another reason. A train of frames sent by one
 //! segmentation-offload call passes a discipline in one piece: `netem` would drop, delay or reorder
@@ -96,7 +96,7 @@ const TCMSG: usize = 20;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     pub index: u32,
-    /// How often an interface of this name has disappeared. One that returns may have its old
+    /// Number of times an interface of this name has disappeared. One that returns may have its old
     /// index, yet sockets were unbound from it.
     pub life: u32,
     pub mac: MacAddr,
@@ -127,11 +127,11 @@ pub struct InterfaceWatch {
     socket: OwnedFd,
     known: BTreeMap<String, Option<Found>>,
     departed: BTreeMap<String, Departure>,
-    /// How often each has disappeared, or may have.
+    /// By name, the number of times an interface has disappeared, or may have.
     lives: BTreeMap<String, u32>,
     /// Results of the survey in progress.
     found: BTreeMap<String, Found>,
-    /// Sequence number and query that is being answered, if any.
+    /// Sequence number and kind of the query in progress, if any.
     asked: Option<(u32, Question)>,
     /// Something has changed since the survey began.
     stale: bool,
@@ -196,8 +196,8 @@ impl InterfaceWatch {
                 Ok(bytes) => self.take(&buffer[..bytes])?,
                 Err(Errno::EAGAIN) => return Ok(()),
                 Err(Errno::EINTR) => {}
-                // The socket's buffer overflowed: query the whole state. An answer in progress may
-                // be lost too.
+                // The socket's buffer overflowed: query the whole state. A reply in progress may be
+                // lost too.
                 Err(Errno::ENOBUFS) => {
                     (self.stale, self.asked) = (true, None);
                     for name in self.known.keys() {
@@ -224,7 +224,7 @@ impl InterfaceWatch {
             MsgFlags::MSG_DONTWAIT,
         ) {
             Ok(_) => self.asked = Some((self.sequence, question)),
-            // An earlier, abandoned answer has not been read to its end.
+            // Retry later: an earlier, abandoned reply has not been read to its end.
             Err(Errno::EBUSY | Errno::EAGAIN) => self.stale = true,
             Err(errno) => return Err(errno.into()),
         }
@@ -270,7 +270,7 @@ impl InterfaceWatch {
         Ok(())
     }
 
-    /// Handles a part of an answer.
+    /// Handles a part of a reply.
     fn note(&mut self, kind: u16, body: &[u8]) {
         let Some(index) = index_of(body) else {
             return;
@@ -318,12 +318,13 @@ impl InterfaceWatch {
             _ => None,
         };
         self.stale |= known.is_some() || new_name.is_some_and(|name| self.known.contains_key(name));
-        // Before the first survey nothing is known, and everything may be ours.
+        // Repeat a survey in progress: any interface may be ours, since none may be known yet.
         self.stale |= self.asked.is_some();
         let Some(name) = known else {
             return;
         };
-        // A bridge sends `DELLINK` for a port that leaves it, with its own family.
+        // When a port leaves a bridge, the kernel also sends RTM_DELLINK, with family AF_BRIDGE.
+        // The interface still exists.
         let departure = match kind {
             RTM_DELLINK if body[0] != 0 => None,
             RTM_DELLINK if attribute(body, IFINFOMSG, IFLA_NEW_NETNSID).is_some() => {

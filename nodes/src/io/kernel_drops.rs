@@ -1,7 +1,7 @@
 //! Frames that reached this machine and that the kernel did not hand up.
 //!
 //! A socket whose receive buffer is full drops incoming messages: the process had no time to read,
-//! or stood still. The kernel counts these per socket, in *messages*: a train of frames that came
+//! or was suspended. The kernel counts these per socket, in *messages*: a train of frames that came
 //! in one piece, as segmentation offload sends them over UDP, is one message of an unknown number
 //! of frames. The kernel's counts have 32 bits, and those of an interface restart with a new
 //! interface, so both are read now and then and summed here.
@@ -59,7 +59,7 @@ fn socket_drops(fd: RawFd) -> Option<u32> {
 /// processor were full, or no socket was open for them.
 #[derive(Debug)]
 pub(super) struct InterfaceDrops {
-    /// By name, the last count and the sum.
+    /// By interface name, the last count and the sum.
     interfaces: RefCell<BTreeMap<String, (u64, u64)>>,
 }
 
@@ -85,7 +85,7 @@ impl InterfaceDrops {
         }
         for_each_drop(|name, now| {
             if let Some((last, sum)) = interfaces.get_mut(name) {
-                // A new interface of that name counts from zero.
+                // If the count fell, add all of it: a new interface of that name counts from zero.
                 *sum += now.checked_sub(*last).unwrap_or(now);
                 *last = now;
             }

@@ -123,7 +123,7 @@ pub trait Backend {
     /// (`None`: without limit; zero: only polls). Returns whether the side descriptor is readable.
     ///
     /// # Errors
-    /// Only those after which waiting is pointless; an interrupting signal is not an error.
+    /// Errors after which waiting is pointless; an interrupting signal is not an error.
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool>;
 
     /// Hands up to one bounded batch of received frames to `sink`. Returns their number. While some

@@ -25,7 +25,7 @@ const SIDE: u64 = u64::MAX;
 struct Pending {
     socket: usize,
     next: usize,
-    /// One past the last.
+    /// End of the range, exclusive.
     end: usize,
     /// Frames of the first one already handed up.
     done: usize,

@@ -20,7 +20,7 @@ use super::{
 
 use nix::errno::Errno;
 
-/// Most ports of a node: the event loop keeps them in 64-bit masks.
+/// Maximum number of ports of a node: the event loop keeps them in 64-bit masks.
 const MAX_PORTS: usize = 64;
 
 /// Marks a port without a socket in [`Ports::index_of`].
@@ -226,7 +226,7 @@ impl Ports {
     pub(super) fn not_sent(&mut self, message: Message, errno: Errno) {
         let segmented = message.frames > 1;
         if segmented && matches!(errno, Errno::EIO | Errno::EINVAL | Errno::EOPNOTSUPP) {
-            // The same errors occur where an address is gone. Then single frames fail too.
+            // A missing address causes the same errors, but then single frames fail too.
             if self.send_singly(message)
                 && let Some(index) = self.index(message.port)
             {

@@ -5,10 +5,10 @@ use phitwire::node::PortId;
 
 use super::UDP_MAX_PAYLOAD_BYTES;
 
-/// Most segments of one send (`UDP_MAX_SEGMENTS` before Linux 6.10).
+/// Maximum number of segments of one send (`UDP_MAX_SEGMENTS` before Linux 6.10).
 const MAX_SEGMENTS: usize = 64;
 
-/// Most messages in one batch.
+/// Maximum number of messages in one batch.
 pub(super) const MAX_MESSAGES: usize = 128;
 
 /// One send: one frame, or several frames of equal length of which only the last may be shorter.

@@ -145,7 +145,7 @@ impl PortSocket {
         self.kind
     }
 
-    /// What precedes every frame sent: the Ethernet header, or nothing.
+    /// Header of every frame sent: the Ethernet header, or empty.
     pub(super) fn header(&self) -> &[u8] {
         match self.kind {
             LinkKind::Udp => &[],
@@ -358,7 +358,7 @@ fn udp_socket(port: PortId) -> Result<Socket, OpenError> {
         .map_err(system("opening a UDP socket"))?;
     enlarge_buffers(port, &socket);
     keep_to_interface_mtu(&socket).map_err(system("setting IP_MTU_DISCOVER"))?;
-    // Without receive offload the kernel hands up the segments one by one: slower, not wrong.
+    // Continue without receive offload: the kernel then delivers segments one by one, only slower.
     if let Err(error) = setsockopt(&socket, sockopt::UdpGroSegment, &true) {
         tracing::info!(port, %error, "no receive offload on this port");
     }
@@ -420,7 +420,7 @@ fn open_ethernet(
 
 fn packet_socket(port: PortId, qdisc_bypass: bool) -> Result<Socket, OpenError> {
     let system = |call| move |source| OpenError::System { port, call, source };
-    // Protocol 0 until the socket is bound: otherwise it would receive from every interface.
+    // Use protocol 0 until bound: otherwise the socket would receive from every interface.
     let socket =
         Socket::new(Domain::PACKET, Type::RAW.nonblocking(), None).map_err(
             |source| match source.raw_os_error() {

@@ -45,7 +45,7 @@ impl Tap {
     /// # Errors
     /// The kernel's, such as a lack of `CAP_NET_RAW` there.
     pub fn open(index: u32, hears: Hears) -> io::Result<Self> {
-        // Protocol 0 until it is bound: it must not hear other interfaces.
+        // Use protocol 0 until bound: the socket must not hear other interfaces.
         let socket = Socket::new(Domain::PACKET, Type::RAW.nonblocking(), None)?;
         if setsockopt(&socket, sockopt::RcvBufForce, &BUFFER_BYTES).is_err() {
             let _ = socket.set_recv_buffer_size(BUFFER_BYTES);
@@ -88,7 +88,7 @@ impl TapReader {
     /// that `tap` has heard. Returns whether there may be more.
     ///
     /// # Errors
-    /// The kernel's, such as that the interface is gone; having nothing to hear is not an error.
+    /// Errors of the kernel, such as a missing interface; having nothing to hear is not an error.
     pub fn read(&mut self, tap: &Tap, mut each: impl FnMut(u64, &[u8])) -> io::Result<bool> {
         let mut slices: Vec<[IoSliceMut<'_>; 1]> = self
             .buffers

@@ -47,7 +47,7 @@ impl Tun {
     /// there is none.
     ///
     /// # Errors
-    /// The kernel's, except that there is no packet.
+    /// Errors of the kernel, except that no packet waits.
     pub fn receive(&mut self, room: &mut [u8]) -> io::Result<Option<usize>> {
         match self.file.read(room) {
             Ok(bytes) => Ok(Some(bytes)),

@@ -20,7 +20,7 @@ pub struct Wire {
 pub enum WireState {
     #[default]
     Whole,
-    /// There is no interface of its name.
+    /// No interface of the wire's name exists.
     Missing(Option<Departure>),
     Down,
     /// The other end of the cable is down, or missing.
@@ -73,7 +73,7 @@ impl Wire {
             return WireState::NoCarrier;
         }
         match self.address {
-            // All of 127.0.0.0/8 is local where `lo` has its address.
+            // Skip loopback: all of 127.0.0.0/8 is local where `lo` has its address.
             Some(address) if !address.is_loopback() && !found.addresses.contains(&address) => {
                 return WireState::NoAddress(address);
             }

@@ -34,7 +34,7 @@ pub struct Description {
     name: String,
     bytes: Vec<u8>,
     files: Files,
-    /// Whether it refers to any.
+    /// Whether the description refers to other files.
     names_files: Rc<Cell<bool>>,
 }
 
@@ -69,7 +69,7 @@ impl Description {
         })
     }
 
-    /// Its name in messages.
+    /// Name of the description in messages.
     pub fn name(&self) -> &str {
         &self.name
     }

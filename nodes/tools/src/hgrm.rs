@@ -21,7 +21,7 @@ pub fn text(counts: &LatencyCounts, per_unit: f64) -> String {
     let mut histogram = Histogram::<u64>::new_with_bounds(1, highest, DIGITS)
         .expect("two is above one, and the digits are few");
     for &(value, count) in &counts.buckets {
-        // All values are within the bounds.
+        // Saturation changes nothing: all values are within the bounds.
         histogram.saturating_record_n(value.min(counts.max_ns.max(1)), count);
     }
     let mut text = format!(

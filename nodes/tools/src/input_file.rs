@@ -43,7 +43,7 @@ impl FileKind {
 /// An open file.
 #[derive(Debug)]
 pub struct InputFile {
-    /// Its name in messages.
+    /// Name of the file in messages.
     pub name: String,
     kind: FileKind,
     file: File,
@@ -53,7 +53,7 @@ impl InputFile {
     /// Opens a file; `-` is standard input.
     ///
     /// # Errors
-    /// If it is no regular file, cannot be opened, or exceeds the limit of its kind.
+    /// If it is a special file, cannot be opened, or exceeds the limit of its kind.
     pub fn open(file: &Path, kind: FileKind) -> miette::Result<Self> {
         let name = shown(file);
         let opened = match is_handed_over(file) {
@@ -80,7 +80,7 @@ impl InputFile {
     /// Reads the whole file.
     ///
     /// # Errors
-    /// If it cannot be read, or exceeds the limit of its kind.
+    /// If the file cannot be read, or exceeds the limit of its kind.
     pub fn bytes(self) -> miette::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let read = self.file.take(self.kind.most + 1).read_to_end(&mut bytes);
@@ -95,7 +95,7 @@ impl InputFile {
     /// Reads the whole file as text.
     ///
     /// # Errors
-    /// As [`bytes`](Self::bytes), and if it is not UTF-8.
+    /// As [`bytes`](Self::bytes), and if the content is not UTF-8.
     pub fn text(self) -> miette::Result<String> {
         let name = self.name.clone();
         String::from_utf8(self.bytes()?)
@@ -119,7 +119,7 @@ fn dup_of_stdin() -> io::Result<File> {
     Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
-/// Whether this is standard input or another descriptor that the shell has opened, such as
+/// Whether `file` is standard input or another descriptor that the shell has opened, such as
 /// `<(COMMAND)`. Reading those may block.
 pub fn is_handed_over(file: &Path) -> bool {
     ["-", "/dev/stdin"].map(Path::new).contains(&file)
@@ -129,7 +129,7 @@ pub fn is_handed_over(file: &Path) -> bool {
 
 /// Opens a regular file. Other kinds of files could block, or be read without end.
 fn regular(file: &Path, name: &str, kind: FileKind) -> miette::Result<io::Result<File>> {
-    // Without O_NONBLOCK, opening a pipe without a writer would block.
+    // Set O_NONBLOCK: otherwise opening a pipe without a writer would block.
     let opened = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK)

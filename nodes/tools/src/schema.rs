@@ -30,7 +30,7 @@ const ALL: [(&str, &str); 14] = [
     ("trace", include_str!("../schema/trace.json")),
 ];
 
-/// Most mistakes reported.
+/// Maximum number of mistakes reported.
 const MOST_MISTAKES: usize = 20;
 
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ impl Schema {
         self.word("x-command")
     }
 
-    /// Its version, raised when a key changes its meaning or disappears.
+    /// Version of the schema, raised when a key changes its meaning or disappears.
     pub fn version(&self) -> u64 {
         self.value["x-version"].as_u64().unwrap_or(0)
     }

@@ -1,7 +1,7 @@
 //! Atomic file writes: a file appears whole or not at all.
 //!
-//! A file is written beside its target and replaces it only when complete. So a full disk, or any
-//! other error, leaves an older file of that name unchanged.
+//! The content is written to a new file in the target's directory, which replaces the target only
+//! when complete. So a full disk, or any other error, leaves an older file of that name unchanged.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
@@ -9,15 +9,15 @@ use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{MetadataExt as _, fchown};
 use std::path::{Path, PathBuf};
 
-/// Names tried beside a file; killed processes may have left some.
+/// Maximum number of names tried for the new file; killed processes may have left some.
 const NAMES: u32 = 16;
 
-/// Writes a file. These targets are written in place: what is not a regular file (a pipe, a
-/// terminal), what the kernel names (`/dev/stdout`), and what cannot be replaced (in a folder that
+/// Writes a file. These targets are overwritten directly: special files (a pipe, a terminal), those
+/// that the kernel names (`/dev/stdout`), and those that cannot be replaced (in a folder that
 /// cannot be written to, a mount point, or of an owner who would lose it).
 ///
 /// # Errors
-/// The kernel's error; the old content is then unchanged, unless it had to be written in place.
+/// The kernel's error; the old content is then unchanged, unless it was overwritten directly.
 pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     let bytes = bytes.as_ref();
     match replaced(path, bytes) {
@@ -26,9 +26,9 @@ pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     }
 }
 
-/// Replaces the file; `None` if it has to be written in place.
+/// Replaces the file; `None` if it must be overwritten directly.
 fn replaced(path: &Path, bytes: &[u8]) -> Option<io::Result<()>> {
-    // A symbolic link keeps pointing to its target.
+    // Resolve a symbolic link, so that it keeps pointing to its target.
     let target = match fs::canonicalize(path) {
         Ok(target) => target,
         Err(_) if fs::symlink_metadata(path).is_ok() => return None,
@@ -54,7 +54,7 @@ fn replaced(path: &Path, bytes: &[u8]) -> Option<io::Result<()>> {
         },
         other => other,
     };
-    // The partial file is useless.
+    // Remove the useless partial file.
     let _ = fs::remove_file(&beside);
     result
 }
@@ -66,7 +66,7 @@ fn is_full(error: &io::Error) -> bool {
     )
 }
 
-/// Creates a file beside another, under an unused name.
+/// Creates a file in the same directory as another, under an unused name.
 fn create_beside(target: &Path) -> io::Result<(File, PathBuf)> {
     let mut number = 0;
     loop {
@@ -91,7 +91,7 @@ fn become_like(file: &File, before: &Metadata) -> io::Result<()> {
 
 fn fill(mut file: File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
-    // Some file systems report only late that they are full.
+    // Sync, because some file systems report only late that they are full.
     file.sync_all()
 }
 
@@ -146,7 +146,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let file = dir.path().join("file");
         write(&file, "old").expect("it is written");
-        // Another process's partial file has the name and stays untouched.
+        // Another process's partial file has the name and must stay untouched.
         let half = beside(&file, 0);
         fs::write(&half, "half").expect("it is written");
         write(&file, "new").expect("there are other names");

@@ -26,7 +26,7 @@ impl LaneNoise {
     /// Noise on `lane` (0 to 2) that flips each of its bits with probability `per_bit`.
     ///
     /// # Panics
-    /// If there is no such lane.
+    /// If `lane` is above 2.
     pub fn new(lane: u8, per_bit: Probability, rng: Rng) -> Self {
         assert!(
             usize::from(lane) < phitwire_framing::carrier::lanes::LANES,

@@ -7,7 +7,8 @@ use super::netem::Probability;
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
-/// Most copies held by one [`LateCopies`]; frames beyond that are not copied, but counted.
+/// Maximum number of copies held by one [`LateCopies`]; frames beyond that are not copied, but
+/// counted.
 pub(crate) const MAX_HELD_COPIES: usize = 100_000;
 
 /// Counters of [`LateCopies`], in frames.
@@ -54,7 +55,7 @@ pub(crate) struct LateCopies {
     share: Probability,
     lateness: Lateness,
     rng: Rng,
-    /// By due time; the serial number keeps equal times apart.
+    /// Copies by due time; the serial number keeps equal times apart.
     held: BTreeMap<(Time, u64), Vec<u8>>,
     counters: LateCopyCounters,
 }

@@ -71,7 +71,7 @@ pub(crate) struct Delay {
     pub(crate) distribution: Distribution,
 }
 
-/// How frames are lost.
+/// Model of frame loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Loss {
     /// No loss.
@@ -81,9 +81,9 @@ pub(crate) enum Loss {
     Random(Chance),
     /// `loss gemodel P [R [1-H [1-K]]]`: the Gilbert-Elliott model.
     GilbertElliott {
-        /// From the good state to the bad one.
+        /// Transition from the good state to the bad one.
         p: Probability,
-        /// From the bad state to the good one.
+        /// Transition from the bad state to the good one.
         r: Probability,
         /// Loss in the bad state (netem's `1-h`).
         loss_in_bad: Probability,
@@ -92,15 +92,15 @@ pub(crate) enum Loss {
     },
     /// `loss state P13 [P31 [P32 [P23 [P14]]]]`: netem's four-state Markov chain.
     FourState {
-        /// From receiving in a gap to losing in a burst.
+        /// Transition from receiving in a gap to losing in a burst.
         p13: Probability,
-        /// From losing in a burst to receiving in a gap.
+        /// Transition from losing in a burst to receiving in a gap.
         p31: Probability,
-        /// From losing in a burst to receiving in a burst.
+        /// Transition from losing in a burst to receiving in a burst.
         p32: Probability,
-        /// From receiving in a burst to losing in a burst.
+        /// Transition from receiving in a burst to losing in a burst.
         p23: Probability,
-        /// From receiving in a gap to an isolated loss.
+        /// Transition from receiving in a gap to an isolated loss.
         p14: Probability,
     },
 }
@@ -117,9 +117,9 @@ pub struct Rate {
 /// The impairments of one direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Netem {
-    /// Delay and jitter.
+    /// `delay TIME [JITTER [CORRELATION]]`.
     pub(crate) delay: Delay,
-    /// Loss.
+    /// `loss ...`: see [`Loss`].
     pub(crate) loss: Loss,
     /// `duplicate PERCENT [CORRELATION]`.
     pub(crate) duplicate: Chance,
@@ -129,9 +129,9 @@ pub struct Netem {
     pub(crate) reorder: Chance,
     /// `gap N`: only each `N`-th frame may be reordered; 0 when `reorder` is not used.
     pub(crate) gap: u32,
-    /// Serialisation rate, if limited.
+    /// `rate RATE [OVERHEAD]`, if limited.
     pub(crate) rate: Option<Rate>,
-    /// Most frames held at once (netem's default: 1,000); more are dropped.
+    /// `limit N`: maximum number of frames held (default 1,000, as in netem); more are dropped.
     pub(crate) limit: u32,
     /// `seed N`, if given.
     pub(crate) seed: Option<u64>,
@@ -167,7 +167,7 @@ impl Default for Netem {
 pub struct NetemError {
     /// Byte offset of the offending word; the description's length if at its end.
     pub(crate) position: usize,
-    /// What was expected there.
+    /// What was expected at `position`.
     pub(crate) expected: &'static str,
     /// The offending word, quoted, or "the end".
     pub(crate) found: String,
@@ -207,7 +207,7 @@ impl core::str::FromStr for Netem {
                 _ => return Err(unexpected(position, Some(word), KEYWORDS)),
             }
         }
-        // tc rejects these two as well.
+        // Reject these two combinations, as tc does.
         let reorders = netem.reorder.probability > Probability::ZERO;
         if let (Some((position, word)), false) = (gap_at, reorders) {
             return Err(unexpected(

@@ -61,7 +61,7 @@ fn operation<L: Link>() -> BoxedStrategy<Operation<L::Command>> {
     Union::new_weighted([(23, any_link.boxed())].into_iter().chain(own).collect()).boxed()
 }
 
-/// The same, plus ends that are killed or taken down.
+/// As [`operation`], plus ends that are killed or taken down.
 fn operation_or_end<L: Link>() -> impl Strategy<Value = Operation<L::Command>> {
     prop_oneof![
         12 => operation::<L>().prop_filter("a damaged packet has no number", |operation| {
@@ -139,7 +139,7 @@ fn cases() -> ProptestConfig {
 pub fn every_packet_arrives_once_whatever_happens<L: Link>() {
     let operations = prop::collection::vec(operation::<L>(), 1..60);
     proptest!(cases(), |(seed in any::<u64>(), cramp in any::<bool>(), operations in operations)| {
-        // This test is not about lanes.
+        // Never give up lanes: this test is not about them.
         let end = |end| {
             let builder = config::<L>(end).lane_retry_threshold(1_000_000);
             if cramp { L::cramped(builder) } else { L::built(builder) }
@@ -214,7 +214,7 @@ pub fn the_same_seed_gives_the_same_run<L: Link>() {
         });
         pair.load(A, 3_000);
         pair.finish(Duration::from_ms(60_000));
-        // The state includes all counters of both ends.
+        // Compare all counters of both ends, which are part of the state.
         (pair.now, pair.frames, pair.state())
     };
     assert_eq!(run(), run());

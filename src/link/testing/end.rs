@@ -6,7 +6,7 @@ use super::rig::Link;
 use crate::link::{LinkControlBlock, LinkEvent, ReceiveBuffer};
 use crate::time::Time;
 
-/// How fast the core behind an input buffer takes words.
+/// Rate at which the core behind an input buffer takes words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drain {
     Eager,
@@ -22,7 +22,7 @@ pub struct End<L: Link> {
     pub backlog: VecDeque<(usize, Vec<L::Word>)>,
     /// Words of the packet being pushed.
     pub pushing: VecDeque<L::Word>,
-    /// Most words pushed per step.
+    /// Maximum number of words pushed per step.
     pub push_words: usize,
     /// Push packets word by word even without a limit.
     pub word_by_word: bool,
@@ -89,7 +89,7 @@ impl<L: Link> End<L> {
                 left -= 1;
                 continue;
             }
-            // The oldest packet of each channel may go: channels do not block each other.
+            // Take the oldest packet of any channel: channels do not block each other.
             let mut seen = 0_u8;
             let ready = self.backlog.iter().position(|(vc, words)| {
                 let first = seen & (1 << vc) == 0;

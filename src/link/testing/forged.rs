@@ -1,4 +1,4 @@
-//! Lanes that a forged frame asks for or comes on.
+//! Lanes that a forged frame requests or uses.
 
 use phitwire_framing::carrier::lanes::bits_of_lane;
 use phitwire_framing::carrier::training::Training;
@@ -122,7 +122,7 @@ pub fn a_new_process_begins_no_session_without_lanes<L: Link>() {
 pub fn a_pattern_that_nobody_asked_for_takes_no_lane<L: Link>() {
     let mut pair = taped_pair::<L>(4);
     let mut frame = request(&pair, A, 7);
-    // As if lane 2 had been out for a moment.
+    // Blank lane 2, as if it had failed for a moment.
     let area = lane_area(&frame).unwrap();
     let mask = bits_of_lane(7, 2).to_be_bytes();
     for word in frame[area].chunks_mut(3) {

@@ -10,7 +10,7 @@ pub const SECOND: Duration = Duration::from_ms(1_000);
 
 pub struct Joined<N> {
     pub nics: [N; 2],
-    /// By sender and port.
+    /// Wires by sender and port.
     wires: [Vec<Impairment>; 2],
     pub now: Time,
     /// Frames sent, by sender, while `keep` is set.

@@ -47,7 +47,7 @@ pub fn a_noisy_lane_is_charged_and_given_up_at_the_threshold<L: Link>() {
     let errors = L::check_failures(&pair.ends[B].lcb);
     pair.load(A, 5_000);
     pair.finish(SECOND.times(5));
-    // The noisy lane is no longer used.
+    // The noisy lane is not used any longer.
     assert_eq!(L::check_failures(&pair.ends[B].lcb), errors);
 }
 
@@ -56,7 +56,7 @@ pub fn frames_from_before_a_lane_left_end_no_session_while_the_peer_stands_still
     noise(&mut pair, 0b010, 2_000);
     until_on_lanes(&mut pair, 0b101, 500, SECOND.times(20));
     pair.finish(SECOND.times(5));
-    // Only frames that were sent before the lane left still arrive from the peer.
+    // The peer's frames still arrive only if sent before the lane was dropped.
     pair.load(B, 50);
     pair.wire(|wire| wire.cut = true);
     let old = L::forge(&pair, B, 7, 0, &[]);
@@ -100,7 +100,7 @@ pub fn lanes_go_one_by_one_and_with_the_last_the_link<L: Link>() {
         assert!(!L::can_begin(&pair.ends[end].lcb, 0, 1));
         assert!(pair.downs(end).contains(&DownReason::NoLanes));
     }
-    // A new cable.
+    // Replace the cable.
     pair.wires[B].noisy_lanes = 0;
     pair.allow_gaps();
     pair.link_up(A);
@@ -200,7 +200,7 @@ pub fn a_lane_that_comes_late_leaves_both_ends_agreed<L: Link>() {
         pair.exchange(50, SECOND.times(5));
         let lanes = pair.ends[A].lcb.tx_lanes();
         assert_eq!(pair.ends[B].lcb.rx_lanes(), lanes, "{then_silent:#b}");
-        // A lane that fell silent while the link ran may be gone too.
+        // A lane that fell silent while the link ran may be given up too.
         assert_eq!(lanes & 0b100, 0, "{lanes:#b} {then_silent:#b}");
     }
 }

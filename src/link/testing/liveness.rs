@@ -39,7 +39,7 @@ fn cut_for<L: Link>(pair: &mut Pair<L>, time: Duration) {
     pair.wire(|wire| wire.cut = false);
 }
 
-/// Injects unusable frames into A until it ends the session. Returns how long that took.
+/// Injects unusable frames into A until it ends the session. Returns the time until then.
 fn end_by_frames<L: Link>(pair: &mut Pair<L>) -> Duration {
     pair.wires[A].cut = true;
     let frame = L::forge(pair, A, 7, 0x3000, &[]);
@@ -80,7 +80,7 @@ pub fn a_session_in_which_nothing_can_be_used_begins_anew_within_its_time<L: Lin
     assert_eq!(pair.downs(B), [DownReason::PeerRestarted]);
     assert_eq!(pair.count(A, |c| c.unusable_sessions), 1);
     for end in [A, B] {
-        // What is discarded is reported.
+        // The link reports what it discards.
         let counted = pair.count(end, |c| c.tx_discarded_packets);
         assert_eq!(pair.discarded(end), counted);
     }
@@ -137,7 +137,7 @@ pub fn answers_that_take_longer_than_a_session_may_be_unusable_are_waited_for<L:
     let mut pair = pair_with::<L>(|profile| profile.max_retry_timeout = SECOND);
     pair.wire(|wire| wire.delay = Duration::from_ms(600));
     pair.exchange(50, SECOND.times(30));
-    // Over such a path everything is resent before it can be acknowledged: only answers to probes
+    // Over such a path everything is resent before it can be acknowledged: only replies to probes
     // are measured.
     pair.run_for(SECOND.times(10));
     for _ in 0..10_000 {
@@ -207,7 +207,7 @@ pub fn silence_is_told_and_untold_and_nothing_else_happens<L: Link>() {
 
 pub fn a_process_that_stood_still_does_not_call_its_peer_silent<L: Link>() {
     let mut pair = flowing::<L>(|_| {});
-    // Answers lie unread in the socket for half a minute; the timers run first.
+    // Replies wait unread in the socket for half a minute; the timers run first.
     pair.now += SECOND.times(30);
     pair.settle();
     pair.run_for(SECOND);
@@ -232,7 +232,7 @@ pub fn giving_up_ends_an_idle_session_too<L: Link>() {
     pair.run_for(Duration::from_ms(3_000));
     for end in [A, B] {
         assert_eq!(pair.downs(end), [DownReason::Silence]);
-        // Without a session there is no silence.
+        // Silence is defined only within a session.
         assert!(!pair.ends[end].lcb.is_silent());
     }
     pair.wire(|wire| wire.cut = false);
@@ -340,8 +340,8 @@ pub fn who_misses_a_packet_for_a_minute_begins_a_new_session_and_says_why<L: Lin
     assert_eq!(pair.downs(B), [DownReason::Missing]);
 }
 
-/// Peer frames that are handed in together request a packet, and show that the peer is alive,
-/// before the packet is resent.
+/// Peer frames that are handed in together request a packet, and show that the peer is live, before
+/// the packet is resent.
 pub fn a_way_that_swallows_long_frames_is_told_also_while_the_peer_sends<L: Link>() {
     let mut pair = flowing::<L>(|_| {});
     pair.wires[B].most_bytes = L::IDLE_FRAME_BYTES;
@@ -373,7 +373,7 @@ pub fn a_session_given_up_over_a_way_that_swallows_long_frames_says_so_and_the_n
     assert_eq!(pair.downs(A), [DownReason::Stalled]);
     assert_eq!(stalls(&pair, A), [LinkEvent::Stalled]);
     assert_eq!(pair.count(A, |c| c.stalls), 1);
-    // Training frames are longer than the limit.
+    // Let training frames pass, which are longer than the limit.
     pair.wires[B].most_bytes = usize::MAX;
     pair.wait_up();
     assert!(pair.ends[A].lcb.is_stalled(), "nothing has shown otherwise");
@@ -397,7 +397,8 @@ pub fn a_silent_peer_and_an_end_that_stood_still_are_not_called_stalled<L: Link>
     assert!(stalls(&pair, A).is_empty() && stalls(&pair, B).is_empty());
 }
 
-/// As after an interface outage: one end resolves its neighbour before the other.
+/// One direction works first, as after an interface outage: one end resolves its neighbour before
+/// the other.
 pub fn a_cable_that_is_whole_one_way_first_is_not_called_stalled<L: Link>() {
     for (give_up, cut, lag) in [
         (None, 800, 450),

@@ -18,7 +18,7 @@ pub mod standstill;
 pub mod stranger;
 pub mod ways_out;
 
-/// Every shared case as a test of the links `$link`, whose path is absolute.
+/// Expands every shared case into a test of the links `$link`, whose path is absolute.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! shared_link_cases {

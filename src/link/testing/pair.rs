@@ -13,12 +13,14 @@ use crate::link::{DownReason, EndStatus, LinkControlBlock, LinkCounters, LinkEve
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
-/// What a wire does to frames in one direction.
+/// Effects of a wire on frames in one direction.
 #[derive(Clone, Debug)]
 pub struct Wire {
-    /// Parts in 1,000.
+    /// Frames lost, in parts per 1,000, as in all counts up to `mangle`.
     pub loss: u64,
+    /// Frames duplicated.
     pub duplicate: u64,
+    /// Frames sent ahead of delayed ones.
     pub reorder: u64,
     /// Frames with a few payload bits flipped.
     pub corrupt: u64,
@@ -489,7 +491,7 @@ impl<L: Link> Pair<L> {
         }
     }
 
-    /// Both ends send `packets` each, which arrive within `most`.
+    /// Sends `packets` from both ends, which must arrive within `most`.
     pub fn exchange(&mut self, packets: usize, most: Duration) {
         self.load(A, packets);
         self.load(B, packets);

@@ -2,7 +2,7 @@
 //!
 //! A machine implements [`Link`]: how to make an end, what it sends and takes, and what its packets
 //! look like. The wire and the clock are provided here, the cases that hold for every link in the
-//! files beside this one.
+//! other files of this folder.
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -97,11 +97,11 @@ pub trait Link: Sized + 'static {
     fn is_whole(words: &[Self::Word]) -> bool;
     /// Checks a received packet and counts it.
     fn check(end: &mut End<Self>, vc: usize, got: &[Self::Word]);
-    /// What a packet counts for in [`Self::given_up`].
+    /// Weight of a packet in [`Self::given_up`].
     fn weight(_: &[Self::Word]) -> u64 {
         1
     }
-    /// What `end` gave up because sessions ended.
+    /// Packets, or the carrier's units, that `end` gave up because sessions ended.
     fn given_up(end: &End<Self>) -> u64 {
         end.lcb.counters().tx_discarded_packets
     }

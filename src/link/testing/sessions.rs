@@ -63,7 +63,7 @@ pub fn lane_order_and_polarity_are_found_for_every_cable<L: Link>() {
     }
 }
 
-/// What end A reports when end B is configured as `b`.
+/// The refusal that end A reports when end B is configured as `b`.
 fn refusal<L: Link>(b: LinkConfigBuilder) -> String {
     let mut pair = Pair::<L>::with(3, live::<L>(A), L::built(b), FRAME_BYTES);
     pair.run_for(SECOND);
@@ -160,7 +160,7 @@ pub fn a_peer_restarted_behind_a_cut_is_noticed_when_the_cut_ends<L: Link>() {
     pair.wire(|wire| wire.cut = true);
     pair.replace(B, 5);
     pair.run_for(SECOND.times(3));
-    // A silent peer is not a dead one.
+    // Silence alone does not end the session.
     assert!(pair.ends[A].lcb.is_active());
     pair.wire(|wire| wire.cut = false);
     pair.run_until(SECOND, |pair| {
@@ -254,7 +254,7 @@ pub fn giving_up_is_for_those_who_ask_for_it<L: Link>() {
     let mut pair = Pair::<L>::with(12, a, live::<L>(B), FRAME_BYTES);
     pair.wait_up();
     pair.run_for(SECOND.times(5));
-    // Nothing was sent, so nothing is owed.
+    // The link stays up: nothing was sent, so the peer owes nothing.
     assert!(pair.ends[A].lcb.is_active());
     pair.wire(|wire| wire.cut = true);
     pair.load(A, 10);

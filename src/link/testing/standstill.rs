@@ -1,6 +1,6 @@
-//! Processes that stand still: a suspended host, a frozen control group, a starved processor.
+//! Suspended processes: a suspended host, a frozen control group, a starved processor.
 //!
-//! Nothing that the wires carried is lost, whichever ends stand still, however long, and in
+//! No frame that the wires carried is lost, whichever ends are suspended, however long, and in
 //! whatever order they resume, as long as no running end waits beyond its timeout.
 
 use super::rig::{A, B, Link, Pair, SECOND, made};
@@ -26,7 +26,7 @@ fn no_session_ended<L: Link>(pair: &Pair<L>) -> bool {
     [A, B].iter().all(|&end| pair.downs(end).is_empty())
 }
 
-/// Keeps packets in flight both ways for `span`.
+/// Keeps packets in flight in both directions for `span`.
 fn busy<L: Link>(pair: &mut Pair<L>, span: Duration) {
     let end = pair.now + span;
     while pair.now < end {
@@ -40,8 +40,8 @@ fn busy<L: Link>(pair: &mut Pair<L>, span: Duration) {
     }
 }
 
-/// One standstill of one or both ends. Random: which end stops first, the delay until the other
-/// stops, the length, and the order and spacing in which they resume.
+/// Suspends one or both ends once. Random: which end stops first, the delay until the other stops,
+/// the length, and the order and spacing in which they resume.
 fn stand_still<L: Link>(pair: &mut Pair<L>, rng: &mut Rng) {
     let first = rng.below(2) as usize;
     let apart = MS.times(rng.below(700));
@@ -59,7 +59,7 @@ fn stand_still<L: Link>(pair: &mut Pair<L>, rng: &mut Rng) {
     pair.run_for(span);
     let woken = rng.below(2) as usize;
     pair.thaw(woken);
-    // An end that stood still waits longer by the length of the standstill.
+    // An end that was suspended waits longer by the length of the suspension.
     let late = span.as_ns() / 1_000_000;
     busy(pair, MS.times(rng.below(600 + late.min(16_000))));
     pair.thaw(1 - woken);
@@ -84,7 +84,7 @@ pub fn ends_that_stand_still_for_any_time_lose_nothing<L: Link>() {
     }
 }
 
-/// The canary of the test above: by clock time alone, the same standstills end sessions.
+/// Canary of the test above: by clock time alone, the same suspensions end sessions.
 pub fn by_the_clock_alone_the_same_standstills_end_sessions<L: Link>() {
     let ended = (0..24).filter(|&seed| {
         let mut pair = pair::<L>(seed);
@@ -101,7 +101,7 @@ pub fn a_half_frozen_link_is_given_up_in_its_time_and_comes_back<L: Link>() {
         let mut pair = pair::<L>(1);
         pair.allow_gaps();
         if ran_before {
-            // Lets the extension from an earlier standstill run out.
+            // Let the extension from an earlier suspension run out.
             for end in [A, B] {
                 pair.freeze(end);
             }
@@ -169,6 +169,6 @@ pub fn a_cut_link_between_starved_ends_is_given_up_all_the_same<L: Link>() {
         [A, B].map(|end| pair.downs(end)),
         [[DownReason::Silence]; 2]
     );
-    // Each round counts as 55 ms, and the extension after standstills adds to the timeout.
+    // Each round counts as 55 ms, and the extension after suspensions adds to the timeout.
     assert!(rounds > 30, "{rounds}");
 }

@@ -76,7 +76,7 @@ fn storm<L: Link>(seed: u64, history: Vec<Past>, last: Option<Past>, per_ms: u64
         for _ in 0..per_ms {
             let nth = pair.rng.below(pair.tape.len() as u64) as usize;
             let (to, bytes) = pair.tape[nth].clone();
-            // Now and then reflected to its sender.
+            // Reflect some frames to their sender.
             let to = if pair.rng.chance(1, 20) { 1 - to } else { to };
             pair.inject(to, &bytes);
             let span = pair.rng.below(2_000 / per_ms);

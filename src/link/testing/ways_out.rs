@@ -45,7 +45,7 @@ pub fn an_end_that_hears_too_late_that_its_peer_died_comes_back<L: Link>() {
     while !pair.ends[B].lcb.is_active() {
         pair.step(SECOND);
     }
-    pair.wires[A].cut = true; // A does not hear the answer either.
+    pair.wires[A].cut = true; // A does not hear the reply either.
     pair.run_for(Duration::from_us(50));
     assert_eq!(pair.ends[A].lcb.epochs(), (1_000, 2_000), "nor now");
     pair.inject(A, &obituary);
@@ -54,8 +54,8 @@ pub fn an_end_that_hears_too_late_that_its_peer_died_comes_back<L: Link>() {
     comes_up(&mut pair);
 }
 
-/// B goes down, up and down again while the link is cut: it is down under an epoch that A does not
-/// know.
+/// B goes down, up and down again while the link is cut, so it is down under an epoch that A does
+/// not know.
 pub fn an_end_whose_peer_is_down_under_another_name_hears_of_it<L: Link>() {
     let mut pair = taped_pair::<L>(2);
     pair.wire(|wire| wire.cut = true);
@@ -87,8 +87,8 @@ pub fn an_end_whose_peer_is_down_under_another_name_hears_of_it<L: Link>() {
     comes_up(&mut pair);
 }
 
-/// B retrains and hears a frame of another lab: it stays refused until the right peer sends, but
-/// that one is dead and only answers.
+/// B retrains and hears a frame of another lab: it stays refused until the expected peer sends, but
+/// that one is dead and only replies.
 pub fn an_end_without_lanes_answers_a_peer_that_was_spoken_to_by_a_stranger<L: Link>() {
     let mut pair = taped_pair::<L>(3);
     die(&mut pair, A);
@@ -119,11 +119,12 @@ fn of_another_lab(frame: &[u8]) -> Vec<u8> {
     buf[..length].to_vec()
 }
 
-/// Both ends are active, A with an incarnation of B that is dead and whose last frame came late.
+/// Both ends are active, A in a session with a replaced incarnation of B whose last frame arrived
+/// late.
 pub fn ends_that_believe_in_different_sessions_find_each_other<L: Link>() {
     let mut pair = Pair::<L>::new(5);
     pair.taping = true;
-    // A(1000) trains, B(2000) answers, and we keep the answer.
+    // A(1000) trains, B(2000) replies, and we keep the reply.
     pair.run_until(SECOND, |pair| {
         let to_a = |(to, bytes): &(usize, Vec<u8>)| *to == A && heard_by(bytes, 1_000);
         pair.tape.iter().any(to_a)
@@ -137,7 +138,7 @@ pub fn ends_that_believe_in_different_sessions_find_each_other<L: Link>() {
     while pair.ends[A].lcb.epochs().1 != 7_000 {
         pair.step(SECOND);
     }
-    pair.wires[A].cut = true; // B's answer is lost, A's is not.
+    pair.wires[A].cut = true; // B's reply is lost, A's is not.
     pair.run_for(Duration::from_us(50));
     assert_eq!(pair.ends[B].lcb.epochs(), (7_000, 1_000));
     assert!(pair.ends[B].lcb.is_active() && !pair.ends[A].lcb.is_active());

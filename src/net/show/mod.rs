@@ -21,7 +21,7 @@ pub struct TooLarge(pub usize, pub &'static str, pub usize);
 /// Why a drawing is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DrawError {
-    /// It would be unreadable.
+    /// The drawing would be unreadable.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
     /// A part that the network does not have.

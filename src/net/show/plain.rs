@@ -5,7 +5,7 @@ use core::f64::consts::TAU;
 use super::{Dot, FAINT, INK, Svg, Table, TooLarge};
 use crate::net::{End, Network, NodeRef};
 
-/// Most nodes that can be drawn.
+/// Maximum number of nodes that can be drawn.
 const MAX_DRAWN: usize = 200;
 
 /// Tables of nodes and links, of at most `rows` rows each.

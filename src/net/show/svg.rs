@@ -49,7 +49,7 @@ impl Svg {
         self.group("link", "links", &numbers.join(" "), draw);
     }
 
-    /// The same for nodes, whose names have no spaces and are separated by spaces.
+    /// Marks nodes likewise; their names have no spaces and are separated by spaces.
     pub fn nodes(&mut self, names: &str, draw: impl FnOnce(&mut Self)) {
         self.group("node", "nodes", names, draw);
     }

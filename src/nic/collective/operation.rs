@@ -76,7 +76,7 @@ impl Reduce {
         matches!(self, Self::Min | Self::Max)
     }
 
-    /// Whether it works on words of this type: floating point numbers have no bitwise operations.
+    /// Whether the operation applies to this type: floating point numbers have no bitwise ones.
     pub(crate) const fn works_on(self, number: Number) -> bool {
         !(number.is_float() && matches!(self, Self::And | Self::Or | Self::Xor))
     }
@@ -86,7 +86,7 @@ impl Reduce {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Collective {
-    /// Nobody continues before all have arrived; there are no words.
+    /// No participant continues before all have arrived; there are no words.
     Barrier,
     /// Every participant gets the reduction of all words.
     Reduce(Reduce, Number),
@@ -306,7 +306,7 @@ impl Operand {
         Self { bits, location: 0 }
     }
 
-    /// The same word at a location.
+    /// The same word, at `location`.
     #[must_use]
     pub const fn at(self, location: u64) -> Self {
         Self { location, ..self }

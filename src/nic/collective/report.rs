@@ -55,7 +55,7 @@ impl CollectiveReport {
         self.latency.merge(&other.latency);
     }
 
-    /// Whether it includes all participants, and all had the same number of right results.
+    /// Whether the report includes all participants, and all had the same number of right results.
     pub fn is_clean(&self) -> bool {
         let all = self.reported == self.participants
             && self.latency.count() == self.iterations * u64::from(self.participants);

@@ -9,12 +9,12 @@ use crate::time::Duration;
 
 /// Virtual collective engines of a NIC (white paper, "Reductions and Barriers").
 pub const ENGINES: usize = 4;
-/// Most children in a reduction tree (white paper, "Reductions and Barriers").
+/// Maximum number of children of a tree node (white paper, "Reductions and Barriers").
 pub const MAX_BRANCHING: usize = 32;
 /// Default time to wait for other participants: many request timeouts, but no hang.
 pub const DEFAULT_PATIENCE: Duration = Duration::from_ms(60_000);
-/// Most participants of a run: more than the nodes of the largest system, and few enough that sums
-/// of 32-bit floating point numbers can be exact.
+/// Maximum number of participants: more than the nodes of the largest system, and few enough that
+/// sums of 32-bit floating point numbers can be exact.
 pub(crate) const MAX_PARTICIPANTS: usize = 1 << 18;
 /// An hour: a participant that has not arrived by then never will.
 const MOST_PATIENCE_NS: u64 = 3_600_000_000_000;
@@ -29,7 +29,7 @@ const EXACT: u64 = 1 << 24;
 /// left after the last had entered.
 ///
 /// The run ends at all participants after the same iteration: one that has reached `count` or
-/// `duration_ns`, or is told to stop, says so with its next contribution.
+/// `duration_ns`, or is ordered to stop, says so with its next contribution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CollectiveSpec {
@@ -91,34 +91,26 @@ impl Default for CollectiveSpec {
 /// Why a [`CollectiveSpec`] cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CollectiveSpecError {
-    /// `run` is zero.
     #[error("a run's number must not be zero")]
     ZeroRun,
     /// The previous run had the same number; its packets may still be in flight.
     #[error("run {0} has been")]
     SameRun(u32),
-    /// No participants, or more than [`MAX_PARTICIPANTS`].
     #[error("{0} participants: 1 to {MAX_PARTICIPANTS} are possible")]
     Participants(usize),
-    /// A participant is named twice.
     #[error("network interface {0} is named twice")]
     Twice(u32),
     /// The virtual node table has no such entry.
     #[error("no virtual node {0}")]
     VirtualNode(u32),
-    /// The NIC is not a participant.
     #[error("this network interface is not among the participants")]
     NotParticipant,
-    /// `branching` is not 1 to 32.
     #[error("a branching of {0}: 1 to {MAX_BRANCHING} are possible")]
     Branching(u32),
-    /// `root` is not a rank.
     #[error("rank {0} cannot be the root: there is no such rank")]
     Root(u32),
-    /// The engine does not exist.
     #[error("no collective engine {0}: there are {ENGINES}")]
     Engine(u8),
-    /// A run is still in progress.
     #[error("run {0} is still going on")]
     Busy(u32),
     /// The patience is zero, or longer than an hour.

@@ -11,7 +11,7 @@ pub(super) const PLACES: usize = 8;
 /// Bytes of a source's bells at its target, and of its receipts at the source: a word per slot.
 pub(super) const LINE: usize = PLACES * size_of::<u64>();
 
-/// Description of a datagram; zero: none.
+/// Description of a datagram; zero: no datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bell(pub(super) u64);
 
@@ -30,13 +30,13 @@ impl Bell {
         self.0 as usize & ((1 << Self::LENGTH_BITS) - 1)
     }
 
-    /// How far its number is after `number`, modulo their range.
+    /// How far the bell's number is after `number`, modulo their range.
     pub(super) const fn behind(self, number: u16) -> u16 {
         let own = (self.0 >> Self::LENGTH_BITS) as u16;
         own.wrapping_sub(number) & ((1 << Self::NUMBER_BITS) - 1)
     }
 
-    /// Whether it was made from these bytes.
+    /// Whether the bell was made from `data`.
     pub(super) fn describes(self, data: &[u8]) -> bool {
         (self.0 >> u32::BITS) as u32 == checksum(data)
     }

@@ -7,7 +7,7 @@
 //! by a late put into a reused slot is dropped, not delivered.
 //!
 //! Datagrams to one target normally arrive in the order sent. A lost one is counted and not resent;
-//! a silent target is left alone for a while and delays nobody else.
+//! a silent target is left alone for a while and does not delay datagrams to others.
 
 mod layout;
 mod peer;
@@ -23,45 +23,42 @@ use super::puts::{PutEnd, PutError, RemotePuts};
 use crate::kit::counters::counters;
 use crate::time::{Duration, Time};
 
-/// Datagrams to one target that wait for a slot, and their bytes: enough short ones that a sender
-/// of some megabits a second loses none while the target stands still for half a second, and
+/// Maximum datagrams to one target that wait for a slot, and their bytes: enough short ones that a
+/// sender of some megabits a second loses none while the target is suspended for half a second, and
 /// sixteen of the longest.
 const MOST_WAITING: (usize, usize) = (256, 16 * MOST_DATAGRAM_BYTES);
-/// Most puts outstanding, whatever the NIC allows. Twice as many carried no more
+/// Maximum number of puts outstanding, whatever the NIC allows. Twice as many carried no more
 /// (`docs/guide/src/results.md`), and other puts waited behind them.
 const MOST_PUTS: usize = 384;
-/// Puts outstanding to a target that has answered none for [`HUSH`].
+/// Limit on puts outstanding to a target that has not responded for [`HUSH`].
 const FEW_TO_ONE: usize = 32;
 /// A target silent for this long may be dead; a datagram in flight for this long no longer delays
 /// others.
 const HUSH: Duration = Duration::from_ms(20);
-/// A target that answers nothing for this long is left alone, however long puts take to time out:
+/// A target that does not respond for this long is left alone, however long puts take to time out:
 /// the machine's settings allow up to a minute. A link that comes back or a detour found within
 /// this time goes unnoticed.
 const DEAF: Duration = Duration::from_ms(2_000);
-/// Puts outstanding to a target that was left alone and has not answered since.
+/// Limit on puts outstanding to a target that was left alone and has not responded since.
 const PROBES: usize = 2;
 /// Puts of one datagram before the next target's turn.
 const PUTS_PER_TURN: usize = 32;
 /// Times that a damaged bell or receipt is resent.
 const ATTEMPTS: u8 = 8;
-/// A receipt missing for this long will not come.
+/// Give up a receipt after this long.
 const PATIENCE: Duration = Duration::from_ms(5_000);
-/// How long an unresponsive target is left alone: doubles each time, up to the second value.
+/// Time for which an unresponsive target is left alone: doubles, up to the second value.
 const SILENCE: (Duration, Duration) = (Duration::from_ms(500), Duration::from_ms(8_000));
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DatagramError {
-    /// The maximum of datagrams to that processor is in flight or waiting.
     #[error("as many datagrams as may be are on their way")]
     Full,
-    /// The processor did not answer and is left alone for a while.
+    /// The target is left alone for a while.
     #[error("processor {0} does not answer")]
     Silent(u16),
-    /// Empty, or longer than [`MOST_DATAGRAM_BYTES`].
     #[error("{0} bytes: datagrams have 1 to {MOST_DATAGRAM_BYTES}")]
     Length(usize),
-    /// No processor has that number.
     #[error("there is no processor {0} in this network")]
     NoProcessor(u16),
 }
@@ -85,11 +82,11 @@ counters! {
         datagrams_sent,
         /// Datagrams that their target has taken.
         datagrams_taken,
-        /// Datagrams given up: their puts were lost, or no receipt came.
+        /// Datagrams given up: their puts were lost, or no receipt arrived.
         datagrams_lost,
         /// Datagrams not accepted from the sender: too many were in flight to their target.
         datagrams_full,
-        /// Datagrams not accepted from the sender: their target does not answer.
+        /// Datagrams not accepted from the sender: their target does not respond.
         datagrams_silent,
         /// Datagrams received.
         datagrams_received,
@@ -117,7 +114,7 @@ struct Word {
 }
 
 impl Word {
-    /// The address to which `own` puts it.
+    /// The address to which NIC `own` puts the word.
     fn address(&self, layout: Layout, own: u16) -> u64 {
         let words = match self.is_receipt {
             true => layout.receipts(own),
@@ -146,7 +143,7 @@ impl Word {
 struct Most {
     /// In total: three quarters of what the NIC allows, the rest is left to others.
     puts: usize,
-    /// To one target: two thirds of that, lest a dead target hold all until they time out.
+    /// To one target: two thirds of all, lest a dead target hold every put until it times out.
     to_one: usize,
 }
 
@@ -292,7 +289,7 @@ impl Datagrams {
         }
     }
 
-    /// Handles ended puts, and looks for what others have put here.
+    /// Handles ended puts, and checks the memory for bells and receipts.
     pub fn hear(&mut self, now: Time, puts: &mut dyn RemotePuts) {
         while let Some((name, end)) = puts.put_ended() {
             self.ended(now, name, end);
@@ -306,7 +303,7 @@ impl Datagrams {
 
     /// Puts as much as the limits allow. Returns whether anything was put.
     pub fn put(&mut self, now: Time, puts: &mut dyn RemotePuts) -> bool {
-        // A spare has no number until it replaces a processor.
+        // Put nothing from a spare: it has no number until it replaces a processor.
         let Some(own) = puts.number() else {
             return false;
         };
@@ -357,7 +354,7 @@ impl Datagrams {
                         self.counters.puts_repeated += 1;
                     }
                     PutEnd::Damaged => outgoing.lost = true,
-                    // The target answers other puts.
+                    // Drop only this datagram: the target responds to other puts.
                     PutEnd::Lost if now < peer.answered + HUSH => outgoing.lost = true,
                     PutEnd::Lost => self.counters.datagrams_lost += peer.fall_silent(now),
                 }

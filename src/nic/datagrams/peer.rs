@@ -16,7 +16,7 @@ pub(super) enum Place {
     Told(Bell, Time),
 }
 
-/// A datagram on its way into its slot.
+/// A datagram being put into its slot.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pub(super) place: usize,
@@ -26,8 +26,9 @@ pub(super) struct Outgoing {
     pub(super) data: Vec<u8>,
     /// Bytes put so far.
     pub(super) next: usize,
-    /// Offsets to put again, and the number of such puts so far.
+    /// Offsets to put again.
     pub(super) again: Vec<usize>,
+    /// Number of puts made again so far.
     pub(super) attempts: u16,
     pub(super) outstanding: usize,
     pub(super) lost: bool,
@@ -38,14 +39,14 @@ impl Outgoing {
         !self.lost && (self.next < self.data.len() || !self.again.is_empty())
     }
 
-    /// Its next bytes to put, and their offset.
+    /// The next bytes to put, and their offset.
     pub(super) fn piece(&self, longest: usize) -> (usize, &[u8]) {
         let offset = self.again.last().copied().unwrap_or(self.next);
         let rest = &self.data[offset..];
         (offset, &rest[..rest.len().min(longest)])
     }
 
-    /// Those bytes were put.
+    /// Records that the next `bytes` bytes were put.
     pub(super) fn was_put(&mut self, bytes: usize) {
         self.outstanding += 1;
         if self.again.pop().is_none() {
@@ -68,20 +69,22 @@ impl Outgoing {
 pub(super) struct Peer {
     pub(super) number: u16,
     pub(super) places: [Place; PLACES],
-    /// Outstanding puts of datagrams in flight, when the first was made, and when one was last
-    /// answered.
+    /// Outstanding puts of datagrams in flight.
     pub(super) outstanding: usize,
+    /// When the first of them was made.
     pub(super) asked: Time,
+    /// When the peer last responded to a put.
     pub(super) answered: Time,
-    /// Whether it is in the queue of busy peers.
+    /// Whether the peer is in the queue of busy peers.
     pub(super) busy: bool,
     pub(super) under_way: VecDeque<Outgoing>,
     waiting: VecDeque<Vec<u8>>,
     waiting_bytes: usize,
     pub(super) silent_until: Time,
     pub(super) silence: Duration,
-    /// Bells received, by slot, and the number expected next.
+    /// Bells received, by slot.
     pub(super) heard: [u64; PLACES],
+    /// Number of the bell expected next.
     pub(super) next: u16,
 }
 
@@ -137,7 +140,7 @@ impl Peer {
             }
     }
 
-    /// When it is taken for dead unless it answers.
+    /// When the peer is taken for dead unless it responds.
     pub(super) fn deaf_at(&self) -> Option<Time> {
         (self.outstanding > 0).then(|| self.asked.max(self.answered) + DEAF)
     }
@@ -158,7 +161,7 @@ impl Peer {
         self.outstanding += 1;
     }
 
-    /// A put of a forgotten datagram was answered: the target was slow, not dead.
+    /// Records the response to a put of a forgotten datagram: the target was slow, not dead.
     pub(super) fn answers_late(&mut self, now: Time) {
         self.answered = now;
         self.silent_until = Time::ZERO;

@@ -25,7 +25,7 @@ struct Put {
     address: u64,
     data: Vec<u8>,
     ordered: bool,
-    /// `None`: carried out without an answer.
+    /// `None`: carried out without a response.
     end: Option<PutEnd>,
 }
 
@@ -38,7 +38,7 @@ struct Net {
     ended: Vec<VecDeque<(u64, PutEnd)>>,
     under_way: Vec<Put>,
     trouble: Trouble,
-    /// NICs that do not answer.
+    /// NICs that do not respond.
     dead: Vec<bool>,
     names: u64,
     given_up: Duration,
@@ -399,7 +399,7 @@ fn the_dead_are_left_alone_long_before_puts_time_out() {
     assert_eq!(rig.counters().datagrams_lost, 10);
     assert_eq!(rig.ends[0].next_deadline(), None);
     assert_eq!(rig.send(0, 2, 99), Err(DatagramError::Silent(2)));
-    // A few puts probe it again, and it answers before any put has timed out.
+    // A few puts probe the target again; it responds before any put has timed out.
     rig.run(SILENCE.0);
     rig.send(0, 2, 9_000).unwrap();
     rig.run(DEAF + Duration::from_ms(1));
@@ -448,7 +448,7 @@ fn what_cannot_be_sent_is_said() {
         end.send(now, 1, &[1]).unwrap();
     }
     assert_eq!(end.send(now, 1, &[1]), Err(DatagramError::Full));
-    // Of long datagrams, only as many as fit the limit of bytes.
+    // For long datagrams the byte limit applies first.
     let end = &mut rig.ends[1];
     for _ in 0..MOST_WAITING.1 / 60_000 {
         end.send(now, 0, &[1; 60_000]).unwrap();
@@ -489,7 +489,7 @@ fn a_repeated_word_does_not_overwrite_a_later_one() {
     rig.send(0, 1, 200).unwrap();
     rig.run(Duration::from_ms(1));
     assert_eq!(rig.counters().datagrams_taken, 1);
-    // Bell and receipt were carried out, but the answers to both arrive damaged.
+    // Bell and receipt were carried out, but the responses to both arrive damaged.
     let bell = Bell(rig.ends[1].peers[0].heard[0]);
     for (own, is_receipt) in [(0, false), (1, true)] {
         let end = &mut rig.ends[own];

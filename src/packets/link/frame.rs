@@ -20,7 +20,7 @@ const MISSING: u64 = 1;
 /// Flag: the sender wants a reply.
 const QUESTION: u64 = 2;
 
-/// The control information beside the packets.
+/// The control information sent along with the packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Control {
     /// Number of the first packet, or of the next one to come.
@@ -114,7 +114,7 @@ pub(crate) fn emit<'a, P: Packet>(
     }
 }
 
-/// The control of a frame of the right length, with the cable's permutation undone.
+/// The control of a frame of valid length, with the cable's permutation undone.
 ///
 /// # Errors
 /// [`FrameError::BadHeaderCheck`], `ReservedControl`.

@@ -79,7 +79,7 @@ impl<P: Packet> PacketEnd<P> {
     /// Accepts a packet for sending.
     ///
     /// # Panics
-    /// If there is no [`room`](Self::room).
+    /// Without [`room`](Self::room).
     pub fn push(&mut self, packet: P) {
         assert!(self.room(packet.vc()) > 0, "room was asked for");
         self.common.counters.tx_packets += 1;
@@ -126,7 +126,8 @@ impl<P: Packet> PacketEnd<P> {
             Err(error) => {
                 self.common.counters.dropped(error);
                 if self.common.is_ours(header) {
-                    // Only a failed check can be a lane's fault.
+                    // Count for the lanes only a failed check: no other error can be a lane's
+                    // fault.
                     if error == FrameError::BadHeaderCheck {
                         self.unreadable();
                     }
@@ -135,7 +136,8 @@ impl<P: Packet> PacketEnd<P> {
                 return;
             }
         };
-        // A header with a wrong bit names another incarnation.
+        // Check the session only after the header's check: a flipped bit would name another
+        // incarnation.
         if !self.belongs(now, header, input) {
             return;
         }
@@ -283,7 +285,7 @@ impl<P: Packet> Session for PacketEnd<P> {
     }
 
     fn freed(&mut self, vc: usize, freed: u32) {
-        // Buffers freed between sessions are counted when the next one begins.
+        // Ignore buffers freed between sessions: they are counted when the next one begins.
         if self.is_active() {
             self.rx.freed(vc, freed, self.common.now);
         }
@@ -292,11 +294,11 @@ impl<P: Packet> Session for PacketEnd<P> {
     fn send_on(&mut self, lanes: u8, now: Time) {
         self.tx.out.lanes = lanes;
         self.tx.rewind(now);
-        // The peer waits for a frame on the new lanes.
+        // Send at once: the peer waits for a frame on the new lanes.
         self.rx.tell = now;
     }
 
-    // Each packet was whole or not; there is no partial state.
+    // Each packet arrived whole or not, so there is no partial state to discard.
     fn lanes_changed(&mut self, _: &mut PacketInput<P>) {}
 
     fn begin(&mut self, offer: &Offer, now: Time, input: &mut PacketInput<P>) {

@@ -20,18 +20,19 @@ pub(crate) struct Receiver {
     buffers: u64,
     /// Number of the next expected packet.
     expected: u64,
-    /// Per virtual channel, counted over the session: packets that there are buffers for, packets
-    /// that arrived, and the limit that the peer was last informed of.
+    /// Per virtual channel: packets with a buffer, counted over the session like the next two.
     limits: [u64; MAX_VCS],
+    /// Packets that arrived.
     taken: [u64; MAX_VCS],
+    /// The limit last reported to the peer.
     told: [u64; MAX_VCS],
     missing: bool,
-    /// The packet that the peer was asked to resend.
+    /// The packet whose resend was requested.
     asked_for: Option<u64>,
 }
 
 impl Receiver {
-    /// Nothing received, with `buffers` buffers per virtual channel, of which `limits` are free.
+    /// Starts a session with `buffers` buffers per virtual channel, of which `limits` are free.
     pub(crate) fn new(
         (buffers, limits): (u64, [u64; MAX_VCS]),
         lanes: LaneWatch,
@@ -72,7 +73,7 @@ impl Receiver {
     pub(crate) fn changed(&mut self, now: Time) {
         let waits = |vc: usize| {
             let (limit, told, taken) = (self.limits[vc], self.told[vc], self.taken[vc]);
-            // As far as it knows, at most one buffer is left; or many more are free than it knows.
+            // Urgent if the peer knows of at most one free buffer, or of many fewer than are free.
             limit > 0 && (told <= taken + 1 || limit - told >= self.buffers.div_ceil(4))
         };
         let asks = self.missing && self.missing() != self.asked_for;
@@ -132,7 +133,8 @@ impl Receiver {
                 self.lanes.note(charged, 1, counters);
             }
             let vc = packet.vc();
-            // No correct peer sends a packet without a buffer; a correct one resends it.
+            // Reject a packet without a buffer: no correct peer sends one, and a correct peer
+            // resends it.
             if vc >= P::VCS {
                 counters.rx_malformed_packets += 1;
                 break;

@@ -14,13 +14,16 @@ pub(crate) struct Sender<P> {
     /// Packets that the peer has not acknowledged; the first is number `acked`.
     packets: VecDeque<P>,
     acked: u64,
-    /// The next packet to send, and the first never sent.
+    /// The next packet to send.
     cursor: u64,
+    /// The first packet never sent.
     fresh: u64,
-    /// Per virtual channel, counted over the session: packets that the peer has buffers for,
-    /// packets that it took, and packets pushed.
+    /// Per virtual channel: packets with a buffer at the peer, counted over the session like the
+    /// next two.
     limits: [u64; MAX_VCS],
+    /// Packets that the peer took.
     taken: [u64; MAX_VCS],
+    /// Packets pushed.
     pushed: [u64; MAX_VCS],
     /// The peer's buffers per virtual channel.
     offered: u64,
@@ -35,12 +38,11 @@ pub(crate) struct Sender<P> {
 pub(super) struct News {
     /// Packets acknowledged.
     pub(crate) acked: u64,
-    /// Whether packets are resent because the peer misses some.
     pub(crate) rewinds: bool,
 }
 
 impl<P: Packet> Sender<P> {
-    /// Nothing sent, on `lanes`, to a peer that offers `offered` buffers per virtual channel.
+    /// Starts a session on `lanes` with a peer that offers `offered` buffers per virtual channel.
     pub(crate) fn new((offered, lanes): (u64, u8), profile: &LinkProfile, now: Time) -> Self {
         Self {
             packets: VecDeque::new(),
@@ -120,7 +122,7 @@ impl<P: Packet> Sender<P> {
         self.packets.range(from..from + count)
     }
 
-    /// Records that `count` due packets leave now. Returns how many are resent.
+    /// Records that `count` due packets leave now. Returns the number of resent ones.
     pub(crate) fn sent(&mut self, count: u64, now: Time) -> u64 {
         let again = self
             .fresh
@@ -131,7 +133,7 @@ impl<P: Packet> Sender<P> {
             self.out.sent(self.acked < self.cursor, now);
             self.cursor += count;
             self.fresh = self.fresh.max(self.cursor);
-            // The acknowledgement of a resent packet may answer its first transmission.
+            // Do not time a resent packet: its acknowledgement may be for its first transmission.
             if again < count {
                 self.timed = self.timed.or(Some((self.cursor - 1, now)));
             }
@@ -152,7 +154,7 @@ impl<P: Packet> Sender<P> {
         taken
     }
 
-    /// Whether a peer can say this, given what was sent.
+    /// Whether a correct peer can send `said`, given what was sent.
     pub(crate) fn is_possible(&self, said: &Control) -> bool {
         let most = self.taken_at(said.ack).map(|taken| taken + self.offered);
         said.ack <= self.fresh
@@ -185,15 +187,15 @@ impl<P: Packet> Sender<P> {
         if rewinds {
             self.rewind(now);
         }
-        // Room alone says nothing about what is under way.
+        // Room alone does not prove that the packets in flight arrive.
         if acked > 0 || has_room && self.acked == self.cursor {
             self.out.paid(self.acked < self.cursor, now);
         }
         News { acked, rewinds }
     }
 
-    /// For how long a resend request may concern packets still under way. Assumed before the first
-    /// measurement: otherwise each resent frame could draw another request.
+    /// Time for which a resend request may concern packets still in flight. Assumed before the
+    /// first measurement: otherwise each resent frame could draw another request.
     fn under_way(&self) -> Duration {
         match self.out.round_trip.smoothed() {
             Some(_) => self.out.round_trip.shortest(),

@@ -118,7 +118,7 @@ fn a_packet_that_has_no_buffer_is_counted_by_its_reason() {
 #[test]
 fn packets_that_overtake_each_other_draw_no_storm_of_frames() {
     for seed in 0..5 {
-        // From the first packet on, before any round trip has been measured.
+        // Check from the first packet on, before any round trip has been measured.
         let mut pair = Pair::<Rig<Two>>::up(seed);
         pair.wire(|wire| wire.jitter = Duration::from_us(50));
         pair.exchange(4_000, Duration::from_ms(60_000));

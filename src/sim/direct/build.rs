@@ -20,7 +20,7 @@ pub trait DirectLinks<M: CycleModel> {
     fn cycles(&self, link: usize) -> Result<u32, ConfigError>;
     /// Connects a port of a router to the link end with this slot.
     fn connect(&self, router: &mut DirectRouterOf<M>, port: usize, slot: u32, link: usize);
-    /// The same for a terminal, which knows its slot.
+    /// Connects a terminal, which knows its slot, to a link.
     fn attach(&self, terminal: &mut M::Terminal, link: usize) {
         let _ = (terminal, link);
     }

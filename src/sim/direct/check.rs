@@ -48,7 +48,7 @@ pub enum Violation {
     Misrouted(u64),
     /// Requests overtook earlier ones of the same source, destination and hash bits.
     Overtaken(u64),
-    /// Packets that came from above would have gone up or sideways.
+    /// Packets that arrived from above would have left upwards or sideways.
     UpDown(u64),
     /// Routers rejected packets for another reason.
     Refused(u64),

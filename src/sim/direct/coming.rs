@@ -18,7 +18,7 @@ struct Entry<L: Lanes> {
     slot: u32,
     window: u64,
     arrivals: Arrivals<L>,
-    /// Index of its first phit.
+    /// Index of the slot's first phit.
     from: usize,
 }
 

@@ -33,19 +33,15 @@ pub struct Fault {
 /// Why a text is not a fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
-    /// The syntax is wrong.
     #[error(
         "`{0}` is no fault: write `link NUMBER down at TIME` or `router NAME down at TIME`, and \
          `for TIME` if it is to come back (times such as 500ns, 5us, 1ms)"
     )]
     Form(String),
-    /// The syntax of a time is wrong.
     #[error("`{0}` is no time: a whole number with ns, us, ms or s")]
     Time(String),
-    /// A time is beyond `MOST_S`.
     #[error("`{0}` is too large: a fault begins within {MOST_S}s, and lasts no longer")]
     TooLarge(String),
-    /// Its duration is zero.
     #[error("`{0}` lasts no time at all: without `for` it lasts for good")]
     Nothing(String),
 }
@@ -87,7 +83,7 @@ fn time(text: &str) -> Result<Duration, FaultError> {
         _ => return Err(wrong()),
     };
     let digits = text.strip_suffix(unit).filter(|digits| !digits.is_empty());
-    // Only too many digits fail to parse here.
+    // A number that does not parse has too many digits: reject it as too large.
     let number = digits.ok_or_else(wrong)?.parse().ok();
     let ps = number.and_then(|number: u64| number.checked_mul(ps));
     ps.filter(|ps| *ps <= MOST_S * PS_PER_S)
@@ -109,14 +105,14 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A link goes down or comes back.
+/// A link that goes down or is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Switch {
     /// The first cycle of the new state.
     pub(crate) cycle: u64,
     pub(crate) link: u32,
     pub(crate) ends: [End; 2],
-    /// Whether it goes down.
+    /// Whether the link goes down.
     pub(crate) down: bool,
     /// Index of the fault that causes it.
     pub(crate) fault: usize,

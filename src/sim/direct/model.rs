@@ -23,7 +23,7 @@ use crate::node::{Node, PortId};
 use crate::time::Duration;
 use crate::trace::Watch;
 
-/// Most virtual channels of a link.
+/// Maximum number of virtual channels of a link.
 pub const MAX_VCS: usize = 8;
 /// A port without a link.
 pub const NO_SLOT: u32 = u32::MAX;
@@ -345,7 +345,7 @@ pub struct Partitioned<M: CycleModel> {
 pub struct Stream {
     /// Virtual channel of the packet under way.
     pub vc: u8,
-    /// Phits of it still to come, if its head gives its length.
+    /// Phits of that packet still to arrive, if its head gives its length.
     pub left: u8,
 }
 
@@ -376,7 +376,7 @@ pub struct PortAccount {
 pub struct ChipView {
     /// Phits in the input queues, row buffers and column buffers.
     pub phits_by_stage: [u64; 3],
-    /// How often something stalled in each of them.
+    /// Number of stalls in each of those stages.
     pub stalls: [u64; 3],
     /// Phits sent.
     pub phit_hops: u64,
@@ -422,10 +422,10 @@ pub trait DirectRouter<M: CycleModel>: Debug + Send {
     fn set_link(&mut self, cycle: u64, port: usize, up: bool);
 }
 
-/// What a link end reports of its sending and receiving sides.
+/// State of the sending and receiving sides of a link end.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkAccount {
-    /// The link's number, and whether this is its second end.
+    /// The link's number, and whether this end is the link's second.
     pub(crate) end: (u32, bool),
     pub(crate) account: crate::device::EndAccount,
     /// Epoch of this end, and of the peer as far as this end knows.

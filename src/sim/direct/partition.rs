@@ -97,7 +97,7 @@ impl<M: CycleModel> Partition<M> {
         partition
     }
 
-    /// The same, exchanging mail only after every `round` windows.
+    /// Sets that the partition exchanges mail only after every `round` windows.
     pub(crate) fn with_round(self, round: u64) -> Self {
         Self { round, ..self }
     }

@@ -24,7 +24,7 @@ pub enum Pattern {
     /// Processors on row *r* of a router's tiles send to random processors on column *r* of the
     /// same router, so that all flows of a row go through one subswitch.
     RowAdversary,
-    /// By the coordinates of processors in a grid.
+    /// Destinations by the coordinates of processors in a grid.
     Grid(GridPattern),
 }
 
@@ -46,13 +46,10 @@ impl Default for Pattern {
 pub enum PatternError {
     #[error("`{0}` is no pattern: {names}", names = NAMES.join(", "))]
     Unknown(String),
-    /// Malformed parameters of a hot spot.
     #[error("`{0}` is no hot spot: hotspot, hotspot:TARGET,... or hotspot:TARGET,...:PERCENT")]
     Hotspot(String),
-    /// No participants, or more than processors.
     #[error("{0} processors cannot take part: the topology has {1}")]
     Participants(usize, usize),
-    /// A hot processor does not take part.
     #[error("no processor {0} takes part")]
     NoProcessor(u16),
     /// The pattern does not suit the number of processors.
@@ -61,10 +58,8 @@ pub enum PatternError {
     /// Lists of destinations work only in live runs.
     #[error("a list of destinations is not a pattern for all processors")]
     List,
-    /// The pattern needs another machine's routers.
     #[error("`{0}` is a pattern for networks of another machine")]
     Elsewhere(String),
-    /// The pattern needs a grid of another shape.
     #[error("`{pattern}` needs {need}: this is a grid of {size}")]
     Grid {
         pattern: &'static str,
@@ -72,7 +67,6 @@ pub enum PatternError {
         /// The grid's size.
         size: String,
     },
-    /// No processor would send anything.
     #[error("with this pattern nobody sends anything in this topology")]
     Silent,
 }
@@ -185,7 +179,7 @@ pub struct Destinations {
     rule: Rule,
     /// Number of processors of the topology.
     processors: u64,
-    /// How many take part: the first ones.
+    /// Number of processors that take part: the first ones.
     participants: u64,
 }
 

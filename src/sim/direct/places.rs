@@ -28,8 +28,8 @@ pub struct Places {
     pub partitions: usize,
     /// Partition and number there of each chip.
     pub chips: Vec<(u32, u32)>,
-    /// The same for each terminal: those at port 0 of all NICs, then those at port 1, and so on;
-    /// `None` for missing ones.
+    /// Partition and number there of each terminal: those at port 0 of all NICs, then those at port
+    /// 1, and so on; `None` for missing ones.
     pub terminals: Vec<Option<(u32, u32)>>,
     /// Number of NICs, including missing ones.
     pub nics: usize,

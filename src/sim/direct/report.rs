@@ -21,16 +21,16 @@ pub struct LatencySummary {
     pub max: u64,
 }
 
-/// How full the buffers of one kind were, and how often something waited in them.
+/// Fill level of the buffers of one kind, and number of waits in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct StageUse {
-    /// Mean phits in them per router chip, over the measurement.
+    /// Mean phits in these buffers per router chip, over the measurement.
     pub mean_phits: f64,
-    /// Times that a phit or packet waited in them for room downstream, per 1,000 phits moved.
+    /// Times that a phit or packet waited there for room downstream, per 1,000 phits moved.
     pub stalls_per_1000: f64,
 }
 
-/// How busy the links of one kind were over the measurement, as fractions of their phit rate.
+/// Load of the links of one kind over the measurement, as fractions of their phit rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkUse {
     /// Directed links of the kind.
@@ -71,7 +71,7 @@ pub enum State {
 pub enum Unsettled {
     /// The number of messages in the system rose or fell.
     Drift,
-    /// Too few cycles or messages to tell.
+    /// Too few cycles or messages to decide.
     Short,
 }
 
@@ -85,7 +85,7 @@ impl State {
         }
     }
 
-    /// The reason if it is unsettled.
+    /// The reason if the measurement is unsettled.
     pub const fn reason(self) -> Option<&'static str> {
         match self {
             Self::Unsettled(Unsettled::Drift) => {
@@ -143,11 +143,11 @@ pub struct Report {
     pub column_buffers: StageUse,
     /// Packets born but unsent when the measurement ended, per terminal.
     pub source_backlog: f64,
-    /// From terminals into routers.
+    /// Links from terminals into routers.
     pub injection_links: LinkUse,
-    /// From routers to terminals.
+    /// Links from routers to terminals.
     pub ejection_links: LinkUse,
-    /// Between routers, by the machine's link kinds.
+    /// Links between routers, by the machine's link kinds.
     pub links: Vec<(&'static str, LinkUse)>,
     /// Mean links of each kind that a phit passed in the measurement.
     pub hops_by_kind: Vec<(&'static str, f64)>,

@@ -39,7 +39,7 @@ const BRING_UP_CYCLES: u64 = 800_000_000;
 /// Cycles that packets may still take over encoded links after the sources have stopped: retry
 /// timeouts far exceed the time to cross the network.
 const ENCODED_REST_CYCLES: u64 = 800_000_000;
-/// Packets looked at in one source's queue.
+/// Maximum number of packets checked in one source's queue.
 const MOST_WAITING: u64 = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub enum SimPhase {
     Warmup,
     /// Packets born now are measured.
     Measure,
-    /// Traffic goes on until all measured packets have arrived.
+    /// Traffic continues until all measured packets have arrived.
     Drain,
     /// No packets are born; those under way must arrive.
     Empty,
@@ -60,7 +60,7 @@ pub struct SimProgress {
     pub phase: SimPhase,
     /// Cycles of this phase that have run.
     pub cycles: u64,
-    /// Most cycles that the phase takes.
+    /// Maximum number of cycles of the phase.
     pub limit: u64,
 }
 
@@ -83,9 +83,9 @@ pub struct Simulation<M: CycleModel> {
     began: u64,
     /// Pending link faults and repairs, earliest first.
     switches: VecDeque<Switch>,
-    /// Locations of the ends of those links.
+    /// Locations of the ends of the links to switch.
     places: BTreeMap<End, Whereabouts>,
-    /// How many faults currently break each of them.
+    /// Number of faults that currently break each link.
     broken: BTreeMap<u32, u32>,
     /// Whether a fault is planned or has happened.
     has_faults: bool,
@@ -160,8 +160,8 @@ impl<M: CycleModel> Simulation<M> {
         Ok(simulation)
     }
 
-    /// The same with encoded links, whose frames are impaired by `netem`. Brings all links up
-    /// before the sources start.
+    /// Like [`new`](Self::new), with encoded links, whose frames are impaired by `netem`. Brings
+    /// all links up before the sources start.
     ///
     /// # Errors
     /// See [`ConfigError`].
@@ -222,7 +222,7 @@ impl<M: CycleModel> Simulation<M> {
     }
 
     /// Passes every frame that a link end sends from now on to `tap`. Direct links send no frames.
-    /// With one partition, frames come in time order.
+    /// With one partition, frames arrive in time order.
     pub(crate) fn set_tap(&mut self, tap: &Tap) {
         for partition in &mut self.partitions {
             partition.set_tap(tap);
@@ -420,7 +420,7 @@ impl<M: CycleModel> Simulation<M> {
             let accepted = interval.arrived_phits as f64 / length as f64;
             let close = |a: f64, b: f64| (a - b).abs() <= SAME * a.max(b);
             let is_same = means.is_some_and(|(l, a)| close(l, latency) && close(a, accepted));
-            // While nothing has arrived, nothing has settled.
+            // Do not count an interval in which nothing arrived as settled.
             let is_same = is_same && interval.latency_packets > 0;
             same = if is_same { same + 1 } else { 0 };
             means = Some((latency, accepted));
@@ -446,7 +446,7 @@ impl<M: CycleModel> Simulation<M> {
 
     fn is_drained(&self) -> bool {
         let tally = self.tally();
-        // Packets that a fault destroyed never arrive.
+        // Do not wait for packets that a fault destroyed.
         tally.measured_sent <= tally.measured_arrived + self.discarded()[0]
             && self.partitions.iter().all(|partition| {
                 let end = partition.shared.measured.end;

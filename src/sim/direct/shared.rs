@@ -115,7 +115,7 @@ pub struct Common<M: CycleModel> {
     pub packet: Option<(M::Packet, u8)>,
     /// Slot of the direct link's other end.
     pub peer: u32,
-    /// Whether its link accepts packets.
+    /// Whether the terminal's link accepts packets.
     pub is_up: bool,
 }
 
@@ -242,7 +242,7 @@ impl LastSeen {
         }
     }
 
-    /// Swaps the next request with its flow's next one, as if that had overtaken it.
+    /// Swaps the next request with the one after it in its flow, as if that had overtaken it.
     #[cfg(any(test, feature = "testing"))]
     pub fn swap_next(&mut self) {
         self.swaps = Some(None);

@@ -77,10 +77,10 @@ impl<M: CycleModel> Run for Simulation<M> {
 
 /// A machine with its chosen options.
 pub trait Simulator: Debug {
-    /// Distinguishes it when several values of an option are compared.
+    /// Name that distinguishes the machine when several values of an option are compared.
     fn name(&self) -> Option<&'static str>;
 
-    /// Describes its options, for people and programs that read results.
+    /// Describes the machine's options, for people and programs that read results.
     fn about(&self) -> Map<String, Value>;
 
     /// The highest load of `config`'s traffic at which a network can serve every source: see
@@ -111,7 +111,7 @@ pub trait Simulator: Debug {
 /// Options of a machine, with a name to distinguish them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Chosen<M: CycleModel> {
-    /// Distinguishes them when several values of an option are compared.
+    /// Name that distinguishes the options when several values of one are compared.
     pub name: Option<&'static str>,
     pub options: M::Options,
 }

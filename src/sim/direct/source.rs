@@ -8,7 +8,7 @@ use super::config::{BURST_PACKETS, Load, Process, Traffic};
 use super::pattern::Destinations;
 use crate::rng::{Geometric, Rng};
 
-/// A birth that never comes.
+/// Birth cycle of a source that sends no more packets.
 pub const NEVER: u64 = u64::MAX;
 
 /// The random process that all sources follow.
@@ -62,7 +62,7 @@ impl Births {
 /// The oldest unsent packet of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// Cycle of its birth; may lie in the future.
+    /// Birth cycle of the packet; may lie in the future.
     pub birth: u64,
     /// Number of the packet within its source.
     pub sequence: u32,

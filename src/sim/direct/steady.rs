@@ -84,7 +84,7 @@ impl Series {
         let rises: Vec<f64> = self.inside.windows(2).map(|w| w[1].1 - w[0].1).collect();
         let shortfall: f64 = rises.iter().sum();
         if shortfall > SATURATED * born && shortfall > t_interval(&rises) {
-            // A network that the warm-up did not fill falls behind, too, until it is full.
+            // A network that the warm-up did not fill also falls behind: do not call it saturated.
             let full = born / cycles * latency;
             let late: f64 = rises[batches / 2..].iter().sum();
             let goes_on = late > shortfall / 3.0 && cycles > FILLED * least as f64;

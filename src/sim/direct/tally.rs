@@ -25,7 +25,7 @@ pub struct Tally {
     pub(crate) latency_packets: u64,
     /// Requests whose sending has begun.
     pub requests_sent: u64,
-    /// The same, of requests born in the measurement.
+    /// Requests born in the measurement whose sending has begun.
     pub(crate) measured_sent: u64,
     /// Measured packets that arrived.
     pub(crate) measured_arrived: u64,

@@ -25,9 +25,9 @@ pub struct Snapshot {
 /// The state of a link end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndSnapshot {
-    /// Whether it accepts packets.
+    /// Whether the end accepts packets.
     pub up: bool,
-    /// Phits that it has sent, or frames on encoded links.
+    /// Phits sent, or frames on encoded links.
     pub carried: u64,
     /// Frames received, on encoded links.
     pub received: Option<u64>,
@@ -35,7 +35,7 @@ pub struct EndSnapshot {
     pub sent: u64,
     /// Units resent.
     pub resent: u64,
-    /// Units received with a wrong check.
+    /// Units received with an invalid check.
     pub bad_checks: u64,
     /// Unacknowledged units.
     pub window: u64,
@@ -43,7 +43,7 @@ pub struct EndSnapshot {
     pub lanes: [u32; 2],
     /// Credits left, by virtual channel.
     pub credits: Vec<u32>,
-    /// The same when nothing is under way.
+    /// Credits left when nothing is under way, by virtual channel.
     pub offers: Vec<u32>,
 }
 
@@ -54,7 +54,7 @@ pub type Watcher = Box<dyn FnMut(Snapshot)>;
 pub(crate) struct Watch {
     /// Cycles between two snapshots.
     every: u64,
-    /// Cycle at which the next one is due.
+    /// Cycle at which the next snapshot is due.
     next: u64,
     /// Index of each link end: by chip and port, and by terminal.
     ports: BTreeMap<(u32, u8), usize>,

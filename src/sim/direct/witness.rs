@@ -12,7 +12,7 @@ pub struct Traced {
     pub from: u32,
     /// The receiving NIC.
     pub to: u32,
-    /// The same two by the numbers that routers use.
+    /// The two NICs by the numbers that routers use.
     pub flow: Flow,
     /// Number of messages.
     pub count: usize,
@@ -21,13 +21,13 @@ pub struct Traced {
 /// A traced message. No source creates two in one cycle, so its birth identifies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Cycle of its birth.
+    /// Birth cycle of the message.
     pub birth: u64,
-    /// Its identity for routers.
+    /// The message's identity for routers.
     pub identity: u64,
     /// The reply's identity for routers.
     pub answer_identity: u64,
-    /// Cycle in which its last phit arrived.
+    /// Cycle in which the message's last phit arrived.
     pub arrived: Option<u64>,
     /// Cycle in which the reply's last phit arrived, if there are replies.
     pub answered: Option<u64>,
@@ -79,12 +79,13 @@ pub struct Witness {
     pub(crate) since: u64,
     pub(crate) count: usize,
     sent: Vec<Message>,
-    /// By birth.
+    /// Arrival cycles, by birth.
     arrived: BTreeMap<u64, u64>,
+    /// Arrival cycles of replies, by birth of the message.
     answered: BTreeMap<u64, u64>,
 }
 
-/// Most arrivals kept, of all messages between the two.
+/// Maximum number of arrivals kept, of all messages between the two NICs.
 const MOST_ARRIVALS: usize = 1 << 16;
 
 impl Witness {

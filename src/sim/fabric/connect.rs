@@ -86,8 +86,8 @@ impl<N: Node> Fabric<N> {
         core::mem::swap(&mut self.exits[exit].frames, frames);
     }
 
-    /// Puts in frames that were sent to this fabric by a link from abroad, in the order of sending.
-    /// None may arrive at or before the current time.
+    /// Puts in frames that were sent to this fabric by a link from another partition, in the order
+    /// of sending. None may arrive at or before the current time.
     ///
     /// # Panics
     /// If there is no such link.
@@ -99,8 +99,8 @@ impl<N: Node> Fabric<N> {
         self.reschedule(index);
     }
 
-    /// Declares that everything sent by a link from abroad up to now has been put in. Call it
-    /// before the fabric runs on, at least once per link latency.
+    /// Declares that everything sent by a link from another partition up to now has been put in.
+    /// Call it before the fabric runs on, at least once per link latency.
     ///
     /// # Panics
     /// If there is no such link.

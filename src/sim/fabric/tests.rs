@@ -286,7 +286,7 @@ fn a_port_without_a_cable_sends_into_nothing() {
     assert_eq!(fabric.node(A).sent, 15);
 }
 
-/// Always asks to run at the current time.
+/// Always requests to run at the current time.
 struct Restless;
 
 impl Node for Restless {

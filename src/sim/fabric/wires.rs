@@ -28,7 +28,7 @@ impl<N: Node> Fabric<N> {
     /// The port that one direction of a link leads to.
     ///
     /// # Panics
-    /// If there is no such link, or it leads abroad.
+    /// If there is no such link, or its other end is in another partition.
     pub(crate) fn end_of(&self, link: LinkId, direction: Direction) -> (NodeId, PortId) {
         let joint = &self.joints[self.joint_index(link, direction)];
         (joint.to, joint.port)
@@ -77,7 +77,7 @@ impl<N: Node> Fabric<N> {
     /// as `lateness`.
     ///
     /// # Panics
-    /// If there is no such link, or its wire is from abroad.
+    /// If there is no such link, or its wire is from another partition.
     pub(crate) fn copy_late(
         &mut self,
         link: LinkId,
@@ -128,7 +128,7 @@ impl<N: Node> Fabric<N> {
     /// Cuts both directions of a link; frames under way are lost.
     ///
     /// # Panics
-    /// If there is no such link, or it leads abroad.
+    /// If there is no such link, or its other end is in another partition.
     pub fn cut(&mut self, link: LinkId) {
         for direction in Direction::BOTH {
             self.cut_one(link, direction);
@@ -148,7 +148,7 @@ impl<N: Node> Fabric<N> {
     /// Restores a cut link.
     ///
     /// # Panics
-    /// If there is no such link, or it leads abroad.
+    /// If there is no such link, or its other end is in another partition.
     pub fn restore(&mut self, link: LinkId) {
         for direction in Direction::BOTH {
             self.restore_one(link, direction);

@@ -15,7 +15,6 @@ use crate::time::Duration;
 /// Why a case failed.
 #[derive(Debug, Error)]
 pub enum Failure {
-    /// The specification describes no network.
     #[error("no network: {0}")]
     Topology(String),
     /// The topology could not become a world.
@@ -27,34 +26,27 @@ pub enum Failure {
     /// Barriers could not start.
     #[error(transparent)]
     Barriers(#[from] BarrierError),
-    /// Links that must be up are down.
     #[error("{when}, not all links are up\n{links}")]
     LinksDown {
-        /// At which point.
         when: &'static str,
         /// State of the link ends.
         links: String,
     },
-    /// A run did not end.
     #[error("run {run} has not ended {} ms after the last harm: {came_to}", limit.as_ns() / 1_000_000)]
     Endless {
-        /// The run.
         run: u64,
-        /// How long it was given.
+        /// Time allowed for the run after the last harm.
         limit: Duration,
         /// State of the run.
         came_to: Box<CameTo>,
     },
-    /// A checker found violations.
     #[error("run {run}: {}\n{came_to}", lines(violations))]
     Violations {
-        /// The run.
         run: u64,
         violations: Vec<Violation>,
         /// State of the run.
         came_to: Box<CameTo>,
     },
-    /// The route tables for the remaining links are wrong.
     #[error("the route tables are wrong: {0}")]
     Routes(String),
     /// A run in direct mode cannot start.
@@ -66,7 +58,7 @@ pub enum Failure {
     /// The number of partitions changed the result.
     #[error("{partitions} partitions leave the trace {theirs:016x} instead of {ours:016x}")]
     Partitions {
-        /// Their number.
+        /// Number of partitions.
         partitions: usize,
         /// Trace of one partition.
         ours: u64,

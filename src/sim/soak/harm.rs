@@ -20,12 +20,12 @@ pub trait OwnHarm: Clone + Debug + PartialEq + Send + Sync {
         0
     }
 
-    /// The fault that undoes it, if it lasts.
+    /// The fault that ends this harm; `None` if it passes without one.
     fn cure(&self) -> Option<LinkFault> {
         None
     }
 
-    /// Whether it may lose any message.
+    /// Whether the harm may lose any message.
     fn destroys(&self) -> bool {
         false
     }
@@ -43,7 +43,7 @@ impl OwnHarm for core::convert::Infallible {
 pub enum Harm<Own> {
     /// A link is cut, and restored after less than any request timeout.
     Cut { link: u32, span: Duration },
-    /// One end resends everything unacknowledged, as if the peer had asked for it.
+    /// One end resends everything unacknowledged, as if the peer had requested it.
     ForceRetry { link: u32 },
     /// One bit in 500 of a lane is flipped.
     LaneNoise { link: u32, lane: u8, a_to_b: bool },
@@ -58,7 +58,7 @@ pub enum Harm<Own> {
         link: u32,
         /// Share of frames, in percent.
         percent: u32,
-        /// How late.
+        /// Delay of the copies.
         lateness: Lateness,
     },
     /// The next packet in a send buffer is damaged.
@@ -73,7 +73,7 @@ pub enum Harm<Own> {
     LateCopiesEverywhere {
         /// Share of frames, in percent.
         percent: u32,
-        /// How late.
+        /// Delay of the copies.
         lateness: Lateness,
     },
     /// Lane 0 of a busy link is noisy enough to be decommissioned.
@@ -82,12 +82,12 @@ pub enum Harm<Own> {
         busy: u32,
         a_to_b: bool,
     },
-    /// The process at an end of a busy link stands still for a while, and then receives what
+    /// The process at an end of a busy link is suspended for a while, and then receives what
     /// arrived in that time.
     Stop {
         /// Index among the busy links.
         busy: u32,
-        /// Whether it is the link's first end.
+        /// Whether that end is the link's first.
         first: bool,
         span: Duration,
     },
@@ -104,7 +104,7 @@ pub enum Harm<Own> {
 }
 
 impl<Own: OwnHarm> Harm<Own> {
-    /// Whether it may lose any message, not just one as a soft error does.
+    /// Whether the harm may lose any message, not just one as a soft error does.
     pub fn destroys(&self) -> bool {
         match self {
             #[cfg(any(test, feature = "testing"))]
@@ -120,12 +120,12 @@ impl<Own: OwnHarm> Harm<Own> {
         }
     }
 
-    /// Whether it may lose a message.
+    /// Whether the harm may lose a message.
     pub fn may_lose(&self) -> bool {
         matches!(self, Self::SoftError { .. }) || self.destroys()
     }
 
-    /// Inflicts it at the current time of `world`, which runs on while a link is cut or down.
+    /// Inflicts the harm at the current time of `world`, which runs on while a link is cut or down.
     pub(crate) fn inflict<L: Network>(&self, world: &mut World<L>) -> Result<(), Failure> {
         let links = world.fabric.links() as u32;
         let chosen = |link: &u32| LinkId(link % links);

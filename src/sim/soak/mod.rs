@@ -9,8 +9,8 @@
 //! [checkers](super::check) pass, that all links come up again, and that a second run is clean.
 //!
 //! One case in twelve has late copies. A case [with late copies](Late::Always) always has them,
-//! together with what a link must tell apart from them: decommissioned lanes, ends that stand still
-//! while copies arrive, a router restart.
+//! together with what a link must distinguish from them: decommissioned lanes, ends that are
+//! suspended while copies arrive, a router restart.
 //!
 //! A failing case can be [shrunk](SoakCase): harms, impairments and messages that the failure does
 //! not need are left out.
@@ -50,10 +50,10 @@ const AFTERMATH: Duration = Duration::from_ms(5);
 
 /// A machine whose networks are soaked over encoded links.
 pub trait Soaked: Clone + Debug + Send + Sync + Sized + 'static {
-    /// What generates its networks.
+    /// Specification from which networks are generated.
     type Spec: Clone + Debug + Send + Sync;
     type Topology: Network;
-    /// Harm specific to its links.
+    /// Harm specific to the machine's links.
     type Own: OwnHarm;
 
     /// Time in which everything must end once all harm is removed. Far above every timeout of
@@ -68,7 +68,7 @@ pub trait Soaked: Clone + Debug + Send + Sync + Sized + 'static {
     /// Why `spec` describes no network.
     fn generate(spec: &Self::Spec) -> Result<Self::Topology, String>;
 
-    /// Most messages that one poisoned packet costs in a network of `spec`.
+    /// Maximum number of messages that one poisoned packet costs in a network of `spec`.
     fn messages_of_packet(spec: &Self::Spec) -> u64 {
         let _ = spec;
         1
@@ -163,22 +163,22 @@ impl<M: Soaked> Case<M> {
         self.suffer(&mut world, trace)?;
         let report = self.come_to_rest(&mut world)?;
         let late_copies = world.fabric.stop_late_copies();
-        // Whatever happened, all traffic from now on must flow without loss.
+        // Whatever happened before, all traffic from now on must flow without loss.
         up_again(&mut world, "after all harm was taken away", M::LIVENESS)?;
         let again = self.again();
         again.start(&mut world)?;
-        // Only soft errors that hit no packet in the first run may strike in the second.
+        // Allow only soft errors: those that hit no packet in the first run may strike now.
         let allow = Allowance {
             destroyed: false,
             ..self.allowance()
         };
         let mut second = again.finish(&mut world, RUNS[1], allow)?;
         if late_copies > 0 {
-            // The last copies reach a network at rest, and must leave it at rest.
+            // Run until the last copies have arrived: they must leave the network at rest.
             world.fabric.run_for(random::LATEST);
             second = again.finish(&mut world, RUNS[1], allow)?;
         }
-        // The checkers skip links that are down, so none may have gone down since.
+        // Check the links again: the checkers skip any that went down since.
         up_again(&mut world, "at the end", M::LIVENESS)?;
         tell_events(&mut world, trace);
         Ok(CaseReport {
@@ -252,10 +252,10 @@ impl<M: Soaked> Case<M> {
         if !self.harms.iter().any(restarted) {
             return self.finish(world, RUNS[0], self.allowance());
         }
-        // The report of a dead NIC is gone, so totals cannot be checked.
+        // Do not check totals: the report of a dead NIC is gone.
         self.end_of(world, RUNS[0])?;
         let report = world.report(RUNS[0]);
-        // Gets from a new incarnation find its memory empty; that does not count as corrupted.
+        // Ignore `unwritten`: gets from a new incarnation find its memory empty.
         let wrong = [
             (report.duplicated, "came twice"),
             (report.misordered, "came out of order"),
@@ -281,7 +281,7 @@ impl<M: Soaked> Case<M> {
         }
     }
 
-    /// The run after the one that suffered.
+    /// The run after the one that suffered harm.
     fn again(&self) -> Self {
         let traffic = TrafficSpec {
             run: RUNS[1],

@@ -57,23 +57,23 @@ pub enum Late {
     /// At random, in one case of twelve. No other case is as long, and its lanes tolerate any
     /// number of retries.
     Seldom,
-    /// Always, together with decommissioned lanes, ends that stand still and router restarts.
+    /// Always, together with decommissioned lanes, suspended ends and router restarts.
     Always,
 }
 
-/// What happens in a case besides late copies.
+/// Conditions of a case in addition to late copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beside {
-    /// Whether there are late copies.
+    /// Whether the case has late copies.
     pub(crate) late: bool,
-    /// How many times shorter the case is than the longest.
+    /// Factor by which the case is shorter than the longest.
     pub(crate) shorter: u64,
     /// Whether noise gets lanes decommissioned; then nothing is corrupted, as that charges all.
     pub lanes: bool,
 }
 
 impl Beside {
-    /// From `rng`, which serves only this purpose.
+    /// Draws the conditions from `rng`, which serves only this purpose.
     pub fn random(how: Late, rng: &mut Rng) -> Self {
         let by_chance = rng.chance(1, LATE_CASES);
         match how {
@@ -115,7 +115,7 @@ impl Beside {
     fn spare_lanes<Own: OwnHarm>(self, harm: &mut Harm<Own>) {
         match harm {
             Harm::Impair { words, .. } => *words = self.words(core::mem::take(words)),
-            // One lane of each link, so that no link loses all of its lanes.
+            // Use one lane of each link, so that no link loses all of its lanes.
             Harm::LaneNoise { lane, .. } => *lane = 0,
             _ => {}
         }
@@ -146,7 +146,7 @@ impl Beside {
 }
 
 /// Harm to busy links while copies of their frames are under way, in this order, each with the
-/// delay after the one before and each on some busy link: lane 0 is noisy, an end stands still for
+/// delay after the one before and each on some busy link: lane 0 is noisy, an end is suspended for
 /// at most `longest`, a router restarts.
 fn hardship<Own>(
     beside: Beside,
@@ -245,7 +245,7 @@ impl<M: Soaked> Case<M> {
     }
 
     /// The case with its late copies, if any, and what accompanies them. `unit` is the time in
-    /// which a busy link numbers some ten thousand packets; ends stand still for at most `longest`.
+    /// which a busy link numbers some ten thousand packets; suspensions last at most `longest`.
     #[must_use]
     pub fn with(
         mut self,
@@ -264,7 +264,7 @@ impl<M: Soaked> Case<M> {
                 percent,
                 lateness,
             },
-            // A random link may be one that the two sources do not use.
+            // Copy on all links: a random link may be one that the two sources do not use.
             Late::Always => Harm::LateCopiesEverywhere { percent, lateness },
         };
         self.harms.insert(0, (Duration::from_us(1), copies));

@@ -119,7 +119,7 @@ pub fn found_and_shrunk<M: Soaked>() {
     assert!(least.run(&mut |_, _| {}).is_err());
 }
 
-/// Checks 200 cases with late copies; `gives_up` tells which of them decommission lanes.
+/// Checks 200 cases with late copies; `gives_up` is true for those that decommission lanes.
 pub fn late_cases_have_theirs<M: Soaked>(gives_up: fn(&M::Spec) -> bool) -> Vec<Case<M>> {
     let cases: Vec<Case<M>> = (0..200).map(Case::with_late_copies).collect();
     for case in &cases {
@@ -127,7 +127,7 @@ pub fn late_cases_have_theirs<M: Soaked>(gives_up: fn(&M::Spec) -> bool) -> Vec<
         let is_first = matches!(first, Harm::LateCopiesEverywhere { .. });
         assert!(is_first, "{case:?}");
         words(&case.impairment);
-        // Corruption charges all lanes of a link until none is left.
+        // Reject corruption here: it charges all lanes of a link until none is left.
         let is_corrupt = |text: &str| text.contains("corrupt");
         if gives_up(&case.spec) {
             assert!(!is_corrupt(&case.impairment), "{case:?}");

@@ -11,7 +11,6 @@ use crate::sim::fabric::NodeId;
 /// Why barriers cannot start.
 #[derive(Debug, Error)]
 pub enum BarrierError {
-    /// The machine has no barrier units.
     #[error("the machine's routers have no units for barriers")]
     NoUnits,
     /// No tree reaches all participants.

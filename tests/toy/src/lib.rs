@@ -1,8 +1,8 @@
 //! The toy machine: a fictional ring of routers, with the minimum that a machine must provide.
 //!
 //! A router has four ports: clockwise, counterclockwise and two NICs. A link carries packets of one
-//! size over one virtual channel; a router stores a whole packet before it forwards it the shorter
-//! way round. `docs/guide/src/adding-a-machine.md` explains it file by file.
+//! size over one virtual channel; a router stores a whole packet before it forwards it in the
+//! shorter direction. `docs/guide/src/adding-a-machine.md` explains it file by file.
 
 pub mod cycle;
 pub mod link;

@@ -52,7 +52,7 @@ pub struct Ring {
     pub(super) bubble: u64,
 }
 
-/// A ring has no settings of its own.
+/// Empty: a ring needs only the common settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingSettings;
 
@@ -159,7 +159,7 @@ impl Network for Ring {
     fn write(&self) -> String {
         let (family, Graph { name, chips, .. }) = (Self::FAMILY, &self.graph);
         let mut text = format!("family = \"{family}\"\nname = \"{name}\"\nrouters = {chips}\n");
-        // Writing into a String never fails.
+        // Ignore the result: writing into a String never fails.
         let _ = self.settings.write(&mut text);
         text
     }

@@ -25,7 +25,7 @@ pub type RingRouter = Chip<RingCore>;
 /// The position of a router.
 #[derive(Clone, Copy, Debug)]
 pub struct RingPlace {
-    /// Its number.
+    /// Number of this router.
     pub own: u16,
     /// Routers of the ring.
     pub routers: u16,
@@ -51,7 +51,7 @@ impl RingCore {
         let ahead = (dest / 2 + routers - own) % routers;
         match ahead.cmp(&(routers - ahead)) {
             _ if ahead == 0 => FIRST_NIC + u8::from(odd),
-            // Half-way round, both directions are equally long: each takes half of the packets.
+            // Half-way round, both directions are equally long: half of the packets take each.
             Ordering::Equal if odd => COUNTERCLOCKWISE,
             Ordering::Less | Ordering::Equal => CLOCKWISE,
             Ordering::Greater => COUNTERCLOCKWISE,

@@ -33,7 +33,7 @@ impl Sample for Packet {
     }
 }
 
-/// Its links in the shared link tests.
+/// The toy's links in the shared link tests.
 mod links {
     phitwire::shared_link_cases! {
         phitwire::packets::link::testing::Rig<crate::Packet>
@@ -134,7 +134,7 @@ fn every_message_comes_once_over_bad_wires() {
     );
 }
 
-/// Runs a ring at the chip's own depths, all NICs sending half-way round at full rate. Returns
+/// Runs a ring at the chip's own depths, with all NICs sending half-way round at full rate. Returns
 /// whether everything is acknowledged in time.
 fn a_full_ring_comes_to_its_end(bubble: u64) -> bool {
     let settings = Settings {
@@ -159,7 +159,7 @@ fn a_full_ring_comes_to_its_end(bubble: u64) -> bool {
         ..TrafficSpec::default()
     };
     world.start_traffic(&traffic).expect("it may run");
-    // Far less than the request timeout.
+    // This is far less than the request timeout.
     let comes = world.finish(1, Duration::from_ms(5_000));
     assert_eq!(comes, world.report(1).acknowledged == 300 * 16);
     comes

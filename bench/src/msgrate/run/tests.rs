@@ -293,7 +293,7 @@ fn progress_is_shown_until_the_end() {
     })
     .expect("all goes well");
     let phases: Vec<RunPhase> = seen.iter().map(|progress| progress.phase).collect();
-    // At the second poll one of the three is still running, so the run is.
+    // One of the three is still running at the second poll, so the run is too.
     assert_eq!(
         phases,
         [RunPhase::Running, RunPhase::Running, RunPhase::Done]
@@ -304,7 +304,7 @@ fn progress_is_shown_until_the_end() {
 
 #[test]
 fn a_router_that_was_started_again_is_named_and_counted_by_itself() {
-    // The sum of all counters is lower than before, as if nothing had been sent.
+    // The restarted process makes the sum of all counters lower than before the run.
     let mut lab = Puppets::new();
     lab.dies = Some(("r0", 2));
     let outcome = run_in(&mut lab, "").expect("nobody missed it");
@@ -325,7 +325,7 @@ fn a_run_whose_network_interface_stands_still_keeps_its_numbers() {
         ("n1", "--from n0 --to n1"),
         ("n2", ""),
     ] {
-        // It goes on after 25 s, or not while the tool waits.
+        // The process resumes after 25 s, or not while the tool waits.
         for (until, goes_on, most) in [(25, true, 30), (1_000, false, 70)] {
             let mut lab = Puppets::new();
             lab.still = Some((who, Duration::from_millis(100), seconds(until)));
@@ -344,7 +344,7 @@ fn a_run_whose_network_interface_stands_still_keeps_its_numbers() {
     }
 }
 
-/// A lab in which only n0 takes part, which cannot reach some and is refused by others.
+/// A lab in which only n0 takes part: some targets are unreachable, others refuse the run.
 fn deserted(unreached: &[u16], refusers: &[u16]) -> Puppets {
     let mut lab = Puppets::new();
     (lab.unreached, lab.refusers) = (unreached.to_vec(), refusers.to_vec());
@@ -364,7 +364,7 @@ fn targets_out_of_reach_are_called_that() {
     assert!(!outcome.is_clean());
 }
 
-/// They were reported as unreachable.
+/// Targets that refuse the run were once reported as unreachable.
 #[test]
 fn targets_that_refuse_the_run_are_called_that_with_a_remedy() {
     let (error, text) = fails(&mut deserted(&[], &[1]), "--from n0 --to n1");
@@ -410,7 +410,7 @@ fn who_uses_the_network_interfaces_is_told_and_nothing_is_disturbed() {
     assert!(text.contains("kill 12"), "{text}");
     assert!(lab.started.is_empty() && lab.stopped().is_empty());
 
-    // The last answers of a run whose tool is gone are waited for.
+    // Wait for the last replies of a run whose tool has exited.
     let ending = Refusal {
         text: "traffic run 9 still waits for its last answers".to_owned(),
         code: Some(Code::Ending),

@@ -3,18 +3,18 @@
 use super::*;
 use crate::engine::liveness::{PATIENCE, TICK};
 
-/// Looks until a peer that never answers is given up, and a few more.
+/// Checks until a peer that never replies is given up, and a few more.
 const ENOUGH: u32 = (PATIENCE.as_millis() / TICK.as_millis()) as u32 + 8;
 const LOST: i32 = libc::EHOSTUNREACH;
 
 impl One {
-    /// Looks at the awaited peers, and takes in everything that follows.
+    /// Checks the awaited peers, and takes in everything that follows.
     fn look(&mut self, fake: &Fake) {
         self.endpoint.tick(&mut self.shared);
         self.take_all_in(fake);
     }
 
-    /// Makes progress until nothing more arrives, without looks: they alone are the time of these
+    /// Makes progress until nothing more arrives, without checks: they alone are the time of these
     /// tests.
     fn take_all_in(&mut self, fake: &Fake) {
         loop {
@@ -58,7 +58,7 @@ fn who_lives_and_says_nothing_is_not_lost() {
     let mut all = all(&fake);
     all[0].expect(Some(1), true, 1);
     all[0].expect(None, false, 2);
-    // The other programs make no progress.
+    // Let only the first program make progress.
     for _ in 0..100 {
         all[0].look(&fake);
         assert!(all[0].under_way() <= 8, "questions accumulate");
@@ -109,7 +109,7 @@ fn what_waits_for_a_dead_one_fails() {
         ]
     );
     assert!(all[0].under_way() <= 8, "questions accumulate");
-    // From now on they fail at once; those from any source were failed before.
+    // Operations on lost peers now fail at once; those from any source were failed before.
     all[0].expect(Some(1), true, 11);
     all[0].expect(None, true, 12);
     all[0].send(1, 1, 13, pattern(8, 0));
@@ -117,7 +117,7 @@ fn what_waits_for_a_dead_one_fails() {
         all[0].looks(&fake, 0),
         [(11, LOST, Why::Unreachable), (13, LOST, Why::Unreachable)]
     );
-    // Live peers are heard.
+    // Messages of live peers still arrive.
     all[2].send(0, 1, 0, pattern(8, 0));
     assert_eq!(wait(&mut all, 0).context, 4);
     assert!(all[0].endpoint.stages.is_empty());
@@ -129,7 +129,7 @@ fn all_are_lost_to_one_who_is_cut_off() {
     let mut all = all(&fake);
     fake.silence(0);
     all[0].expect(None, true, 1);
-    // They are asked in turn.
+    // The peers are probed in turn.
     assert_eq!(
         all[0].looks(&fake, ENOUGH + 4),
         [(1, LOST, Why::SomeoneLost)]
@@ -155,7 +155,7 @@ fn what_was_injected_fails_without_a_word() {
     };
     assert_eq!(inject(&mut all[0]), Ok(()));
     assert_eq!(all[0].looks(&fake, ENOUGH), []);
-    // From now on it is rejected.
+    // The next injection is rejected.
     assert_eq!(inject(&mut all[0]), Err(LOST));
 }
 
@@ -183,7 +183,7 @@ fn a_program_that_has_ended_is_lost_to_who_waits_for_it() {
     all[0].expect(None, false, 2);
     all.pop();
     assert_eq!(all[0].looks(&fake, 8), [(1, LOST, Why::Departed)]);
-    // It may have ended in order: receives from any source wait on.
+    // The program may have ended in order: receives from any source wait on.
     all[0].expect(Some(2), false, 3);
     assert_eq!(all[0].looks(&fake, 0), [(3, LOST, Why::Departed)]);
     assert_eq!(all[0].looks(&fake, ENOUGH), []);
@@ -195,14 +195,14 @@ fn what_came_before_the_end_is_received() {
     let mut all = all(&fake);
     all[1].send(0, 1, 0, pattern(8, 0));
     all[1].send(0, 2, 0, pattern(PART, 0));
-    // A program that leaves takes along what its NIC has not taken yet.
+    // Let the NIC take the messages first: those left in the ring are lost with the program.
     all[1].take_all_in(&fake);
     all.pop();
     all[0].expect(Some(1), false, 1);
     assert_eq!(all[0].looks(&fake, 8), [(1, LOST, Why::Departed)]);
     all[0].expect(Some(1), true, 2);
     assert_eq!(wait(&mut all, 0).context, 2);
-    // The long one was only announced.
+    // The long message was only announced.
     all[0].receive(2, 3, PART);
     assert_eq!(all[0].looks(&fake, 0), [(3, LOST, Why::Departed)]);
 }
@@ -227,7 +227,7 @@ fn who_looks_for_a_message_of_a_dead_one_is_told() {
     assert!(looks > 10, "after {looks} looks");
 }
 
-/// MPI receives active messages in pools; waiting for the answer of a lost peer would never end.
+/// MPI receives active messages in pools; waiting for the reply of a lost peer would never end.
 #[test]
 fn a_pool_is_told_of_the_lost_and_serves_on() {
     let fake = Fake::start(3);
@@ -288,7 +288,7 @@ fn who_found_no_place_for_receives_has_them_when_another_leaves() {
 mod closing {
     use super::*;
 
-    /// Less than the two seconds after which a look probes awaited peers.
+    /// Shorter than the two seconds after which `tick` probes awaited peers.
     const SOON: Duration = Duration::from_secs(1);
 
     /// Five endpoints at one NIC, the last of which found no room for receives: messages to it
@@ -311,7 +311,7 @@ mod closing {
     fn an_acknowledgement_to_an_ended_program_keeps_nobody() {
         let fake = Fake::start(1);
         let mut all = with_one_that_receives_nothing(&fake);
-        // Beyond half of its window it asks for an acknowledgement.
+        // Beyond half of its window it requests an acknowledgement.
         (0..10).for_each(|n| all[4].send(0, 1, n, pattern(8, n)));
         all[4].take_all_in(&fake);
         all[0].take_all_in(&fake);
@@ -320,7 +320,7 @@ mod closing {
         fake.settle();
         let took = all[0].drain();
         assert!(took < SOON, "{took:?}");
-        // Earlier messages are there.
+        // Earlier messages have arrived.
         for n in 0..10 {
             let into = all[0].receive(1, 20 + n, 8);
             assert_eq!(wait(&mut all, 0).context, 20 + n);
@@ -344,7 +344,7 @@ mod closing {
         errors.sort_unstable_by_key(|error| error.0);
         let contexts: Vec<_> = errors.iter().map(|error| error.0).collect();
         assert_eq!(contexts, (0..20).collect::<Vec<_>>());
-        // Nobody knows about those that were sent; the rest was not sent.
+        // The fate of the messages sent is unknown; the rest was not sent.
         let is_told = |&(_, errno, why): &(usize, i32, Why)| {
             errno == LOST && matches!(why, Why::Unknown | Why::Departed)
         };
@@ -374,7 +374,7 @@ mod closing {
         assert_eq!(into.now(), pattern(8, 3));
     }
 
-    /// A live peer without receives answers each probe: nothing is given up.
+    /// A live peer without receives replies to each probe: nothing is given up.
     #[test]
     fn who_lives_without_receives_is_waited_for() {
         let fake = Fake::start(1);
@@ -394,9 +394,9 @@ mod closing {
         let took = all[0].drain();
         assert!(took > SOON, "{took:?}");
         assert_eq!(all[0].errors(), []);
-        // The message, one probe of closing, and those of the looks, one in two seconds.
+        // The message, one probe of closing, and those of the checks, one in two seconds.
         assert!(all[0].under_way() <= 4, "questions accumulate");
-        // It is reported as dead, not as ended.
+        // The peer is reported as dead, not as ended.
         assert_eq!(
             all[0].looks(&fake, ENOUGH),
             [(1, libc::ETIMEDOUT, Why::Unknown)]

@@ -5,13 +5,13 @@ use super::{EmitError, PacketError};
 use crate::aries::flit::{FLIT_MASK, Flit, Head, MAX_PACKET_FLITS};
 use crate::aries::set::FLIT_BYTES;
 
-/// Most bytes of data in a packet: a cache line (Cray XC white paper, "Aries NIC").
+/// Maximum number of data bytes in a packet: a cache line (Cray XC white paper, "Aries NIC").
 pub const MAX_DATA: usize = 64;
 /// Bytes of the check.
 pub(super) const CHECK_BYTES: usize = 2;
 /// Mask of the check in the last flit.
 const CHECK_MASK: u64 = (1 << (8 * CHECK_BYTES)) - 1;
-/// Most bytes of an area, check included.
+/// Maximum number of bytes of an area, check included.
 const MAX_AREA: usize = (MAX_PACKET_FLITS - super::REQUEST_HEADER_FLITS) * FLIT_BYTES;
 
 const _: () = assert!(MAX_DATA + CHECK_BYTES == MAX_AREA, "64 bytes fill 11 flits");

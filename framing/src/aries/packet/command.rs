@@ -140,13 +140,13 @@ pub enum Command {
         op: AmoOp,
         /// Width of the word.
         width: Width,
-        /// The response returns the old word.
+        /// Whether the response returns the old word.
         fetch: bool,
     },
     /// A part of a message (block transfer engine, send): 0 to 64 bytes. The meaning of the address
     /// is up to the NICs.
     Message {
-        /// This is the message's last part.
+        /// Whether this is the message's last part.
         last: bool,
     },
     /// Collective engine and control between NICs. Data are padded with zero bytes to 4, 10, 16,
@@ -239,7 +239,7 @@ impl Command {
     pub(super) fn parse(code: u8, flits: usize) -> Result<(Self, usize), PacketError> {
         let argument = code & 0xf;
         let capacity = area::capacity(flits);
-        // Whether there is an event, and the bytes of data before the padding.
+        // The event flag, and the number of data bytes before the padding.
         let counted = || {
             if argument >= 2 * EVENT {
                 return Err(PacketError::ReservedCommand);

@@ -40,7 +40,7 @@ const INVARIANT: u64 = {
     all.with_vc(0).flit().bits()
 };
 
-/// By the number of following bytes.
+/// CRC tables, by the number of following bytes.
 static TABLES: [[u16; 256]; 14] = tables(POLYNOMIAL, 0);
 
 /// The contribution of bytes `from` to 5 of a flit, counted from the last as byte 0, when `after`
@@ -135,7 +135,7 @@ pub struct PacketCheck {
 }
 
 impl PacketCheck {
-    /// Whether both are equal.
+    /// Whether the computed and the found check are equal.
     #[inline]
     pub const fn is_good(self) -> bool {
         self.computed == self.found
@@ -152,12 +152,12 @@ pub fn packet_check(packet: &[Flit]) -> PacketCheck {
             found: 0,
         };
     };
-    // The start value is equivalent to two bytes added to the first two.
+    // An initial value is equivalent to XORing it into the first two bytes.
     let head = head.bits() & INVARIANT ^ u64::from(INITIAL) << 32;
     let state = remainder(head, rest);
     let found = (last.bits() & MASK) as u16;
     PacketCheck {
-        // The actual check was added to the state unchanged.
+        // Undo the check's own contribution: it was XORed into the state unchanged.
         computed: state ^ found,
         found,
     }

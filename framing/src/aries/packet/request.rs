@@ -16,7 +16,7 @@ const CODE_BITS: u32 = 6;
 
 /// Bits of a memory domain handle.
 pub const MDH_BITS: u32 = 12;
-/// Bits of the echo, which the response repeats beside the packet id.
+/// Bits of the echo, which the response repeats in addition to the packet id.
 pub const ECHO_BITS: u32 = 5;
 /// Bits of a synchronisation sequence id in a packet.
 pub const SSID_BITS: u32 = 4;
@@ -133,7 +133,7 @@ pub struct Request {
     pub command: Command,
     /// Memory domain handle, 12 bits.
     pub mdh: u16,
-    /// Repeated by the response beside the packet id, 5 bits; its meaning is up to the source.
+    /// Echo, 5 bits: the response repeats it in addition to the packet id. The source defines it.
     pub echo: u8,
     /// Synchronisation sequence id: the low 4 bits of the number of the source's transaction.
     pub ssid: u16,

@@ -1,6 +1,6 @@
 //! Responses: one header flit and, if something was read, a data area.
 //!
-//! A response that also answers other requests has their numbers as data.
+//! A response that also completes other requests has their numbers as data.
 
 use super::area::{self, CHECK_BYTES, MAX_DATA};
 use super::{ECHO_BITS, EmitError, PacketError, RESPONSE_HEADER_FLITS};
@@ -14,12 +14,12 @@ const SHORT: u8 = 1 << ECHO_BITS;
 const ECHO_MASK: u8 = SHORT - 1;
 /// Responses carry data in whole words.
 const WORD_BYTES: usize = 4;
-/// Length in bytes of the number of another answered request.
+/// Length in bytes of the number of another completed request.
 const NUMBER_BYTES: usize = 2;
-/// Most flits of the area of such numbers. They have an even number of flits; data with [`SHORT`]
-/// never do.
+/// Maximum number of flits of the area of request numbers. The area has an even number of flits;
+/// data with [`SHORT`] never do.
 const JOINED_FLITS: usize = 10;
-/// Most requests that a response answers besides its own.
+/// Maximum number of other requests that a response completes.
 pub const MAX_JOINED: usize = area::capacity(JOINED_FLITS) / NUMBER_BYTES;
 
 const _: () = assert!(area::capacity(JOINED_FLITS) <= MAX_DATA);
@@ -32,7 +32,7 @@ const _: () = assert!(ECHO_BITS + 1 == 6, "the code of a head has six bits");
 pub enum Status {
     /// Done; the response carries the read data, if any.
     Done = 0,
-    /// No such memory domain.
+    /// The memory domain does not exist.
     BadMdh = FIRST_ERROR,
     /// The protection key is not the domain's.
     BadKey = 9,
@@ -42,7 +42,7 @@ pub enum Status {
     Misaligned = 11,
     /// The command is not supported, or the domain does not allow it.
     Unsupported = 12,
-    /// The request arrived with a wrong packet check.
+    /// The request arrived with an invalid packet check.
     BadCrc = 13,
     /// The request arrived marked as damaged.
     Poisoned = 14,
@@ -193,7 +193,7 @@ impl Response {
             return Err(PacketError::Direction);
         }
         let area = &packet[RESPONSE_HEADER_FLITS..];
-        // Only whole words: the rest of an area is never data.
+        // Count whole words only: the rest of an area is never data.
         let room = area::capacity(area.len()) / WORD_BYTES * WORD_BYTES;
         let is_short = head.code() & SHORT != 0;
         let joined = is_short && is_list(area::capacity(area.len()));

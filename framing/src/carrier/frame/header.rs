@@ -101,7 +101,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> HeaderView<T> {
 pub struct FrameHeader {
     /// The kind of the frame.
     pub kind: FrameKind,
-    /// The end that sends it.
+    /// The end that sends the frame.
     pub end: LinkEnd,
     /// Number of the link within the fabric.
     pub link: u16,

@@ -182,7 +182,7 @@ pub(super) fn direct(
     })
 }
 
-/// The same network as nodes with encoded links.
+/// The network as nodes with encoded links.
 pub(super) fn encoded(
     topology: &Dragonfly,
     (config, options): (&Config, AriesOptions),

@@ -25,8 +25,8 @@ use phitwire::trace::Watch;
 
 /// Lanes of all ports.
 const LANES: usize = Aries::CHIP_LANES;
-/// Most flits that can leave by a port in a window, plus those that Netlink may then ask for at
-/// once.
+/// Maximum number of flits that can leave by a port in a window, plus those that Netlink may then
+/// request at once.
 const AMPLE: u32 = NIC_LANES as u32 * 64 + 160;
 
 /// The links of a router.
@@ -37,27 +37,29 @@ struct Lanes {
     leaving: Vec<Leaving>,
     /// Ports with an entry in `leaving` still in progress.
     leaving_ports: u64,
-    /// The same for packets taken whole.
+    /// Packets taken whole, by port; empty with flits.
     freeing: Vec<Freeing>,
     freeing_ports: u64,
     /// The peer of each port: the first of its lanes there.
     peers: [u32; PORTS],
     /// Ports whose link is down.
     down: u64,
-    /// What goes out on each lane in this window.
+    /// Output of each lane in this window.
     out: Box<[Arrivals<Aries>; LANES]>,
     /// Ports that reported a load in this window.
     told: u64,
-    /// Ports with returned credits in this window, and the credits, by lane.
+    /// Ports with returned credits in this window.
     returning: u64,
+    /// Returned credits of this window, by port and lane.
     returned: Box<[[Returned; NIC_LANES]; PORTS]>,
     /// Ports whose credits of this window were returned early.
     early: u64,
     /// The load last reported by the other end of each port before this window.
     peer_loads: [u8; PORTS],
     sent: Box<[u64; PORTS]>,
-    /// Ports with a link below full speed, and its pace.
+    /// Ports with a link below full speed.
     slow: u64,
+    /// Pace of the links in `slow`.
     slow_pace: Pace,
 }
 
@@ -309,7 +311,7 @@ impl<I: Items> Router<I> {
             size,
             base,
             now: 0,
-            // Whatever waited before this window still waits, until credits arrive.
+            // All packets that waited before this window still wait, until credits arrive.
             blocked: Cell::new(u64::MAX),
         };
         let (leaving, freeing) = (window.lanes.leaving_ports, window.lanes.freeing_ports);
@@ -403,7 +405,7 @@ impl model::DirectRouter<Aries> for DirectRouter {
         let (vc, left) = end.coming();
         let mut queued = core::array::from_fn(|vc| end.len(vc % VCS));
         if let Some(freeing) = lanes.freeing.get(port) {
-            // Their slots are not free yet.
+            // The slots of a packet being taken are not free yet.
             queued[usize::from(freeing.vc)] += u32::from(freeing.left);
         }
         PortAccount {
@@ -428,7 +430,7 @@ impl model::DirectRouter<Aries> for DirectRouter {
 
     fn set_link(&mut self, cycle: u64, port: usize, up: bool) {
         each!(self, router => {
-            // Earlier cycles ran without this change.
+            // Catch up first: earlier cycles ran without this change.
             router.tiles.run_until(cycle, &mut NoPorts);
             let down = &mut router.lanes.down;
             *down = *down & !(1 << port) | u64::from(!up) << port;

@@ -28,7 +28,7 @@ pub(super) struct Name {
     pub dest: u32,
     /// Address of the source NIC.
     pub source: u32,
-    /// Its number at its source, cut to 30 bits.
+    /// The packet's number at its source, cut to 30 bits.
     pub sequence: u32,
     pub id: u16,
     /// Cycle of its birth, below 2^48.
@@ -363,7 +363,7 @@ mod tests {
     fn any_wrong_bit_is_noticed() {
         let packet = Packet::request(name(), 5, Routing::Adaptive1);
         for index in 0..5 {
-            // The head's virtual channel, routing state and length decide what it is.
+            // Skip the head's virtual channel, routing state and length: they define the packet.
             for bit in 0..if index == 0 { 40 } else { 48 } {
                 let mut flits = packet.flits().to_vec();
                 flits[index] ^= 1 << bit;

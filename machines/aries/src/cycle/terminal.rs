@@ -248,7 +248,7 @@ impl Terminal {
                 self.common.packet = Some((self.next_packet(may, shared)?, 0));
                 return Some(slot);
             }
-            // Nothing fits before credits arrive, or nothing else is ready before its cycle.
+            // Sleep: nothing fits before credits arrive, or nothing else is ready before its cycle.
             let later = ready.into_iter().filter(|&ready| ready > now).min();
             let later = later.map_or(end, |ready| ready.min(end));
             let credit = coming.next().map_or(end, |next| base + next as u64);

@@ -236,7 +236,7 @@ fn minimal_ways_give_the_adversary_the_links_between_two_groups_and_others_more(
 
 #[test]
 fn long_cables_send_nobody_round() {
-    // Blue links of 35 m have a round trip of 400 cycles: flits in flight are no load.
+    // Blue links of 35 m have a round trip of 400 cycles: flits in flight do not count as load.
     let topology = dragonfly(5, 1, 4, 1, 2);
     let share = |metres| {
         let mut config = config(200_000, Routing::Adaptive0);

@@ -12,7 +12,7 @@ const DELAYS_FOR_VC_ACKS: u64 = 16;
 /// A receiver's buffer and its rules for acknowledgements, for [`Acks::new`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AckTerms {
-    /// Most sets that the peer may have unacknowledged.
+    /// Maximum number of sets that the peer may have unacknowledged.
     pub window: u64,
     /// Total flits of buffer.
     pub offered: u32,

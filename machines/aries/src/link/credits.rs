@@ -126,11 +126,11 @@ impl SharedCredits {
         freed
     }
 
-    /// One more flit of `vc` was freed, on a link that returns credits one by one. A surplus credit
+    /// Adds one freed flit of `vc`, on a link that returns credits one by one. A surplus credit
     /// is ignored.
     #[inline]
     pub fn give(&mut self, vc: usize) {
-        // Surplus credits are left to the checkers.
+        // Ignore surplus credits: the checkers report them.
         let _ = self.release(vc, self.freed[vc].wrapping_add(1));
     }
 
@@ -198,7 +198,7 @@ mod tests {
     fn what_one_channel_cannot_have_used_is_impossible_from_the_start() {
         let mut counts = [0; VCS];
         let credits = SharedCredits::new(512, 12_288);
-        // As many as all channels together have: more than one can have.
+        // The credits of all channels together: more than one channel can have.
         counts[0] = (512 * VCS as u32 + 12_288).wrapping_neg();
         assert!(credits.check_all(&counts).is_err());
         counts[0] = (512_u32 + 12_288).wrapping_neg();

@@ -28,7 +28,7 @@ struct Brought {
     news: bool,
     /// Data sets received before.
     repeated: bool,
-    /// It is more than a window late.
+    /// A control set is more than a window late.
     stale: bool,
     /// A readable set.
     readable: bool,
@@ -228,7 +228,7 @@ impl AriesLcb {
             brought.at = number.map(|number| number + 1);
             number
         } else {
-            // Only if it says so itself: its number may be intact although the set is not.
+            // Assume the expected set only if the damaged one carries its number.
             let expected = self.rx.expected();
             let view = SetView::new(bytes);
             let agrees = !view.is_control() && view.number() == expected as u8 & 0x7f;
@@ -271,7 +271,7 @@ impl AriesLcb {
         let full_numbers = self.config.sets.full_numbers;
         let mut left = most;
         let mut pulse = self.pulse(now);
-        // On the chip's terms a nack rides on data.
+        // With short numbers, as on the chip, a nack rides on data.
         let rides = !full_numbers && left > 0 && self.rx.may_ride();
         if !rides {
             self.emit_nacks(now, left > 0, writer, &mut pulse);

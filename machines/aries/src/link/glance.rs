@@ -27,7 +27,7 @@ pub(crate) fn glance(frame: &Frame<'_>) -> Option<Glance> {
         }
         glance.carries = true;
         if let Some(number) = &mut next {
-            // A damaged one was sent all the same.
+            // Count damaged sets too: they were sent.
             glance.units.push(*number..*number + 1);
             *number += 1;
         }

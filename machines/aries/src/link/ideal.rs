@@ -18,8 +18,9 @@ pub struct IdealEnd {
     unacknowledged: Unacknowledged,
     /// Virtual channel of the packet being pushed, and its missing flits.
     going: (u8, u8),
-    /// Flits in the buffer, and its capacity.
+    /// Flits in the buffer.
     flits: u32,
+    /// Capacity of the buffer in flits.
     depth: u32,
     refused: u32,
 }

@@ -16,8 +16,9 @@ const WORD: u64 = 16;
 pub(super) struct Injector {
     registers: ErrorInjection,
     rng: Rng,
-    /// Sets seen of the current 64, and hit among them.
+    /// Sets of the current 64 seen so far.
     seen: u8,
+    /// Damaged sets among `seen`.
     hit: u8,
     /// Damage the check of the next set.
     bad_crc: bool,

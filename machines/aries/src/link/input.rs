@@ -9,12 +9,12 @@ use phitwire::link::{Change, ReceiveBuffer};
 
 /// Flits of a block (the chip's input buffer has 128 blocks).
 const BLOCK: usize = 8;
-/// Most blocks of a packet.
+/// Maximum number of blocks in a packet.
 const MOST_BLOCKS: u32 = MAX_PACKET_FLITS.div_ceil(BLOCK) as u32;
 /// No block.
 const NONE: u16 = u16::MAX;
 
-/// One cache line.
+/// Flits that fill one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Block([Flit; BLOCK]);
@@ -81,14 +81,14 @@ pub(super) struct Arrived {
     pub packets: u32,
     /// Flits of packets without room.
     pub refused: u32,
-    /// Flits in a head's position that are no valid head.
+    /// Flits in a head's position that are not a valid head.
     pub malformed: u32,
 }
 
 /// One port's input buffer, dynamically shared among eight virtual channels (XC white paper, "Aries
 /// Router"; 128 blocks of 8 flits on the chip, with a private and a common part).
 ///
-/// Its content passed its CRC. A packet's flits become visible as their sets arrive, so that a head
+/// All flits have passed the CRC. They become visible as their sets arrive, so that a packet's head
 /// may be visible before its tail arrives; the head holds the number of flits that follow.
 ///
 /// The *sender*, which counts credits, manages private and common parts; here all channels draw on
@@ -150,7 +150,7 @@ impl AriesInput {
         self.write_each(flits.len(), |index| flits[index])
     }
 
-    /// Like [`Self::write`], for `count` flits read in place.
+    /// Like [`Self::write`], for the `count` flits that `flit` returns by index.
     #[inline]
     pub(super) fn write_each(&mut self, count: usize, flit: impl Fn(usize) -> Flit) -> Arrived {
         let mut arrived = Arrived::default();

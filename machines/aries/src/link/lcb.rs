@@ -156,14 +156,14 @@ impl AriesLcb {
     }
 
     /// Far-end estimate: flits in the peer's input buffer as far as known, that is, acknowledged
-    /// but without returned credits. Flits in flight are no load, however long the cable.
+    /// but without returned credits. Flits in flight do not count as load, however long the cable.
     #[inline]
     pub fn far_flits(&self) -> u32 {
         let unacknowledged = self.tx.buffer().unacknowledged();
         self.tx.credits().far_flits(0, unacknowledged)
     }
 
-    /// The same for one virtual channel.
+    /// Flits sent on `vc` whose credits have not returned, including those in flight.
     #[inline]
     pub fn far_flits_of(&self, vc: usize) -> u32 {
         self.tx.credits().used(vc)
@@ -323,7 +323,7 @@ impl Session for AriesLcb {
 
     #[inline]
     fn freed(&mut self, vc: usize, flits: u32) {
-        // What is freed between sessions counts when the next one begins.
+        // Flits freed between sessions are counted when the next one begins.
         if self.is_active() {
             self.rx.acks.free(vc, flits, self.common.now);
         }
@@ -331,7 +331,7 @@ impl Session for AriesLcb {
 
     fn send_on(&mut self, lanes: u8, now: Time) {
         self.tx.set_lanes(lanes, now, &mut self.sets);
-        // A control set shows the peer the new lanes even without data.
+        // Send a control set, so that the peer sees the new lanes even without data.
         self.rx.acks.urge();
     }
 
@@ -346,7 +346,7 @@ impl Session for AriesLcb {
     }
 
     fn was_trained(&mut self, training: &Training) {
-        // The clock may have been lost because a cable was replugged.
+        // Determine the cable again: the clock may have been lost because it was replugged.
         if let Ok(cable) = find_cable(&training.pattern) {
             self.common.handshake.cable = cable;
         }

@@ -2,7 +2,7 @@
 //! acknowledged.
 //!
 //! XC white paper, "Aries Router" and "Network Reliability": the link control block (LCB) transfers
-//! data in sets of ten 48-bit flits, the last of which carries a 20-bit CRC beside global clock and
+//! data in sets of ten 48-bit flits, the last of which carries a 20-bit CRC, the global clock and
 //! network load; the receiver acknowledges success or failure of every set, and the sender
 //! retransmits. Publicly known register-level facts add: a replay buffer of 64 sets, 6-bit set
 //! numbers and an odd bit, acknowledgements of eight virtual channels, lane degrade,

@@ -1,6 +1,6 @@
 //! Runs of sets requested again by the peer.
 
-/// Most runs kept; beyond it everything is resent.
+/// Maximum number of runs kept; beyond it everything is resent.
 const MAX_RANGES: usize = 32;
 
 /// Runs of sets to be replayed, oldest request first.

@@ -17,7 +17,7 @@ use phitwire::link::reorder_hold::ReorderHold;
 use phitwire::link::round_trip::RoundTrip;
 use phitwire::time::{Duration, Time};
 
-/// Most sets between two gaps that one nack covers: fewer than a separate nack would cost.
+/// Limit on the sets between two gaps that one nack covers: a separate nack would cost more.
 const JOINED_GAPS: u64 = 3;
 
 /// Session terms that the receiver needs.
@@ -29,7 +29,7 @@ pub(super) struct ReceiveTerms {
     pub lanes: u8,
 }
 
-/// A pending nack: its set, its time, and whether the answer measures a round trip.
+/// A pending nack: its set, its time, and whether the resent set measures a round trip.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     set: u64,
@@ -59,8 +59,7 @@ pub(super) struct Receiver {
     retry_due: Time,
     /// Range whose gaps the next frame out requests.
     wanted: Option<(u64, u64)>,
-    /// An earlier nack brought no answer: the next one does not ride on data, which may be lost
-    /// too.
+    /// An earlier nack had no effect: the next one does not ride on data, which may be lost too.
     insists: bool,
     recovery_time: RoundTrip,
     hold: ReorderHold,
@@ -143,7 +142,7 @@ impl Receiver {
     /// The full number of the set that seven bits name.
     ///
     /// # Errors
-    /// There was no such set.
+    /// If no set has this number.
     #[inline]
     pub fn place_short(&self, number: u8) -> Result<u64, Impossible> {
         let ahead = number_distance(self.expected as u32, number);
@@ -181,7 +180,7 @@ impl Receiver {
             self.top = if self.held.keeps() {
                 self.top.max(self.expected)
             } else {
-                // The peer has gone back and resends what follows.
+                // The peer has rewound and resends the following sets.
                 self.expected
             };
             return true;
@@ -249,7 +248,7 @@ impl Receiver {
         if set >= self.declared {
             return;
         }
-        // The peer is resending.
+        // The peer is resending: postpone the next nack.
         self.retry_due = now + self.recovery_time.timeout();
         if let Some(asked) = self.asked.filter(|asked| asked.set <= set) {
             if asked.single && asked.set == set {
@@ -364,7 +363,7 @@ impl Receiver {
         });
     }
 
-    /// Whether the next frame out carries a nack.
+    /// Whether the next frame sent carries a nack.
     #[inline]
     pub fn wants_nack(&self) -> bool {
         self.wanted.is_some()
@@ -442,7 +441,7 @@ impl Receiver {
         self.late = Some((now + patience, DeclaredGap::new(set, at)));
     }
 
-    /// A lane was dropped: what was sent on all of them is useless, and the peer goes back when it
+    /// A lane was dropped: sets sent on all of them are useless, and the peer rewinds when it
     /// learns of it. Received sets stay.
     pub fn lanes_changed(&mut self) {
         self.wanted = None;

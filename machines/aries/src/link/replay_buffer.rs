@@ -9,15 +9,15 @@ use phitwire::time::{Duration, Time};
 /// State of a set in the buffer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Record {
-    /// When it was last sent.
+    /// When the set was last sent.
     at: Time,
-    /// Position of its first flit, low 32 bits.
+    /// Position of the set's first flit, low 32 bits.
     start: u32,
-    /// Its flits; the rest of the nine are idle.
+    /// Flits in the set; the rest of the nine are idle.
     flits: u8,
-    /// Packets that end in it.
+    /// Packets that end in the set.
     ends: u8,
-    /// It was sent more than once.
+    /// The set was sent more than once.
     again: bool,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Acknowledged {
 #[derive(Debug)]
 pub(super) struct ReplayBuffer {
     flits: Ring<Flit>,
-    /// Most flits held.
+    /// Maximum number of flits held.
     capacity: u64,
     records: Ring<Record>,
     /// Flits before this position are acknowledged.
@@ -91,7 +91,7 @@ impl ReplayBuffer {
         self.records.get(set)
     }
 
-    /// Whether a packet lacks flits.
+    /// Whether the newest packet still lacks flits.
     #[inline]
     fn is_open(&self) -> bool {
         self.open_left != 0
@@ -187,7 +187,7 @@ impl ReplayBuffer {
         self.open_at.saturating_sub(self.cut) as u32
     }
 
-    /// Most sets, and the flits in them, that [`Self::cut_next`] would produce.
+    /// Limit on the sets, and the flits in them, that [`Self::cut_next`] would produce.
     #[inline]
     pub fn new_sets(&self, window: u64) -> u64 {
         let room = window.saturating_sub(self.next - self.acked);

@@ -75,7 +75,7 @@ pub fn frame_with(pair: &Pair, to: usize, lanes: u8, sets: &[Set]) -> Vec<u8> {
     frame_changed(pair, to, sets, |header| header.lanes = lanes)
 }
 
-/// The same on all lanes, with another header.
+/// A frame of `sets` on all lanes, with a changed header.
 pub fn frame_changed(
     pair: &Pair,
     to: usize,
@@ -249,7 +249,7 @@ impl Link for Aries {
         flits.len() == usize::from(head.length())
     }
 
-    /// Checks that output comes once, in order and unchanged.
+    /// Checks that packets are output once, in order and unchanged.
     fn check(end: &mut End, vc: usize, got: &[Flit]) {
         let head = Head::parse(got[0]).expect("it was looked at before");
         let id = id_of(head);

@@ -18,10 +18,10 @@ use phitwire::link::outgoing::Outgoing;
 use phitwire::link::pacing::LineClock;
 use phitwire::time::Time;
 
-/// Most sets sent after a timeout until something is acknowledged.
+/// Maximum number of sets sent after a timeout until something is acknowledged.
 const PROBATION_SETS: u64 = 8;
-/// Most sets replayed because the peer repeated its number, although it would have kept what
-/// followed.
+/// Maximum number of sets replayed because the peer repeated its number, although it would have
+/// kept the following ones.
 const REPEAT_SETS: u64 = 32;
 
 /// Session terms that the transmitter needs.
@@ -291,7 +291,7 @@ impl Transmitter {
         self.out.again(now);
     }
 
-    /// Command: goes back as if requested.
+    /// Command: rewinds as if the peer had requested it.
     pub fn force_retry(&mut self, now: Time, sets: &mut SetCounters) {
         if self.rewind() {
             sets.tx_replays_forced += 1;
@@ -393,7 +393,7 @@ impl Transmitter {
         self.out.sent(waited, now);
     }
 
-    /// All sets below this number were sent.
+    /// Number of the first set not sent yet.
     #[inline]
     pub fn sent_up_to(&self) -> u64 {
         self.buffer.next()
@@ -419,7 +419,7 @@ impl Transmitter {
         }
     }
 
-    /// The peer was heard; it still owes answers only to what was sent.
+    /// Notes a sign of life: the peer owes acknowledgements only for sets already sent.
     #[inline]
     pub fn heard(&mut self) {
         self.out.heard(self.buffer.awaits());

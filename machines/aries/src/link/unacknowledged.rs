@@ -65,7 +65,7 @@ mod tests {
         }
         let on_its_way = u64::from(flight.flits(10 * round));
         assert!(on_its_way.abs_diff(round * 9 / 10) <= 2, "{on_its_way}");
-        // A round trip later without flits it is half, and later nothing.
+        // Half a round trip without flits later it is half, and after a whole one nothing.
         let half = u64::from(flight.flits(10 * round + round / 2));
         assert!(half.abs_diff(round * 9 / 20) <= 2, "{half}");
         assert_eq!(flight.flits(11 * round), 0);

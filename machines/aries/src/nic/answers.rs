@@ -1,4 +1,4 @@
-//! Responses on their way to the link; one may answer several requests.
+//! Responses that wait for the link; one may complete several requests.
 //!
 //! A put gets a response of its own, which costs routers as much as the put does. Where frames
 //! carry many requests, the responses wait together while the rest of the received requests are
@@ -15,13 +15,13 @@ use super::packet_buf::{PacketBuf, PacketQueue};
 #[derive(Clone, Copy, Debug, Default)]
 struct Open {
     head: Option<Head>,
-    /// Numbers of the other requests that it answers.
+    /// Numbers of the other requests that the response completes.
     others: [u16; MAX_JOINED],
     len: usize,
 }
 
 impl Open {
-    /// Starts the next response in place: copying a new value would stall on its stores.
+    /// Starts the next response in the queue: copying a new value would stall on its stores.
     #[inline]
     const fn begin(&mut self, head: Option<Head>) {
         self.head = head;
@@ -58,7 +58,7 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    /// An empty queue; with `joins`, one response may answer several requests.
+    /// An empty queue; with `joins`, one response may complete several requests.
     pub(crate) fn new(joins: bool) -> Self {
         Self {
             joins,
@@ -109,7 +109,7 @@ impl Answers {
         self.open.begin(None);
     }
 
-    /// Writes the other answered requests into the last response.
+    /// Writes the other completed requests into the last response.
     #[inline]
     fn finish_last(&mut self) {
         if self.open.len > 0 {
@@ -197,7 +197,7 @@ mod tests {
         }
         assert_eq!((answers.len(), answers.joined()), (1, 5));
         assert_eq!(sent(&mut answers), [ids]);
-        // As many as fit.
+        // Join as many responses as fit.
         for id in 0..100 {
             write(&mut answers, done(id), &[]);
         }

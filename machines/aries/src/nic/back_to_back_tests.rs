@@ -387,7 +387,7 @@ fn link_events_and_deadlines_are_the_nodes() {
     assert_eq!(nic.poll_frame(joined.now, 1, &mut [0; 1472]), None);
 }
 
-/// One response answers puts of one frame, and each completes separately.
+/// One response covers puts of one frame, and each completes separately.
 #[test]
 fn puts_that_come_together_are_answered_together() {
     const PUTS: u64 = 400;

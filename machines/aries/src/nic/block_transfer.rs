@@ -60,7 +60,7 @@ pub struct BlockTransfer {
     pub local: u64,
     /// Bytes, up to [`MAX_TRANSFER_BYTES`].
     pub length: u64,
-    /// How the packets are routed.
+    /// Routing mode of the packets.
     pub routing: Routing,
     /// Waits until all transfers queued earlier, on any channel, have ended.
     pub fence: bool,
@@ -73,22 +73,17 @@ pub struct BlockTransfer {
 /// Why a transfer was not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BlockError {
-    /// No such channel.
     #[error("there is no channel {0}")]
     Channel(usize),
-    /// The channel's queue or the completion queue is full.
     #[error("the channel or the completion queue has no room")]
     QueueFull,
     /// Longer than [`MAX_TRANSFER_BYTES`].
     #[error("{0} bytes: up to 4 GB are possible")]
     Length(u64),
-    /// Some of the bytes are outside local memory.
     #[error("the bytes are not in the local memory")]
     LocalBounds,
-    /// The virtual node does not exist.
     #[error("there is no virtual node {0}")]
     VirtualNode(u32),
-    /// The offset has more than 40 bits.
     #[error("offsets have 40 bits")]
     Offset,
 }
@@ -165,7 +160,7 @@ impl Active {
 
     /// For a block of a traffic run: whether its last piece announces the whole block. It must be
     /// long enough to identify the block; since the target counts pieces, it need not wait for the
-    /// answers to the others.
+    /// responses to the others.
     pub(super) fn tells(owner: TransferOwner, transfer: &BlockTransfer) -> bool {
         let BlockOperation::Put { offset, .. } = transfer.operation else {
             return false;

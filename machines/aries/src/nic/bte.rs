@@ -4,11 +4,11 @@
 //! asynchronously, as puts and gets at a target address or as sends to a receive posted there; four
 //! channels work at once. A transfer is cut at the target's multiples of 64 bytes, so that all
 //! pieces but the first and the last are whole packets. A channel starts its next transfer when the
-//! last piece is sent, not when it is answered, so that short puts and gets do not cost a round
+//! last piece is sent, not when its response arrives, so that short transfers do not cost a round
 //! trip each. A send leaves its channel after its announcement; once the target accepts that, the
 //! rest takes turns with the channels. Transfers complete in any order, even on one channel, unless
 //! fenced. A channel whose transfer may send nothing more to its [target](super::transfer_targets)
-//! continues with one to another target. If a target answers nothing for a whole timeout, the
+//! continues with one to another target. If a target does not respond for a whole timeout, the
 //! transfers queued for it fail.
 
 mod failing;
@@ -35,14 +35,14 @@ use phitwire::time::{Duration, Time};
 
 /// Concurrent block transfers (XC white paper, "Remote Memory Access").
 pub const CHANNELS: usize = 4;
-/// Most transfers queued on one channel.
+/// Maximum number of transfers queued on one channel.
 pub const MAX_QUEUED_TRANSFERS: usize = 256;
-/// Most open sends. A target has room for `MAX_ARRIVING` messages, including those of other nodes.
+/// Limit on open sends. A target has room for `MAX_ARRIVING` messages, also from other nodes.
 const MAX_SENDS: usize = MAX_ARRIVING * 3 / 4;
-/// Most sends of one owner without a receive: those whose receive is never posted must leave room
+/// Limit on sends of one owner without a receive: if their receives are never posted, room is left
 /// for others.
 const MAX_UNTAKEN_OF_ONE: u8 = 16;
-/// The same while no send waits for a receive: announcements are then still in flight.
+/// The limit while no send waits for a receive: announcements are then still in flight.
 const MAX_ANNOUNCED_OF_ONE: u8 = 32;
 /// Participants in the round robin: the channels, and the sends that have left theirs.
 const LANES: usize = CHANNELS + 1;
@@ -92,7 +92,7 @@ struct Channel {
 pub(crate) struct BlockTransferEngine {
     channels: [Channel; CHANNELS],
     slots: Slots,
-    /// Slots with only the last packet left to send, all others answered.
+    /// Slots with only the last packet left to send; all others have their responses.
     ending: VecDeque<u8>,
     /// Slots of sends that have left their channel and have data to send, in turn.
     taken: VecDeque<u8>,
@@ -102,8 +102,9 @@ pub(crate) struct BlockTransferEngine {
     parked: Vec<u8>,
     /// Slots whose source bytes are no longer readable.
     unread: Vec<u8>,
-    /// Open sends: all, and per owner those without a receive.
+    /// Open sends.
     sends: usize,
+    /// Open sends without a receive, by owner.
     untaken_of: [u8; 1 << u8::BITS],
     turn: usize,
     serial: u64,
@@ -504,10 +505,9 @@ impl BlockTransferEngine {
         }
         if step == TransferStep::Open && active.failure.is_some() {
             match answer {
-                // No need to notify the target: it did not accept the send, or gives up on its own
-                // timeout.
+                // Do not notify the target: it did not accept the send, or its own timeout ends it.
                 Err(_) => active.stage = Stage::Ended,
-                // All data arrived, although the source had given up.
+                // Succeed: all data arrived, although the source had given up.
                 Ok(_) if active.left() == 0 => active.failure = None,
                 Ok(_) => {}
             }

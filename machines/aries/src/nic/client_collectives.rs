@@ -16,7 +16,7 @@ use phitwire::nic::local::{Client, Taken};
 use phitwire::nic::{Collective, ENGINES, Operand};
 use phitwire::time::{Duration, Time};
 
-/// Most participants of a program's tree: as many as there are processor numbers.
+/// Maximum number of participants in a program's tree: the number of processor numbers.
 const MOST_PARTICIPANTS: u64 = 1 << 16;
 
 /// Owners of the engines.
@@ -55,8 +55,8 @@ impl AriesNic {
             CollectiveRequest::SetUp { .. } if owner.is_some_and(|owner| owner != client) => {
                 Taken::refused(Status::Busy)
             }
-            // A NIC that has just restarted must not send requests yet; meanwhile the others'
-            // patience could end.
+            // Delay the setup: a NIC that has just restarted must not send requests yet, and
+            // the others' patience could end before it may.
             CollectiveRequest::SetUp { .. } if !self.interface.may_ask(now) => Taken::Later,
             CollectiveRequest::SetUp { .. } => done(self.set_up_for(client, engine, request)),
             _ if owner != Some(client) => Taken::refused(Status::NotYours),
@@ -74,7 +74,7 @@ impl AriesNic {
                     return Taken::refused(Status::Busy);
                 }
                 self.clients.engines[engine] = None;
-                // Neighbours that lack a result or a failure still get it.
+                // The unit still sends results and failures that neighbours lack.
                 self.interface.leave_collective(now, engine);
                 done(Ok(()))
             }
@@ -166,7 +166,7 @@ impl AriesNic {
         }
     }
 
-    /// Why there is no result, and which node caused that.
+    /// Reason for the missing result, and the node that caused it.
     fn reason_of(&self, failure: CollectiveFailure) -> (Status, u64) {
         let (status, node) = match failure {
             CollectiveFailure::Mismatch => return (Status::Mismatch, 0),

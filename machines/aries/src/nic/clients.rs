@@ -30,11 +30,11 @@ use phitwire::nic::local::{Client, LocalPort, MEMBERS, Taken, key_of, member_of}
 use phitwire::nic::memory::{Memory, OWN_AT, Window};
 use phitwire::time::Time;
 
-/// Most handles of one client.
+/// Maximum number of handles of one client.
 const MOST_HANDLES: usize = 512;
-/// Most posted receives of one client.
+/// Maximum number of posted receives of one client.
 const MOST_RECEIVES: u32 = 512;
-/// Most open transfers of one client.
+/// Maximum number of open transfers of one client.
 const MOST_TRANSFERS: u32 = 128;
 /// The outstanding packets for single requests are shared equally between the clients and one more,
 /// which is IP or the next to attach; a client's share is at least this.
@@ -44,7 +44,7 @@ const LEAST_REQUESTS: u32 = 16;
 pub(super) struct Slot {
     job: u64,
     member: u8,
-    /// Protects its memory and messages to it.
+    /// Protection key of the client's memory and of messages to the client.
     key: u16,
     port: u16,
     bytes: u64,
@@ -343,7 +343,7 @@ impl AriesNic {
         if part.own_address().is_some() && !is_there(memory, &domain) {
             return Err(Status::Unreachable);
         }
-        // Recently used handles rest as long as possible.
+        // Start after the last handle, so that handles are reused as late as possible.
         let last = self.clients.handle;
         let next = |step| (last + step) % HANDLES;
         let mut handles = (1..=HANDLES)
@@ -490,7 +490,7 @@ impl LocalPort for AriesNic {
         self.leave_engines(now, client);
         let responder = &mut self.interface.responder;
         responder.receives.forget(client);
-        // Otherwise the successor would get what is not fetched yet.
+        // Drop unfetched events, which the successor would get otherwise.
         let is_its = |event: &TargetEvent| match *event {
             TargetEvent::Received { user, .. } => client_of(user) == Some(client),
             _ => false,

@@ -27,7 +27,7 @@ pub enum Failure {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All is done; requested data is in local memory.
+    /// Every request was carried out; requested data is in local memory.
     Done,
     /// The requested data: the first `len` bytes of `data`.
     Data {
@@ -57,7 +57,7 @@ impl Outcome {
 pub enum Ended {
     /// A single request.
     Request {
-        /// Its target.
+        /// Target of the request.
         node: NodeId,
         handle: u16,
         /// First byte in the domain.
@@ -84,7 +84,7 @@ pub struct Completion {
     /// The requester's value.
     pub user: u64,
     pub ended: Ended,
-    /// When it was posted, opened or queued.
+    /// When the request was posted, the transaction opened or the transfer queued.
     pub posted: Time,
     /// Time of the last response or of the timeout.
     pub completed: Time,
@@ -110,7 +110,7 @@ pub enum TargetEvent {
     Transaction {
         /// Node of the transaction.
         source: NodeId,
-        /// Its SSID.
+        /// SSID of the transaction.
         ssid: u16,
         /// The memory domain handle that it names, translated.
         handle: u16,

@@ -204,7 +204,7 @@ impl RemotePuts for AriesNic {
         let end = match outcome.failure() {
             None => PutEnd::Done,
             Some(Failure::Refused(Status::BadCrc | Status::Poisoned)) => PutEnd::Damaged,
-            // It may have been carried out, and may be carried out twice.
+            // The put may have been carried out, and a repetition may carry it out again.
             Some(Failure::DamagedResponse) => PutEnd::Damaged,
             Some(_) => PutEnd::Lost,
         };

@@ -10,7 +10,7 @@ use thiserror::Error;
 use phitwire::nic::memory::Memory;
 
 /// Number of 12-bit memory domain handles. The two highest are reserved: a packet cut off by a link
-/// is filled with ones, and messages need one that is no domain's.
+/// is filled with ones, and messages need a handle without a domain.
 pub const HANDLES: u16 = (1 << 12) - 2;
 /// Alignment of a domain's base, in bytes, so that data aligned in the domain is aligned in memory.
 pub const DOMAIN_ALIGNMENT: u64 = 64;
@@ -61,7 +61,6 @@ pub enum RegisterError {
     /// The handle is not below [`HANDLES`].
     #[error("memory domain handle {0} does not exist: there are {HANDLES}")]
     Handle(u16),
-    /// The handle names another domain.
     #[error("memory domain handle {0} is in use")]
     InUse(u16),
     /// Base or length is not aligned.

@@ -51,7 +51,7 @@ pub(crate) enum Owner {
     Transaction(Ssid),
 }
 
-/// How long collective engines hold an answer for their next message to carry: long against an
+/// How long collective engines hold a response for their next message to carry: long against an
 /// operation, short against the requester's timeout.
 fn answer_wait(config: &AriesNicConfig) -> Duration {
     match config.joined_answers {
@@ -75,7 +75,7 @@ pub(crate) struct Interface {
     /// The last finished run, until fetched.
     pub run_done: Option<u64>,
     pub virtual_nodes: VirtualNodes,
-    /// Counters that no part keeps itself.
+    /// Counters not kept by the parts.
     pub counters: AriesNicCounters,
     completions: VecDeque<Completion>,
     /// Completions for clients.
@@ -83,8 +83,9 @@ pub(crate) struct Interface {
     /// Completions that are expected or not yet fetched.
     due: usize,
     most_due: usize,
-    /// Ended probes; probes sent so far.
+    /// Ended probes.
     pub probes: ProbeLog,
+    /// Number of probes sent.
     probed: u64,
 }
 
@@ -331,7 +332,7 @@ impl Interface {
         self.runs.start(now, spec, source, identity)
     }
 
-    /// Stops the current run. The second time, or while it drains, gives up blocks not fully sent.
+    /// Stops the current run. The second time, or while it drains, drops blocks not fully sent.
     pub(crate) fn stop_traffic(&mut self, now: Time) {
         if self.runs.stop() {
             self.give_up(now, TransferOwner::Run);

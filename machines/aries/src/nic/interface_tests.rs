@@ -129,7 +129,7 @@ fn every_reason_to_refuse_is_counted_and_reported() {
     assert_eq!(pair.read(1, 0, 2048), [0; 2048], "nothing was changed");
     let inside = pair.ask(get(60), here(6, 7, 40));
     assert!(matches!(inside, Outcome::Data { .. }), "{inside:?}");
-    // An OR with zero is a way to read.
+    // An OR with zero reads.
     for (bits, outcome) in [(0, Outcome::Fetched(0)), (1, refused(Status::Unsupported))] {
         let or = atomic(AmoOp::Or, Width::Bits64, bits, 0);
         assert_eq!(pair.ask(or, here(6, 7, 8)), outcome);

@@ -27,12 +27,12 @@ use phitwire::node::{Node, PortId, WakeReason, Wakeup};
 use phitwire::rng::Rng;
 use phitwire::time::{Duration, Time};
 
-/// Most events kept until fetched; then the oldest is dropped.
+/// Maximum number of events kept until fetched; further ones replace the oldest.
 const MAX_EVENTS: usize = 1024;
 /// Responses waiting for the link above which no more requests are taken.
 const RESPONSE_QUEUE: usize = 64;
-/// Flits waiting in the link above which block transfers send no more, since a single request goes
-/// behind them. Some twenty frames.
+/// Flits waiting in the link above which block transfers send no more, since a single request
+/// waits behind them. Some twenty frames.
 const TRANSFER_BACKLOG: u32 = 4096;
 /// First virtual channel of requests; routers change it.
 const REQUEST_VC: usize = 0;
@@ -45,7 +45,7 @@ const REQUEST_VCS: u8 = (1 << RESPONSE_VC) - 1;
 pub enum AriesNicEvent {
     /// An event of the link to the router.
     Link { event: LinkEvent },
-    /// A traffic run has issued its last message, and every answer has arrived or timed out.
+    /// A traffic run has issued its last message, and every response has arrived or timed out.
     TrafficDone { run: u64 },
 }
 
@@ -97,7 +97,7 @@ impl AriesNic {
         self.config.node
     }
 
-    /// Its virtual node number, if it has one.
+    /// This node's virtual number, if it has one.
     pub fn virtual_number(&self) -> Option<u16> {
         self.interface.own_number()
     }
@@ -221,7 +221,7 @@ impl AriesNic {
 
     /// Stops issuing of the current run, if any, and waits for outstanding messages. In a run that
     /// no longer issues, gives up blocks not fully sent: it is done, however long its blocks, when
-    /// its outstanding packets are answered or timed out, and so are the events of blocks that
+    /// its outstanding packets have responses or timed out, and so have the events of blocks that
     /// arrived.
     pub fn stop_traffic(&mut self) {
         self.interface.stop_traffic(self.now);

@@ -16,7 +16,7 @@ use phitwire::nic::slab::{Entry, Slab};
 use phitwire::time::Time;
 
 const IDS: u16 = 1 << 12;
-/// Most outstanding packets (XC white paper, "Aries Performance").
+/// Maximum number of outstanding packets (XC white paper, "Aries Performance").
 pub const MAX_OUTSTANDING: u32 = 1024;
 /// Packets that the collective engine and transaction events may have outstanding beyond the limit
 /// of all others, so that they progress on a NIC busy with puts.
@@ -79,11 +79,11 @@ pub(crate) enum TransferStep {
     Chunk,
     /// The announcement of a send.
     Open,
-    /// The last packet, after all others were answered.
+    /// The last packet, after the responses to all others.
     End,
 }
 
-/// The requester, which gets the answer.
+/// The requester, which gets the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asker {
     /// The caller that posted, with data that the completion repeats.
@@ -236,7 +236,7 @@ impl Entry for PendingEntry {
 #[derive(Clone, Debug)]
 pub(crate) struct Outstanding {
     pub slab: Slab<PendingEntry>,
-    /// By packet id; valid only if [`PendingEntry::has_target`] is set.
+    /// Local targets by packet id; valid only if [`PendingEntry::has_target`] is set.
     local_targets: Vec<LocalTarget>,
     capacity: u32,
     /// Outstanding requests of users.
@@ -354,13 +354,13 @@ impl Outstanding {
         entry.with_target(target)
     }
 
-    /// Whether a request is outstanding that a response with `id` and `echo` answers.
+    /// Whether a request that awaits a response with `id` and `echo` is outstanding.
     #[inline]
     pub(crate) fn waits(&self, id: PacketId, echo: u8) -> bool {
         self.slab.get(id.index()).is_some() && self.is_recent(id, echo)
     }
 
-    /// The outstanding request that a response with `id` and `echo` answers, if any.
+    /// The outstanding request that awaits a response with `id` and `echo`, if any.
     #[inline]
     pub(crate) fn answered_by(&self, id: PacketId, echo: u8) -> Option<Pending> {
         let entry = self.slab.get(id.index());

@@ -8,7 +8,7 @@ fn fresh(capacity: u32) -> Outstanding {
     successor(capacity, Time::ZERO)
 }
 
-/// One that starts at `now`, in periods of two seconds.
+/// Outstanding packets of a NIC that starts at `now`, in periods of two seconds.
 fn successor(capacity: u32, now: Time) -> Outstanding {
     let timeout = Duration::from_ms(2_000);
     let after = Incarnation {
@@ -177,7 +177,7 @@ fn no_name_comes_again_within_a_minute_whatever_was_killed() {
                     },
                     Routing::Adaptive0,
                 );
-                // An answered name may be reused.
+                // The name of a completed request may be reused.
                 if rng.chance(1, 4) {
                     table.finish(id);
                     continue;

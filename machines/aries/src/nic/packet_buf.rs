@@ -1,4 +1,4 @@
-//! A packet on its way through the NIC, and a queue of packets.
+//! A packet inside the NIC, and a queue of packets.
 
 use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS};
 
@@ -13,7 +13,7 @@ pub(crate) struct PacketBuf {
 /// The state of a virtual channel's front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// Nothing, or an incomplete packet.
+    /// Empty, or an incomplete packet.
     Nothing,
     /// A whole packet, which was taken.
     Packet,

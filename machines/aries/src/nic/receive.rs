@@ -4,7 +4,7 @@
 //! *send* to a node without naming an address; the receive message table (RMT) matches it to a
 //! receive that the target has posted. The pieces of a message arrive in any order.
 //!
-//! The first piece announces the message: it goes to the handle [`ANNOUNCE`], its address is the
+//! The first piece announces the message: its handle is [`ANNOUNCE`], its address is the
 //! length of the message, and it has the first 64 bytes. A longer message gets a handle of its own,
 //! returned in the response; the other pieces go there, their address being their offset in the
 //! message. A piece marked as last without data means that the source gives up.
@@ -23,9 +23,9 @@ use phitwire::time::{Duration, Time};
 
 /// Destination handle of message announcements.
 pub(crate) const ANNOUNCE: u16 = HANDLES;
-/// Most posted receives.
+/// Maximum number of posted receives.
 pub const MAX_RECEIVES: usize = 1024;
-/// Most messages arriving at once.
+/// Maximum number of messages arriving at once.
 pub const MAX_ARRIVING: usize = 64;
 const ARRIVING_BITS: u32 = MAX_ARRIVING.trailing_zeros();
 /// Generations of a handle, clear of [`ANNOUNCE`] and of all ones.

@@ -63,28 +63,22 @@ pub enum PostError {
     /// a predecessor, until new ones become available in a few seconds.
     #[error("too many packets are outstanding")]
     TooMany,
-    /// The completion queue has no room for the completion.
     #[error("too many completions are due or wait to be fetched")]
     CompletionQueueFull,
-    /// The virtual node does not exist.
     #[error("there is no virtual node {0}")]
     VirtualNode(u32),
     /// Invalid length for such a request.
     #[error("{0} bytes: puts have 1 to {MAX_DATA}, gets multiples of 4 up to {MAX_DATA}")]
     Length(usize),
-    /// The handle has more than 12 bits.
     #[error("memory domain handle {0} has more than 12 bits")]
     Handle(u16),
-    /// The offset has more than 40 bits.
     #[error("offset {0:#x} has more than 40 bits")]
     Offset(u64),
-    /// A local address is outside the local memory.
     #[error("local address {0:#x} is not in the memory")]
     LocalBounds(u64),
     /// The transaction is not open, or all SSIDs are in use.
     #[error("the transaction is not open, or there are too many")]
     Transaction,
-    /// Requests with data in a transaction need a local address.
     #[error("in a transaction, data need a local address")]
     NoAddress,
     /// The request cannot be a packet.

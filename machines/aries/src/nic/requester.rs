@@ -30,7 +30,7 @@ pub(crate) struct Ask<'a> {
     pub landing: Landing,
 }
 
-/// The end of a request: its response, or the lack of one. The data is passed beside it.
+/// The end of a request: its response, or the lack of one. The data is passed separately.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     pub pending: Pending,
@@ -163,8 +163,8 @@ impl Requester {
         self.queue.pop_front();
     }
 
-    /// Matches a response with `bytes` bytes of data; `None` if it answers nothing, which is
-    /// counted. Ignores the other requests that it answers.
+    /// Matches a response with `bytes` bytes of data; `None` if no request awaits it, which is
+    /// counted. Ignores the other requests that it completes.
     #[inline(always)] // As `issue`.
     pub(crate) fn answer(&mut self, response: &Response, bytes: usize) -> Option<Answer> {
         let id = PacketId::from_bits(response.packet_id);
@@ -189,8 +189,8 @@ impl Requester {
         Some(answer)
     }
 
-    /// Ends a request of the collective engine that a message of its receiver answered: no response
-    /// follows.
+    /// Ends a request of the collective engine that a message of its receiver completed: no
+    /// response follows.
     pub(crate) fn answered_by_message(&mut self, (id, echo): RequestName) -> Option<Answer> {
         let pending = self.outstanding.answered_by(id, echo)?;
         if !matches!(pending.asker, Asker::Collective(_)) {
@@ -205,7 +205,7 @@ impl Requester {
         })
     }
 
-    /// The request that `response`, with `id`, answers.
+    /// The outstanding request of `response`, whose packet id is `id`.
     #[inline]
     fn waiting(&mut self, response: &Response, id: PacketId) -> Option<Pending> {
         if response.destination != self.node {
@@ -219,7 +219,7 @@ impl Requester {
         self.outstanding.answered_by(id, echo)
     }
 
-    /// Counts a response that answers nothing.
+    /// Counts a response without an outstanding request.
     #[cold]
     fn unexpected(&mut self, id: PacketId, echo: u8) {
         if !self.outstanding.is_recent(id, echo) {

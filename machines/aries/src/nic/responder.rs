@@ -41,7 +41,7 @@ pub(crate) struct Responder {
     pub domains: Domains,
     pub handles: VirtualHandleCam,
     pub receives: Receives,
-    /// Oldest first.
+    /// Events not yet fetched, oldest first.
     pub events: VecDeque<TargetEvent>,
     most_events: usize,
     pub checker: Checker,
@@ -87,7 +87,7 @@ impl Responder {
     }
 
     /// Carries out the request in `packet` and writes the response into `out`. False if there is
-    /// nobody to answer, which is counted, or if the collective unit handles the answer.
+    /// nobody to respond to, which is counted, or if the collective unit handles the response.
     #[inline]
     pub(crate) fn serve(
         &mut self,
@@ -192,7 +192,7 @@ impl Responder {
             Command::Control {
                 code: RUN_BLOCK_CODE,
             } => return self.block_arrived(request, data),
-            // Discard what a probe puts.
+            // Discard a probe's data.
             Command::Control { code: PROBE_CODE } => Status::Done,
             Command::Control { code: RUN_CODE } => self.announced(request, data),
             Command::Control { code } => collective.serve(now, request, code, data),
@@ -399,7 +399,7 @@ impl Responder {
             self.counters.receives_done += u64::from(failure.is_none());
             self.counters.receives_failed += u64::from(failure.is_some());
         }
-        // Receives bound their own events.
+        // Keep every receive event: the posted receives bound their number.
         let is_bounded = matches!(event, TargetEvent::Received { .. });
         if is_bounded || self.events.len() < self.most_events {
             self.events.push_back(event);

@@ -23,14 +23,14 @@ fn born(now: Time) -> Interface {
         first: false,
     };
     let mut nic = Interface::new(&patient.incarnation(after).build().unwrap(), now);
-    // It reports when it may send requests.
+    // The deadline is the time from which the NIC may send requests.
     let opens = nic.next_deadline().unwrap_or(now);
     assert!(opens <= now + Duration::from_ms(2_000));
     nic.advance(opens);
     nic
 }
 
-/// Puts and gets, some never answered.
+/// Puts and gets, some without a response.
 fn ask(nic: &mut Interface, now: Time, rng: &mut Rng) -> (Vec<Vec<Flit>>, Asked) {
     let mut asked = Asked::new();
     for user in 0..1 + rng.below(200) {
@@ -103,7 +103,7 @@ fn completed_by_others(seed: u64, forge: bool) -> usize {
         let ignored = counters.stale_responses + counters.unknown_responses;
         assert_eq!(ignored, late.len() as u64, "{seed}");
         assert!(counters.stale_responses > 0, "{seed}");
-        // It accepts its own responses, each once.
+        // The NIC accepts its own responses, each once.
         for response in served(&mut target, now, &requests) {
             nic.handle_response(now, &response);
         }

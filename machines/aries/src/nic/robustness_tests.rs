@@ -60,7 +60,7 @@ fn response(rng: &mut Rng) -> Vec<Flit> {
         destination: NODES[0],
         routing: Routing::Adaptive0,
         packet_id: rng.below(1 << 12) as u16,
-        // That of the first period, or rarely any.
+        // The echo of the first period; rarely, any.
         echo: if rng.chance(1, 16) {
             rng.below(32) as u8
         } else {
@@ -134,7 +134,7 @@ fn no_packet_breaks_a_network_interface() {
     assert!(target.messages_served > 100 && target.receives_done > 100);
     assert!(source.unknown_responses > 1_000);
     assert!(source.mismatched_responses > 100, "{source:?}");
-    // And it still works.
+    // The NIC still works.
     pair.harm.lost = 0;
     pair.completions();
     assert_eq!(pair.ask(put(&[5; 3]), at(77)), Outcome::Done);

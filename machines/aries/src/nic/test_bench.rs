@@ -76,10 +76,10 @@ pub(super) struct Pair {
     pub harm: Harm,
     /// Longest delay of a packet in steps; packets overtake each other.
     pub spread: u64,
-    /// Every packet as it was sent.
+    /// Every packet as sent, with `keep`.
     pub seen: Vec<Vec<Flit>>,
     pub keep: bool,
-    /// A non-existent node: its announcements of runs are answered, nothing else.
+    /// A non-existent node: it gets responses to its announcements of runs, and nothing else.
     pub ghost: Option<NodeId>,
     rng: Rng,
     serial: u64,
@@ -148,7 +148,7 @@ impl Pair {
         }
     }
 
-    /// The ghost's answer.
+    /// The ghost's response.
     fn ghost_says(&self, packet: &[Flit]) -> Option<Vec<Flit>> {
         let head = Head::parse(packet[0])?;
         let is_for_it = !head.is_response() && Some(head.destination()) == self.ghost;

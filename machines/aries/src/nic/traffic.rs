@@ -63,7 +63,7 @@ impl BlockWork {
     }
 }
 
-/// Requests of a run on their way to the requester.
+/// Requests of a run that wait for the requester.
 pub(crate) struct PacketIssuer<'a> {
     pub now: Time,
     pub requester: &'a mut Requester,

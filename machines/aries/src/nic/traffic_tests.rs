@@ -133,7 +133,7 @@ fn blocks_that_may_be_on_their_way_are_not_overwritten() {
 }
 
 /// Some packets take several timeouts, so that pieces of abandoned blocks arrive between those of
-/// the next ones to the same addresses, and answers after the end of their requests.
+/// the next ones to the same addresses, and responses after the end of their requests.
 #[test]
 fn what_comes_late_of_a_block_is_no_fault_of_the_next() {
     for op in [Operation::Put, Operation::Get] {
@@ -209,7 +209,7 @@ fn a_run_of_large_blocks_is_over_soon_after_it_was_told_twice() {
         for _ in 0..300 {
             let open = pair.nics[0].transfers.open();
             pair.step();
-            // Writing several at once would keep the link waiting.
+            // One block per step: writing several at once would keep the link waiting.
             assert!(pair.nics[0].transfers.open() <= open + 1);
         }
         assert!(pair.nics[0].transfers.open() > 1);
@@ -222,7 +222,7 @@ fn a_run_of_large_blocks_is_over_soon_after_it_was_told_twice() {
             pair.step();
             assert!(pair.now < told + TIMEOUT + Duration::from_ms(1), "{op:?}");
         }
-        // Nothing of it is left, and the next run has all resources.
+        // Nothing of the run is left, and the next one has all resources.
         assert_eq!(pair.nics[0].transfers.open(), 0);
         assert_eq!(pair.nics[0].requester.outstanding.slab.used(), 0);
         pair.harm.lost = 0;
@@ -244,7 +244,7 @@ fn a_run_of_large_blocks_is_over_soon_after_it_was_told_twice() {
 #[test]
 fn blocks_go_on_to_others_when_one_target_is_gone() {
     let mut pair = bench();
-    // The source is left out of the list, and the second target never answers.
+    // The source is left out of the list, and the second target never responds.
     let nobody = NodeId::new(7, 7, 7);
     for nic in &mut pair.nics {
         nic.virtual_nodes = VirtualNodes::new(vec![NODES[0], nobody, NODES[1]]);
@@ -277,7 +277,7 @@ fn nothing_of_an_earlier_block_passes_for_a_later_one() {
     pair.nics[0].start_traffic(pair.now, 5, spec).unwrap();
     pair.run(Duration::from_ms(2));
     let local = (MEMORY / 4) * 3;
-    // Before it is overwritten, the end of a block being read is wrong.
+    // Until the data arrives, the end of a block being read holds inverted data.
     let seen = (0..2_000).any(|_| {
         pair.step();
         pair.read(0, local, 1)[0] == !read_line(MEMORY / 2)[0]

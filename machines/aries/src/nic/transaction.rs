@@ -54,7 +54,7 @@ pub struct RemoteEvent {
     pub target: Target,
     /// A memory domain of the target with put access, which an event requires as well.
     pub handle: u16,
-    /// Its protection key.
+    /// Protection key of `handle`.
     pub key: u16,
     /// Payload of the event.
     pub data: u64,
@@ -105,7 +105,7 @@ pub(crate) struct Ended {
     pub failure: Option<Failure>,
 }
 
-/// What to do after a request of a transaction has ended.
+/// Next step after a request of a transaction has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextStep {
     Waiting,
@@ -125,7 +125,7 @@ pub(crate) struct Transactions {
 }
 
 impl Transactions {
-    /// All SSIDs free. The first one used is as random as `begin`.
+    /// Slots with all SSIDs free. The first one used is as random as `begin`.
     pub(crate) fn new(begin: u64) -> Self {
         Self {
             table: vec![Transaction::FREE; usize::from(SSIDS)],

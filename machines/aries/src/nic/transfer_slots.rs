@@ -1,10 +1,10 @@
-//! Open transfers, each in a slot that it keeps until its last packet is answered.
+//! Open transfers, each in a slot that it keeps until the response to its last packet.
 
 use super::block_transfer::{Active, Stage};
 use super::transfer_targets::TargetIndex;
 use phitwire::time::Time;
 
-/// Most open transfers: those being sent by channels, and those waiting for their last answers. A
+/// Limit on open transfers, both being sent by channels and waiting for their last responses. A
 /// quarter of the SSIDs; the rest is left to transactions.
 pub(super) const MAX_UNDER_WAY: usize = 128;
 const _: () = assert!(MAX_UNDER_WAY <= u8::MAX as usize, "slots have eight bits");

@@ -1,10 +1,10 @@
 //! The targets of block transfers, and each one's limits on the shared packets and slots.
 //!
 //! Packets to a dead target stay outstanding until they time out. So a target gets at most a
-//! [`SILENT_PARTS`]th of what is left while it does not answer; one that answers may take
-//! everything, but other answering targets still get some packets beyond the window. Slots for open
-//! transfers are scarce, too: see [`SLOT_PARTS`]. (Thresholds of that kind share the buffers of
-//! switches: Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet
+//! [`SILENT_PARTS`]th of what is left while it does not respond; one that responds may take
+//! everything, but other responding targets still get some packets beyond the window. Slots for
+//! open transfers are scarce, too: see [`SLOT_PARTS`]. (Thresholds of that kind share the buffers
+//! of switches: Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet
 //! Switches".)
 
 use std::collections::BTreeMap;
@@ -15,17 +15,17 @@ use super::bte::{CHANNELS, MAX_QUEUED_TRANSFERS};
 use super::transfer_slots::MAX_UNDER_WAY;
 use phitwire::time::{Duration, Time};
 
-/// A target that does not answer, or not yet, may hold 1/SILENT_PARTS of what is left.
+/// A target that has not responded lately may hold 1/SILENT_PARTS of the free packets or slots.
 const SILENT_PARTS: u32 = 2;
-/// Slots of open transfers that an answering target may hold per slot left.
+/// Slots of open transfers that a responding target may hold per free slot.
 const SLOT_PARTS: u32 = 3;
-/// Slots, and packets beyond the window, reserved for answering targets however many others there
+/// Slots, and packets beyond the window, reserved for responding targets however many others there
 /// are: an eighth of the slots, half of those packets.
 const PLACES_KEPT: u32 = MAX_UNDER_WAY as u32 / 8;
-/// Age of the last answer above which a target counts as silent. Far longer than any round trip; a
-/// wrong verdict costs only a share.
+/// Age of the last response above which a target counts as silent. Far above any round trip; a
+/// false verdict costs only a share.
 const RECENT: Duration = Duration::from_ms(100);
-/// Most targets remembered; more than there can be transfers.
+/// Maximum number of targets remembered; exceeds the possible number of transfers.
 const MOST_TARGETS: usize = 2048;
 const _: () = assert!(MOST_TARGETS > CHANNELS * MAX_QUEUED_TRANSFERS + MAX_UNDER_WAY);
 
@@ -36,19 +36,19 @@ pub(super) struct TargetIndex(u16);
 #[derive(Clone, Copy, Debug)]
 struct Target {
     node: NodeId,
-    /// Queued and open transfers to it.
+    /// Queued and open transfers to the target.
     open: u32,
     /// Of these, the open ones.
     under_way: u32,
-    /// Their unanswered packets.
+    /// Packets to the target that await their responses.
     in_flight: u32,
-    /// Time of its last answer, unless a request has timed out since.
+    /// Time of the target's last response, unless a request has timed out since.
     heard: Option<Time>,
-    /// Time of its last answer.
+    /// Time of the target's last response.
     answered: Option<Time>,
 }
 
-/// Targets that have answered nothing for a whole timeout.
+/// Targets without a response for a whole timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Silence {
     /// The target of the packet that timed out.
@@ -64,13 +64,13 @@ pub(super) struct Targets {
     places: BTreeMap<u32, TargetIndex>,
     /// Targets with queued or open transfers.
     in_use: usize,
-    /// Time of the last answer of any target.
+    /// Time of the last response from any target.
     answered: Option<Time>,
     under_way: u32,
     in_flight: u32,
     /// Packets that all transfers together may have outstanding.
     window: u32,
-    /// Packets beyond it: for answering targets that hold fewer than this, and one for each target.
+    /// Packets beyond `window`: for responding targets that hold fewer, and one for each target.
     spare: u32,
 }
 
@@ -88,7 +88,7 @@ impl Target {
 }
 
 impl Targets {
-    /// No targets. All share `window` packets, and answering ones with few share `spare` more.
+    /// No targets. All share `window` packets, and responding ones with few share `spare` more.
     pub(super) fn new(window: u32, spare: u32) -> Self {
         Self {
             all: Vec::new(),
@@ -208,7 +208,7 @@ impl Targets {
         self.at(index).in_flight += 1;
     }
 
-    /// A packet posted at `posted` was answered or timed out. After a timeout, returns what has
+    /// A packet posted at `posted` has a response or timed out. After a timeout, returns what has
     /// been silent since `posted`, if anything.
     #[inline]
     pub(super) fn answered(
@@ -308,7 +308,7 @@ mod tests {
         let dead = enter(&mut targets, false);
         assert_eq!(fill(&mut targets, now, dead), 299, "a third");
         assert_eq!(fill(&mut targets, now, living), 597, "all of the rest");
-        // It is silent from now on; others still get some.
+        // The target is silent from now on; others still get packets.
         for expected in [64, 0] {
             let other = enter(&mut targets, true);
             assert_eq!(fill(&mut targets, now, other), expected);

@@ -412,13 +412,13 @@ fn a_transfer_reports_what_went_wrong_and_stops() {
         assert!((960..=1000).contains(&bytes), "{bytes}");
     }
     let asked = pair.nics[0].counters();
-    // It stops early.
+    // The source stops early.
     assert!(asked.puts_posted < 2000 && asked.gets_posted < 2000);
 }
 
 #[test]
 fn a_message_that_is_cut_off_uses_its_receive_up_with_a_failure() {
-    // The source notices a lost piece and gives up; or it is gone, too.
+    // The source notices a lost piece and gives up, or loses all packets as well.
     for lose_all in [false, true] {
         let mut pair = Pair::new();
         receive(&mut pair, 5000, 1 << 19);
@@ -541,7 +541,7 @@ fn patient_pair() -> Pair {
 fn a_dead_target_takes_little_from_those_that_answer() {
     let mut pair = patient_pair();
     let alone = put_of_half(&mut pair, 0);
-    // More than there are channels, ahead of the living target's in its own channel.
+    // More transfers than channels, also ahead of the live target's in its channel.
     for n in 0..12 {
         start(&mut pair, n % CHANNELS, to_the_dead(MEMORY / 2));
     }
@@ -550,7 +550,7 @@ fn a_dead_target_takes_little_from_those_that_answer() {
         let took = put_of_half(&mut pair, channel);
         assert!(took < alone.times(2), "{took:?} instead of {alone:?}");
     }
-    // Short ones, each of which takes a slot.
+    // Short transfers, each of which takes a slot.
     for n in 0..40 {
         start(&mut pair, n % CHANNELS, to_the_dead(1));
     }
@@ -569,7 +569,7 @@ fn a_dead_target_takes_little_from_those_that_answer() {
 fn a_target_that_dies_leaves_some_for_others_and_gets_all_again_when_it_is_back() {
     let mut pair = patient_pair();
     let alone = put_of_half(&mut pair, 0);
-    // It has its share, and no more answers arrive.
+    // The target takes its share of packets; then no more responses arrive.
     for channel in 0..CHANNELS {
         start(&mut pair, channel, transfer(block_put(0), 0, MEMORY / 2));
     }
@@ -578,7 +578,7 @@ fn a_target_that_dies_leaves_some_for_others_and_gets_all_again_when_it_is_back(
     pair.run(Duration::from_us(200));
     let held = pair.nics[0].requester.outstanding.slab.used();
     assert!((885..=896).contains(&held), "{held}");
-    // Another target, which never answered, gets little of what is left.
+    // Another target, which never responded, gets few of the remaining packets.
     start(&mut pair, 0, to_the_dead(MEMORY / 2));
     pair.run(Duration::from_us(200));
     let held_more = pair.nics[0].requester.outstanding.slab.used() - held;

@@ -28,10 +28,8 @@ pub struct VirtualHandles {
 /// Why an entry was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum VirtualHandleError {
-    /// All [`VIRTUAL_HANDLE_ENTRIES`] are in use.
     #[error("all {VIRTUAL_HANDLE_ENTRIES} entries are in use")]
     Full,
-    /// Another entry translates some of these handles.
     #[error("another entry translates some of these handles for this key")]
     Overlap,
     /// No handle, or handles that do not exist before or after translation.

@@ -134,7 +134,7 @@ fn missed_six(syndromes: &[u32], most: usize) -> Vec<[usize; 6]> {
     missed
 }
 
-/// Whether the decoder accepts a set with these bits flipped.
+/// Whether the decoder accepts a set with the bits of `flipped` flipped.
 fn takes(bits: &[usize]) -> bool {
     let mut set: SetBytes = [0; SET_BYTES];
     DataSet::emit_flits(&[Flit::IDLE; DATA_FLITS], Tail::default(), &mut set);

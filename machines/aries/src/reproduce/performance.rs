@@ -91,7 +91,7 @@ struct Seen {
     hop_ns: f64,
     /// Latency that the hops of the longest minimal path add, with cables of one metre.
     hops_ns: f64,
-    /// Their latency with the default cables.
+    /// Latency that these hops add with the default cables.
     hops_and_cables_ns: f64,
     /// Mean flits per cycle of a saturated blue link.
     blue_flits: f64,
@@ -151,7 +151,7 @@ fn filled(topology: &Dragonfly, cycles: u64, seed: u64) -> Result<(f64, f64), St
     let report = finished(&mut simulation.map_err(|error| error.to_string())?)?;
     let blue = report.links.iter().find(|(kind, _)| *kind == "blue");
     let (_, blue) = blue.ok_or("there are no blue links")?;
-    // Latencies are counted for the puts that were answered in the measurement.
+    // Latencies are counted for the puts whose responses arrived in the measurement.
     let puts = report.latency_cycles.count as f64 / report.measure_cycles as f64;
     let payload = puts * f64::from(PUT_BYTES) / (2.0 * f64::from(FILLED));
     Ok((blue.mean, payload))

@@ -56,7 +56,7 @@ struct Part {
 /// The path up to a root; without ports there is none.
 #[derive(Clone, Copy)]
 struct Up {
-    /// Ports of the dimensions still open.
+    /// Ports of the dimensions still open, green and black.
     greens: PortMask,
     blacks: PortMask,
     class: u8,
@@ -101,7 +101,6 @@ impl Routes {
         &self.registers
     }
 
-    /// All ports with a link.
     pub fn ports(&self) -> PortMask {
         self.green | self.black | self.blue | self.nics
     }
@@ -154,7 +153,7 @@ impl Routes {
         let mut class = head.vc() & 3;
         let mut is_up = head.non_minimal();
         match kind {
-            // At the source only this router decides.
+            // Ignore the head's class and state at the source: only this router decides.
             PortKind::Processor => (class, is_up) = (0, false),
             PortKind::Blue => {
                 class = self.registers.blue_classes[usize::from(!local)][usize::from(class)] & 3;
@@ -233,7 +232,7 @@ impl Routes {
             greens,
             blacks,
             class,
-            // A packet that starts its path up here gains nothing from a root here.
+            // No root here for a packet that starts its path up here: it would gain nothing.
             ends: if is_up {
                 self.minimal(PortKind::Processor, head) & live
             } else {

@@ -37,7 +37,7 @@ pub enum PortKind {
 }
 
 impl PortKind {
-    /// All kinds; the index is the discriminant.
+    /// Every kind, at the index of its discriminant.
     pub const ALL: [Self; 4] = [Self::Processor, Self::Green, Self::Black, Self::Blue];
 }
 
@@ -68,7 +68,7 @@ pub struct RouteTables {
 }
 
 impl RouteTables {
-    /// The tables with their names.
+    /// Each table with its register name.
     pub fn by_name(&self) -> [(&'static str, &[PortMask]); 4] {
         [
             ("local_minimal", &self.local_minimal),
@@ -78,7 +78,7 @@ impl RouteTables {
         ]
     }
 
-    /// The same, mutable.
+    /// Like [`by_name`](Self::by_name), mutable.
     pub fn by_name_mut(&mut self) -> [(&'static str, &mut [PortMask]); 4] {
         [
             ("local_minimal", &mut self.local_minimal),

@@ -12,7 +12,7 @@ pub struct Way {
     /// The class of its virtual channel there, 0 to 3. Responses use the virtual channel four
     /// higher.
     pub class: u8,
-    /// Whether it is then on its path up to a root.
+    /// Whether the packet is then on its path up to a root.
     pub non_minimal: bool,
 }
 
@@ -21,7 +21,7 @@ pub struct Way {
 pub struct WaySet {
     pub ports: PortMask,
     pub class: u8,
-    /// Whether they lead up to a root.
+    /// Whether the ports lead up to a root.
     pub non_minimal: bool,
 }
 
@@ -81,7 +81,7 @@ pub struct Decision {
     pub kind: Choice,
 }
 
-/// How the kind of a path was chosen.
+/// Reason for the kind of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// To the NIC.
@@ -118,6 +118,6 @@ pub struct Arrival {
     pub port: u8,
     /// The kind of that port.
     pub kind: PortKind,
-    /// Its head on arrival.
+    /// The packet's head on arrival.
     pub head: Head,
 }

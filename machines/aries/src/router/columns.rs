@@ -69,7 +69,7 @@ pub(super) struct Columns {
     pub(super) moved: [u64; VCS],
     /// Output tiles, per virtual channel, whose forward-progress timer has expired.
     pub(super) discarding: [u64; VCS],
-    /// Ports handed flits since the owner last asked.
+    /// Ports handed flits since the owner's last query.
     pub(super) pushed: u64,
     /// Slower network ports, and their pace.
     slow: (u64, Pace),
@@ -78,7 +78,7 @@ pub(super) struct Columns {
     outputs: Box<[Output; TILES]>,
 }
 
-/// What an output could begin on one virtual channel.
+/// A packet that an output could begin on one virtual channel.
 enum Candidate {
     Packet(usize),
     Drain(usize, u16),
@@ -410,7 +410,7 @@ impl<I: Items> Tiles<I> {
         (port, room && io.can_promise(port, vc, before + length))
     }
 
-    /// What an idle output could begin on a virtual channel with packets from `sources`: the next
+    /// A packet that an idle output could begin on a channel with packets from `sources`: the next
     /// in turn, at processor tiles the next whose NIC can take it.
     #[inline]
     fn candidate<P: Ports>(

@@ -19,11 +19,11 @@ use phitwire::trace::Watch;
 #[derive(Debug)]
 pub enum Core {
     Flits(Box<Tiles<Flits>>),
-    /// Packets that take their cycles.
+    /// Packets with cycle times.
     Packets(Box<Tiles<Packets>>),
     /// Packets without cycle times.
     FreePackets(Box<Tiles<FreePackets>>),
-    /// The same, always through the buffers.
+    /// Packets without cycle times, always through the buffers.
     #[cfg(test)]
     Buffered(Box<Tiles<BufferedPackets>>),
 }
@@ -51,7 +51,7 @@ macro_rules! as_tiles {
     };
 }
 
-/// The same for calls that change something.
+/// Like `as_tiles`, for calls that change something.
 macro_rules! as_tiles_mut {
     ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),*) $(-> $answer:ty)?;)*) => {
         $($(#[$doc])*

@@ -1,4 +1,4 @@
-//! Delays arrivals by a fixed number of stages.
+//! Holds counted arrivals until the cycle in which they are due.
 
 /// Number of cycle slots: entries may be up to one less ahead.
 pub(super) const SLOTS: u64 = 128;
@@ -51,7 +51,7 @@ impl DelayLine {
         }
     }
 
-    /// What is due at `now`, if anything. Return it with [`recycle`](Self::recycle).
+    /// The arrivals due at `now`, if any. Return them with [`recycle`](Self::recycle).
     #[inline]
     pub(super) fn take_due(&mut self, now: u64) -> Option<Vec<Due>> {
         let slot = (now % SLOTS) as usize;

@@ -136,10 +136,10 @@ impl CoreRegisters for Core {
 /// Why route tables were not installed.
 #[derive(Debug, Error)]
 enum TablesError {
-    /// They are not in the form of route tables.
+    /// The value does not have the form of route tables.
     #[error("not understood: {0}")]
     Form(#[from] serde_json::Error),
-    /// A table has the wrong length.
+    /// A table's length differs from this router's.
     #[error(
         "{name} has {new} entries, this router's has {own}: are the tables of another topology?"
     )]

@@ -254,7 +254,7 @@ fn steps_of(buffered: bool, depth: u32, seed: u64) -> (Vec<String>, u64, [u64; 4
     let (mut seen, mut now_ns) = (Vec::new(), 0);
     for load in [1, 24] {
         fabric.fill(load, &Routing::ALL, &mut rng, |from, turn, rng| {
-            // Every second round all packets go to a few.
+            // Every second round all packets have few destinations.
             if turn % 2 == 1 {
                 from & 3
             } else {

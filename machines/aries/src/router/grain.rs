@@ -202,7 +202,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Something is on its way to a row buffer; `wakes`: the subswitch has nothing else to read
+    /// An item was sent to a row buffer; `wakes`: the subswitch has nothing else to read
     /// there.
     #[inline]
     pub(super) fn on_row_bus(&mut self, id: RowBufferId, flits: u8, wakes: bool) {
@@ -214,7 +214,7 @@ impl<I: Items> Tiles<I> {
         self.takes_row_bus(id.tile(), flits);
     }
 
-    /// Something is taken out of a tile's input queue, which occupies its row bus meanwhile.
+    /// An item is taken out of a tile's input queue and occupies its row bus.
     #[inline]
     pub(super) fn takes_row_bus(&mut self, tile: usize, flits: u8) {
         if self.takes_cycles(flits) {
@@ -223,7 +223,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Something is on its way to a column buffer; `wakes`: the output has nothing else to read
+    /// An item was sent to a column buffer; `wakes`: the output has nothing else to read
     /// there.
     #[inline]
     pub(super) fn on_column_bus(&mut self, id: ColumnBufferId, wakes: bool) {
@@ -234,7 +234,7 @@ impl<I: Items> Tiles<I> {
         }
     }
 
-    /// Flits are on their way from processor tile `tile` (0 to 7) to the NICs. A packet's last flit
+    /// Flits were sent from processor tile `tile` (0 to 7) to the NICs. A packet's last flit
     /// leaves the tile later than its first and arrives no earlier than it would alone.
     #[inline]
     pub(super) fn on_way_to_nics(&mut self, tile: usize, flits: u8) {
@@ -266,7 +266,7 @@ impl<I: Items> Tiles<I> {
         self.delay.enter(self.cycle + cycles, what as u16, 0);
     }
 
-    /// An item moves from a row buffer to a column bus; `next` tells when the next one is there.
+    /// An item moves from a row buffer to a column bus; `next`: when the next one can follow.
     /// False if that need not wait until the item has passed.
     #[inline]
     pub(super) fn passes_switch(

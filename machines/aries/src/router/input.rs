@@ -55,7 +55,7 @@ pub(super) struct Inputs {
     pub(super) active: u64,
     /// Tiles whose row bus carries a packet.
     pub(super) busy: u64,
-    /// Ports read since the owner last asked.
+    /// Ports read since the owner's last query.
     pub(super) popped: u64,
     /// Virtual channels of each tile that can send a flit.
     ready: [u8; TILES],
@@ -411,7 +411,7 @@ impl<I: Items> Tiles<I> {
         self.take_from(tile, vc, slot, io)
     }
 
-    /// The processor tile by which a packet goes to its NIC: the least loaded of the NIC's pair;
+    /// The processor tile by which a packet leaves to its NIC: the least loaded of the NIC's pair;
     /// for an ordered packet the one that its hash selects.
     fn ejection_tile(&mut self, tile: usize, head: Head) -> usize {
         let nic = usize::from(head.destination().nic());

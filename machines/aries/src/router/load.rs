@@ -176,7 +176,7 @@ impl<I: Items> Tiles<I> {
     /// network, which it cannot know itself. Black and blue links follow a green link, blue ones a
     /// black link, green and black ones a blue link; each kind counts with its mean, rounded up,
     /// and the largest of the kinds is reported. (With the largest of all ports, every router with
-    /// one full link would look full on all its paths.) A dead port that tables still name makes
+    /// one full link would appear full on all its paths.) A dead port that tables still name makes
     /// its kind full, so that adaptive packets avoid a router that cannot forward them before new
     /// tables are computed.
     pub(super) fn update_loads<P: Ports>(&mut self, io: &mut P) {

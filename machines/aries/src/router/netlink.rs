@@ -2,7 +2,7 @@
 //! "Aries Router").
 //!
 //! NICs 0 and 1 share the first four processor tiles, NICs 2 and 3 the others. Each packet of a NIC
-//! goes to the tile of its pair with the emptiest input queue. The four tiles carry four flits per
+//! enters the tile of its pair with the emptiest input queue. The four tiles carry four flits per
 //! cycle and a NIC sends up to 2.56 (`Pace::NIC`), so one NIC exceeds its share of two while the
 //! other is quiet. If both wait for room, the least recently granted goes first, requests and
 //! responses separately. An ordered packet goes to the tile that its flow's hash selects, so that
@@ -38,7 +38,7 @@ pub(super) struct NicInput {
     pub(super) visible: [u32; VCS],
     /// Flits still to come of each virtual channel's current packet.
     left: [u8; VCS],
-    /// Its processor tile (0 to 7).
+    /// Processor tile (0 to 7) of each channel's current packet.
     tile: [u8; VCS],
     /// Virtual channels that may move a flit.
     ready: u8,
@@ -158,7 +158,7 @@ impl Netlink {
         self.slots = [cycle, cycle + 1].map(|cycle| Pace::NIC.before(cycle));
     }
 
-    /// The first free slot from (`way` 0) or to (1) a NIC, in this cycle or later.
+    /// The first free slot from a NIC (`way` 0) or to it (1), in this cycle or later.
     #[inline]
     fn next_slot(&self, way: usize, nic: usize) -> u64 {
         self.free[way][below::<NICS>(nic)].max(self.slots[0])

@@ -126,7 +126,7 @@ impl ChipCore for Core {
 
     #[inline]
     fn sent(&mut self, port: usize) {
-        // Sending made room for packets that wait for the link.
+        // Retry packets that wait for the link: sending made room.
         self.output_changed(port);
     }
 

@@ -102,7 +102,7 @@ impl Item {
         (self.rest.get() >> 8) as u32
     }
 
-    /// The same flits with another head.
+    /// Replaces the head of a packet.
     #[inline]
     pub(super) const fn with_slot(self, slot: Slot) -> Self {
         Self { slot, ..self }

@@ -2,7 +2,7 @@
 //!
 //! XC white paper, "Network Reliability": the daemons of the blade controllers read "memory mapped
 //! registers (MMR) which indicate the health of the network". Their map is not public; the names
-//! are ours, there are no addresses.
+//! are ours, addresses do not exist.
 //!
 //! | name | |
 //! |---|---|
@@ -106,7 +106,7 @@ fn entry<'r>(registers: &'r mut AriesRegisters, name: [&str; 3]) -> Option<&'r m
     table.get_mut(index.parse::<usize>().ok()?)
 }
 
-/// All registers of a router with these registers.
+/// Describes all registers of a router.
 pub(super) fn register_list(registers: &AriesRegisters) -> Vec<RegisterInfo> {
     let kinds = format!("{{{}}}", KINDS.join(","));
     let ports = (0..PORTS).filter(|&port| registers.ports.get(port).copied().flatten().is_some());

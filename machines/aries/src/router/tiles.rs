@@ -48,7 +48,7 @@ pub trait Ports {
     /// no packet is open, and credits and replay buffer suffice for all of it.
     fn can_begin(&self, port: usize, vc: usize, flits: usize) -> bool;
     /// Whether there are credits for `flits` flits of packets that will begin later, one after the
-    /// other; asked of NIC ports. Whatever else a packet needs to begin must become
+    /// other; called for NIC ports. Everything else that a packet needs to begin must become
     /// available regardless of other virtual channels.
     #[inline]
     fn can_promise(&self, port: usize, vc: usize, flits: usize) -> bool {
@@ -96,7 +96,7 @@ pub trait Ports {
         0
     }
     /// [`backlog_flits`](Self::backlog_flits), [`far_flits`](Self::far_flits) and
-    /// [`peer_load`](Self::peer_load) in a single look-up of the link.
+    /// [`peer_load`](Self::peer_load) with a single access to the link.
     #[inline]
     fn loads(&self, port: usize) -> (u32, u32, u8) {
         let (backlog, far) = (self.backlog_flits(port), self.far_flits(port));
@@ -111,7 +111,7 @@ pub trait Ports {
     fn begin_cycle(&mut self, _cycle: u64) {}
 }
 
-/// How far ahead arrivals can be announced, in cycles.
+/// Number of cycles by which arrivals can be announced ahead.
 pub const MAX_ANNOUNCED_CYCLES: u64 = SLOTS - 1 - INPUT_CYCLES;
 
 /// Delay line index: a NIC's virtual channel, after those of the tiles.

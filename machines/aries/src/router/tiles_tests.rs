@@ -201,7 +201,7 @@ fn packets_for_dead_links_are_discarded_and_counted() {
     assert_eq!(core.poll_event(), Some(event));
     assert_eq!(core.poll_event(), None);
     assert_eq!((core.flits_inside(), core.committed_flits(BLACK)), (0, 0));
-    // It recovers, and so does traffic.
+    // The link recovers, and so does traffic.
     (bench.inactive, bench.blocked) = (only(&[BLACK]), [0; VCS]);
     core.output_changed(BLACK);
     bench.send(&mut core, GREEN, to_3(14, 9));

@@ -16,7 +16,7 @@ use crate::route::registers::{FIRST_NIC_PORT, VCS};
 use crate::route::{Arrival, Choice, Decision, Loads, Refusal, Way};
 use phitwire::trace::{self, Candidate, Opening, Place, Stage, Watch};
 
-/// From a NIC's link to a processor tile.
+/// The path from a NIC's link to a processor tile.
 const NETLINK_IN: Stage = stage("netlink in", NETLINK_CYCLES);
 /// The input queue: until the row bus is granted.
 const INPUT: Stage = stage("input queue", INPUT_CYCLES);
@@ -24,14 +24,14 @@ const INPUT: Stage = stage("input queue", INPUT_CYCLES);
 const ROW: Stage = stage("row buffer", ROW_CYCLES);
 /// The column buffer: until the output multiplexer is granted.
 const COLUMN: Stage = stage("column buffer", COLUMN_CYCLES);
-/// From a processor tile to a NIC's link.
+/// The path from a processor tile to a NIC's link.
 const NETLINK_OUT: Stage = stage("netlink out", NETLINK_CYCLES);
 
 const fn stage(name: &'static str, cycles: u64) -> Stage {
     Stage { name, cycles }
 }
 
-// Trace places: a kind, and the number of the queue or buffer.
+// Trace positions: a kind, and the number of the queue or buffer.
 const INPUT_PLACE: Place = 0;
 const ROW_PLACE: Place = 1 << 16;
 const COLUMN_PLACE: Place = 2 << 16;

@@ -29,10 +29,10 @@ use phitwire::time::Time;
 const STREAM: u64 = 0xa41e5;
 /// Random stream of the grain.
 const GRAIN_STREAM: u64 = 0x64a15;
-/// Most routers of a case.
+/// Maximum number of routers in a case.
 const MOST_ROUTERS: usize = 40;
 
-/// One random dragonfly, fully described by what it prints.
+/// A random dragonfly; its printed form describes it completely.
 #[derive(Clone, Debug)]
 pub struct DragonflyCase {
     pub seed: u64,
@@ -126,16 +126,16 @@ impl DragonflyCase {
             traffic: traffic(&mut rng, &spec.shape),
             warmup: Warmup::Cycles(200 + rng.below(1_000)),
             measure_cycles: 200 + rng.below(2_000),
-            // For a saturated network that is its state, not a failure.
+            // A saturated network may not drain in this time; that is not a failure.
             drain_cycles: 3_000,
             ..Config::default()
         };
         let mut options = AriesOptions::with_metres(routing, metres);
-        // A separate draw, so that the rest of a seed stays as before grains existed.
+        // Drawn from a separate stream, so that older seeds keep their other choices.
         if Rng::new(seed, GRAIN_STREAM).chance(1, 3) {
             options.grain = Grain::Packet;
         }
-        // A permutation of two or three may map every node to itself.
+        // Replace an impossible pattern: a permutation of two or three may map each to itself.
         if Simulation::<Aries>::new(&topology, &config, &options, 1).is_err() {
             config.traffic.pattern = Pattern::default();
         }
@@ -194,7 +194,7 @@ impl SoakCase for DragonflyCase {
         })
     }
 
-    /// Its harms are the missing links, its impairment long cables, partitions and bursts, its
+    /// Harms are the missing links; impairment is long cables, partitions and bursts; the
     /// messages the cycles of the measurement.
     fn reduced(&self, keep: &Keep) -> Box<dyn SoakCase> {
         let mut case = self.clone();

@@ -42,7 +42,7 @@ const LATE_STREAM: u64 = 0x1a7e6;
 const UNIT_US: u64 = 20;
 /// Ends stop for less than the two seconds after which a link between processes is given up.
 const LONGEST_STOP: Duration = Duration::from_ms(1_500);
-/// Most routers of a case.
+/// Maximum number of routers in a case.
 const MOST_ROUTERS: usize = 9;
 
 /// Aries dragonflies.
@@ -94,7 +94,7 @@ fn dragonfly(
             settings: settings.clone(),
             ..DragonflySpec::default()
         };
-        // Not every combination is a network.
+        // Draw again unless the combination is a valid network.
         if shape.routers() <= routers
             && shape.all_nics() > 1
             && let Ok(topology) = spec.generate()
@@ -224,7 +224,7 @@ impl Soaked for AriesLinks {
         spec.generate().map_err(|error| error.to_string())
     }
 
-    /// A response may answer several puts.
+    /// A response may complete several puts.
     fn messages_of_packet(spec: &DragonflySpec) -> u64 {
         match spec.settings.profile {
             Profile::Live => 1 + MAX_JOINED as u64,

@@ -19,7 +19,7 @@ pub enum Arrangement {
 }
 
 impl Arrangement {
-    /// All of them, with their names.
+    /// Every arrangement, with its name.
     pub const ALL: [(&'static str, Self); 3] = [
         ("absolute", Self::Absolute),
         ("relative", Self::Relative),

@@ -74,7 +74,7 @@ impl Default for DragonflySpec {
 /// Why a dragonfly cannot be generated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DragonflySpecError {
-    /// A part of the shape is out of range.
+    /// `what` names the part of the shape.
     #[error("{given} {what} are out of range: 1 to {most}")]
     Shape {
         what: &'static str,
@@ -83,7 +83,7 @@ pub enum DragonflySpecError {
         /// Largest value.
         most: u32,
     },
-    /// More black links than ports.
+    /// Black links of a router; they need a port each.
     #[error("{given} black links to each of {peers} peers do not fit on 15 ports: 1 to {most}")]
     BlackLinks {
         /// Given value.
@@ -93,7 +93,7 @@ pub enum DragonflySpecError {
         /// Largest value.
         most: u8,
     },
-    /// More global links than ports.
+    /// Links between groups; they need a global port each.
     #[error(
         "{given} links between each pair of {groups} groups do not fit on the {ports} global ports of a group: \
          1 to {most}"
@@ -243,7 +243,7 @@ impl Generator {
         }
     }
 
-    /// Most links from a router to its peer in each other chassis.
+    /// Maximum number of links from a router to its peer in each other chassis.
     pub(super) const fn most_black_links(shape: &Shape) -> u8 {
         match shape.chassis {
             0 | 1 => BLACK_PORTS,
@@ -251,7 +251,7 @@ impl Generator {
         }
     }
 
-    /// Most links between each pair of groups; `None` for a single group.
+    /// Maximum number of links between each pair of groups; `None` for a single group.
     pub(super) const fn most_global_links(shape: &Shape) -> Option<u32> {
         match shape.groups {
             0 | 1 => None,

@@ -12,7 +12,7 @@ use phitwire::net::NodeRef;
 const COPPER_LINKS: u64 = 3;
 /// Lanes of a link (XC white paper, "Aries Performance").
 const LANES: f64 = 3.0;
-/// Most groups for which every split into halves is tried.
+/// Maximum number of groups for which every split into halves is tried.
 const MOST_SPLIT: usize = 20;
 /// Chassis of a cabinet (XC white paper, "Dragonfly Implementation").
 const CABINET_CHASSIS: u32 = 3;

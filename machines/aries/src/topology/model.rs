@@ -23,12 +23,12 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Most groups: 960 global links of a group in sets of four join it to 240 others (XC white
+    /// Group limit: 960 global links of a group in sets of four join it to 240 others (XC white
     /// paper, "Dragonfly Implementation").
     pub const MAX_GROUPS: u16 = 241;
-    /// Most chassis of a group: those of two cabinets.
+    /// Maximum number of chassis in a group: those of two cabinets.
     pub const MAX_CHASSIS: u8 = 6;
-    /// Most blades of a chassis.
+    /// Maximum number of blades in a chassis.
     pub const MAX_BLADES: u8 = 16;
     /// NICs of an Aries.
     pub const MAX_NICS: u8 = NodeId::NICS;

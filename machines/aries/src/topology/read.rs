@@ -48,7 +48,7 @@ impl Describe for Dragonfly {
         };
         let example = "{ groups = 3, chassis = 2, blades = 2, nics = 1 }";
         if let Some(value) = fields.need(root, "dragonfly", example) {
-            // A section's span is its contents; its first line is enough to point at.
+            // Point at the section's first line only: its span covers all its contents.
             let Range { start, end } = value.span();
             spans.others = Some(start..end.min(start + "[dragonfly]".len()));
             if let Some(section) = fields.table(value, "[dragonfly]") {
@@ -234,7 +234,7 @@ impl OwnSettings for DragonflyLanes {
     }
 }
 
-/// One of the two rates, in Gb/s.
+/// Reads `lane_rate` or `global_lane_rate`, in Gb/s.
 fn lane_rate(fields: &mut Fields, value: Value<'_, '_>) -> Option<LaneRate> {
     let text = fields.number_text(value)?;
     let wanted: f64 = text.parse().unwrap_or(0.0);

@@ -164,7 +164,7 @@ pub(super) fn direct(
     })
 }
 
-/// The same network as nodes behind encoded links.
+/// Builds the same network from nodes behind encoded links.
 pub(super) fn encoded(
     topology: &FoldedClos,
     (config, options): (&Config, &BlackWidowOptions),

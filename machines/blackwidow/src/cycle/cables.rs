@@ -126,7 +126,7 @@ fn taper(uplinks: u32, parallel: u32, rate: LaneRate) -> FoldedClos {
 
 #[test]
 fn twice_as_many_links_make_up_for_half_the_rate() {
-    // The reverse taper for long cables (BlackWidow sec. 7.2): all traffic goes over the top.
+    // The reverse taper for long cables (BlackWidow sec. 7.2): all traffic crosses the top rank.
     let config = with("bit-complement", 550_000);
     let full = run(&taper(16, 1, FULL), &config, 1);
     let reverse = run(&taper(32, 2, HALF), &config, 1);

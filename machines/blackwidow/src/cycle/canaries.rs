@@ -1,4 +1,4 @@
-//! Every checker finds its violation.
+//! Canaries: every checker finds its violation.
 
 use super::BlackWidow;
 use super::tests::{clos, config, ranked, simulation, yarc};
@@ -95,7 +95,7 @@ fn a_wrong_bit_is_noticed() {
 
 #[test]
 fn a_wrong_destination_is_noticed() {
-    // At a terminal, past the last router.
+    // Spoil packets at a terminal, past the last router.
     let violations = spoiled(&yarc(), |part| {
         let size = part.exchange.window;
         let first = part.exchange.terminal_slot(0) as usize;

@@ -188,7 +188,8 @@ impl DirectRouter {
         let mut wakes = core::mem::take(&mut self.wake_cycles);
         if window.lanes.slow.is_some() {
             waited = window.take_waiting();
-            // The cycles in which slow links become free are not known in advance.
+            // Check slow links in every cycle: those in which they become free are not known in
+            // advance.
             wakes = u64::MAX >> (64 - size);
         }
         for cycle in bits(wakes) {
@@ -302,7 +303,7 @@ impl model::DirectRouter<BlackWidow> for DirectRouter {
             ..PortAccount::default()
         };
         for vc in Vc::ALL {
-            // A phit that waits for its link counts as unsent.
+            // Count a phit that waits for its link as unsent.
             let waiting = self.waiting(port)[vc.index()];
             account.credits[vc.index()] = ends.credits(port).available(vc) + waiting;
             account.queued[vc.index()] = ends.len(port, vc);
@@ -326,7 +327,7 @@ impl model::DirectRouter<BlackWidow> for DirectRouter {
     }
 
     fn set_link(&mut self, cycle: u64, port: usize, up: bool) {
-        // Earlier cycles must not see the change.
+        // Run to this cycle first: earlier ones must not see the change.
         self.core.run_until(cycle, &mut NoPorts);
         let down = &mut self.lanes.down;
         *down = *down & !(1 << port) | u64::from(!up) << port;

@@ -1,4 +1,4 @@
-//! Effects of a link's cable and lanes: cycles that a phit travels, and how often one may leave.
+//! Effects of a link's cable and lanes: cycles that a phit travels, and the interval between phits.
 
 use super::BlackWidowOptions;
 use crate::link::rates;

@@ -145,7 +145,7 @@ impl CycleModel for BlackWidow {
                     shared.tally.arrived_phits += u64::from(delivery.phits);
                     terminal.arrived(cycle, delivery, shared);
                 }
-                // A packet that ends with `transmit_error` is resent.
+                // Ignore a packet that ends with `transmit_error`: it is resent.
             }
         }
     }

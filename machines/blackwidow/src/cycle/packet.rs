@@ -1,10 +1,10 @@
 //! The packets of synthetic traffic, and the sink that decodes them.
 //!
-//! They match BlackWidow packets in everything that a router looks at: length, head, hash bits,
-//! end. A request has the shape of a write (BlackWidow sec. 4.3) and a reply that of the smallest
-//! packet (sec. 4.1); the length of replies is not published. The payload names the packet and is
-//! otherwise a pattern derived from the name, so a sink can tell whether it got what was sent, once
-//! and intact.
+//! They match BlackWidow packets in everything that a router reads: length, head, hash bits, end. A
+//! request has the shape of a write (BlackWidow sec. 4.3) and a reply that of the smallest packet
+//! (sec. 4.1); the length of replies is not published. The payload names the packet and is
+//! otherwise a pattern derived from the name, so a sink can check that each packet arrived once and
+//! intact.
 
 use phitwire_framing::yarc::crc16::PacketCrc;
 use phitwire_framing::yarc::packet::{
@@ -22,7 +22,7 @@ pub(crate) const BIRTH_BITS: u32 = 22;
 /// Bits of the request number in a reply.
 const REPLY_SEQUENCE_BITS: u32 = 10;
 
-/// What fills the check field of an end of packet.
+/// Content of the check field of an end of packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seal {
     /// Part of the packet's key, for links that pass phits on unchanged.
@@ -111,8 +111,8 @@ fn pattern(key: u64, index: usize) -> u32 {
     key.rotate_left(7 * index as u32) as u32 & CONTENT_MASK
 }
 
-/// Rotates a request number so that its low bits are where a transaction id has its own, by which a
-/// watching router tells packets apart.
+/// Rotation that moves the low bits of a request number to those of a transaction id, by which a
+/// watching router distinguishes packets.
 const TURN: u32 = 16;
 
 /// Rotates the bits of a phit so that the low ones come highest, or back.
@@ -220,7 +220,7 @@ pub(crate) struct Delivery {
     pub hash: u16,
     /// Phits, end included.
     pub phits: u32,
-    /// Whether everything in it is as sent.
+    /// Whether all phits are as sent.
     pub intact: bool,
 }
 
@@ -229,7 +229,7 @@ pub(crate) struct Delivery {
 pub struct Assembly {
     phits: [u32; MAX_PACKET_PHITS],
     len: u8,
-    /// More phits came than a packet may have.
+    /// More phits arrived than a packet may have.
     overlong: bool,
 }
 

@@ -20,7 +20,7 @@ type Waiting = (u64, u32, Vc);
 #[derive(Clone, Debug)]
 pub(super) struct Slow {
     paces: [Pace; PORTS],
-    /// Phits that leave in a later window than they came in.
+    /// Phits that leave in a later window than they arrived in.
     waiting: [VecDeque<Waiting>; PORTS],
     /// Ports with waiting phits.
     held: u64,
@@ -90,7 +90,7 @@ impl Slow {
         freed
     }
 
-    /// Whether anything happens without new input.
+    /// Whether a link is busy or phits wait, so that the links must run without new input.
     pub(super) const fn is_busy(&self) -> bool {
         (self.busy | self.held) != 0
     }

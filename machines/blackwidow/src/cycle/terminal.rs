@@ -25,7 +25,7 @@ pub struct Terminal {
     assembly: Assembly,
     /// Pace of the link towards the router.
     pace: Pace,
-    /// Unanswered requests, in runs with replies.
+    /// Requests that await their reply, in runs with replies.
     outstanding: u32,
     /// The last request seen, by source and path.
     last_seen: LastSeen,
@@ -114,7 +114,7 @@ impl Terminal {
                 return;
             }
         }
-        // A damaged packet may claim to predate the start.
+        // Limit the birth: a damaged packet may claim to predate the start.
         let born = name.born(now).min(now);
         shared.message_arrived(born, now);
     }

@@ -8,9 +8,9 @@ use phitwire::time::{Duration, Time};
 
 /// Acknowledgements and VC acknowledgements not yet sent to the peer.
 ///
-/// Every frame carries both (in the sideband), so on a two-way flow they cost nothing. On a one-way
-/// flow they ride on idle phits, together after a delay, and at once if the peer may need them to
-/// open its window or its credits.
+/// Every frame carries both (in the sideband), so traffic in both directions carries them for free.
+/// Traffic in one direction needs idle phits for them, together after a delay, and at once if the
+/// peer may need them to open its window or its credits.
 #[derive(Debug)]
 pub(super) struct Acks {
     freed: [FreedCount; 2],
@@ -68,21 +68,21 @@ impl Acks {
         self.now = true;
     }
 
-    /// The peer resends something it should know we have, or asks: acknowledge again, at once if
+    /// The peer resends something it should know we have, or probes: acknowledge again, at once if
     /// the last acknowledgement is older than the delay. Copies of its frames, however many and
-    /// fast, cost at most one answer per delay.
+    /// fast, cost at most one reply per delay.
     #[inline]
     pub fn remind(&mut self) {
         self.due = self.due.min(self.told_at + self.delay);
     }
 
-    /// Whether a frame must go out just for the acknowledgements.
+    /// Whether a frame must be sent just for the acknowledgements.
     #[inline]
     pub fn is_due(&self, now: Time) -> bool {
         self.now || self.due <= now
     }
 
-    /// When a frame must go out just for the acknowledgements.
+    /// When a frame must be sent just for the acknowledgements.
     #[inline]
     pub fn due(&self) -> Time {
         self.due

@@ -16,7 +16,7 @@ use phitwire::link::common::BAD_WORDS_UNTIL_DOUBT;
 use phitwire::link::session::Session;
 use phitwire::time::{Duration, Time};
 
-/// No correct peer can have sent it, or it cannot be decoded.
+/// A frame that no correct peer can have sent, or that cannot be decoded.
 struct Unusable;
 
 /// The rest of a frame, still to be handed up; `Lcb::scratch` holds its phits.

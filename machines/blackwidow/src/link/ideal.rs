@@ -39,7 +39,7 @@ pub fn ideal_credits(max_packet_phits: u8) -> OutputCredits {
 /// mostly needs the buffers of one virtual channel.
 #[derive(Clone, Debug)]
 pub struct IdealEnds<const PORTS: usize> {
-    /// By virtual channel and port.
+    /// Rings by virtual channel and port.
     rings: [Box<[IdealRing; PORTS]>; 2],
     credits: Box<[OutputCredits; PORTS]>,
     /// Virtual channel of the packet arriving, or last arrived, at each port.
@@ -134,7 +134,7 @@ impl<const PORTS: usize> IdealEnds<PORTS> {
         self.ring(port, vc).nth(1)
     }
 
-    /// The phit `behind` places behind the next one of `vc`; does not take it.
+    /// The phit `behind` positions behind the next one of `vc`; does not take it.
     pub fn nth(&self, port: usize, vc: Vc, behind: usize) -> Option<Phit> {
         self.ring(port, vc).nth(u32::try_from(behind).ok()?)
     }
@@ -194,7 +194,7 @@ impl<const PORTS: usize> IdealEnds<PORTS> {
     /// there is [room](OutputCredits::has_room) for it.
     ///
     /// # Panics
-    /// If there is no credit.
+    /// Without a credit.
     #[inline]
     pub fn push(&mut self, port: usize, phit: Phit) -> Vc {
         let credits = &mut self.credits[below::<PORTS>(port)];

@@ -13,7 +13,7 @@ use phitwire::link::{Change, ReceiveBuffer};
 pub enum Verdict {
     /// Received correctly on this link. The sender's credits for it return once it has flowed out.
     Accepted,
-    /// Not received as far as this link is concerned: it will be resent under the same credits.
+    /// Rejected by this link: the sender will resend it under the same credits.
     Rejected,
 }
 
@@ -157,8 +157,8 @@ impl InputQueue {
     /// Writes the next phit of the packet being received; a head opens one.
     ///
     /// # Panics
-    /// If a head comes while a packet is open, or another phit while none is: the link control
-    /// block checks the order of kinds first.
+    /// On a head while a packet is open, or another phit while none is: the link control block
+    /// checks the order of kinds first.
     #[inline]
     pub(super) fn phit(&mut self, phit: Phit) {
         let (vc, start) = match self.open {
@@ -297,7 +297,7 @@ impl InputQueue {
         self.rings[vc.index()].phits.nth(1)
     }
 
-    /// The phit `behind` places behind the next one of `vc`; does not take it.
+    /// The phit `behind` positions behind the next one of `vc`; does not take it.
     pub fn nth(&self, vc: Vc, behind: usize) -> Option<Phit> {
         self.rings[vc.index()]
             .phits
@@ -307,7 +307,7 @@ impl InputQueue {
     /// Takes the next phit of `vc`.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the channel is empty.
     #[inline]
     pub fn pop(&mut self, vc: Vc) -> Phit {
         let ring = &mut self.rings[vc.index()];

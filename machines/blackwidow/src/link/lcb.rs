@@ -126,8 +126,8 @@ impl Lcb {
     /// is accepted to its end. While the link is not active, packets are dropped and counted.
     ///
     /// # Panics
-    /// If a head comes inside a packet or, on an active link, without [`Self::can_begin`], or
-    /// another phit outside a packet.
+    /// On a head inside a packet or, on an active link, without [`Self::can_begin`], or another
+    /// phit outside a packet.
     #[inline]
     pub fn push(&mut self, phit: Phit) {
         let active = self.common.state == LinkState::Active;

@@ -82,7 +82,7 @@ impl OutputCredits {
     /// `phits` credits of `vc` arrived individually, not as a cumulative count.
     ///
     /// # Panics
-    /// If more come back than were taken.
+    /// If more are returned than were taken.
     #[inline]
     pub fn give(&mut self, vc: Vc, phits: u32) {
         self.vcs[vc.index()].give(phits);

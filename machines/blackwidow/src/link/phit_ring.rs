@@ -17,7 +17,7 @@ pub(super) trait Places {
     fn grow(&mut self, head: u32);
 }
 
-/// For maximum depths that most links never need: grows on demand.
+/// Storage for maximum depths that most links never need: grows on demand.
 impl Places for Ring<Phit> {
     #[inline]
     fn places(&self) -> u64 {
@@ -36,7 +36,7 @@ impl Places for Ring<Phit> {
     }
 }
 
-/// For the chip's own depth: stored inline next to head and tail.
+/// Storage for the chip's own depth: inline next to head and tail.
 impl<const N: usize> Places for [Phit; N] {
     #[inline]
     fn places(&self) -> u64 {

@@ -33,7 +33,7 @@ pub(super) struct ReceiveTerms {
     pub lane_threshold: u32,
 }
 
-/// Where the sequence numbers of a frame put it.
+/// Position of a frame in the stream, by its sequence numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     At(Position),
@@ -52,7 +52,7 @@ struct DeclaredLoss {
     pass: u16,
 }
 
-/// Whether `pass` comes after `other`.
+/// Whether `pass` is later than `other`.
 #[inline]
 fn is_newer(pass: u16, other: u16) -> bool {
     pass.wrapping_sub(other) as i16 > 0
@@ -81,7 +81,7 @@ pub(super) struct Receiver {
     pub wants_retry: bool,
     retry_due: Time,
     last_request: Time,
-    /// Requested only once in this recovery, so the answer measures a round trip.
+    /// Requested only once in this recovery, so the resend measures a round trip.
     single_request: bool,
     recovery_time: RoundTrip,
     pub rejects_in_row: u32,
@@ -95,8 +95,7 @@ pub(super) struct Receiver {
     declared: Option<DeclaredLoss>,
     /// The newest pass of the peer.
     pass: u16,
-    /// Until when the answer to a request (frames of a newer pass) may be in flight; zero once it
-    /// came.
+    /// Until when the resend (frames of a newer pass) may be in flight; zero once it arrived.
     answer_due: Time,
 }
 
@@ -142,7 +141,7 @@ impl Receiver {
         self.recovering.then_some(self.here.packet)
     }
 
-    /// How long a gap may currently be due to a late frame.
+    /// Time for which a gap may currently be due to a late frame.
     pub fn reorder_hold(&self) -> Duration {
         self.hold.get()
     }
@@ -152,7 +151,7 @@ impl Receiver {
         self.rejects_in_row >= REJECTS_UNTIL_DOUBT
     }
 
-    /// Where a frame with `word` starts in the stream.
+    /// Position in the stream at which a frame with `word` starts.
     ///
     /// # Errors
     /// No correct peer sends a frame that starts there.
@@ -170,7 +169,7 @@ impl Receiver {
         }
     }
 
-    /// Accepts the phits of a frame of `pass` that starts at `at`, where [`Self::place`] put it.
+    /// Accepts the phits of a frame of `pass` that starts at `at`, the result of [`Self::place`].
     pub fn data(
         &mut self,
         now: Time,
@@ -190,7 +189,7 @@ impl Receiver {
             let end = self.run(now, at, phits, input, counters);
             self.sighted(at, end, pass, now, counters);
             if end > at && self.here == before && !self.recovering {
-                // All of it is a duplicate: the peer does not know, so an acknowledgement was lost.
+                // The whole frame is a duplicate: an acknowledgement was lost, so send it again.
                 self.acks.remind();
             }
             self.drain(now, input, counters);
@@ -221,7 +220,7 @@ impl Receiver {
         }
     }
 
-    /// A held frame came again. In recovery the peer has then gone back and the packet we wait for
+    /// A held frame arrived again. In recovery the peer has then rewound and the packet we wait for
     /// was lost again: request it now rather than at the timeout.
     fn passed_over(&mut self, now: Time, counters: &mut LinkCounters) {
         let shortest = self.recovery_time.shortest();
@@ -234,7 +233,7 @@ impl Receiver {
 
     /// Phits from `start` up to `end` arrived: tests whether a declared loss was only late.
     ///
-    /// The pass identifies a copy (as TCP's timestamps do in RFC 3522). If the late frame came
+    /// The pass identifies a copy (as TCP's timestamps do in RFC 3522). If the late frame arrived
     /// before any frame of a newer pass, waiting would have been quicker than requesting, and the
     /// hold grows at once; a later one does not justify so long a hold.
     fn sighted(
@@ -305,7 +304,7 @@ impl Receiver {
         let Some(head) = rest.iter().position(|phit| phit.is_head()) else {
             return next;
         };
-        // Not counted: the frame was not early, and a full buffer only means a resend.
+        // Ignore the result: the frame was not early, and a full buffer only causes a resend.
         self.held.hold(next, &rest[head..]);
         rest[head..]
             .iter()
@@ -372,7 +371,7 @@ impl Receiver {
         }
         if !input.end(eop, Verdict::Accepted) {
             // BlackWidow sec. 4.3: the input queue excised it; the sender will time out and
-            // retransmit. We do not request it sooner, as there is no room.
+            // retransmit. Do not request it sooner: the queue has no room.
             counters.rx_overflows += 1;
             counters.rx_recoveries += 1;
             self.here.offset = 0;
@@ -426,7 +425,7 @@ impl Receiver {
         self.recovering = false;
         self.wants_retry = false;
         self.retry_due = Time::NEVER;
-        // A late frame is no measurement.
+        // Do not take a late frame as a measurement.
         if self.single_request && self.answer_due == Time::ZERO {
             self.recovery_time.sample(now.since(self.last_request));
         }
@@ -468,7 +467,7 @@ impl Receiver {
         }
     }
 
-    /// When a gap counts as a loss. Not while a request is being answered: the peer goes back once,
+    /// When a gap counts as a loss. Never while a requested resend is due: the peer rewinds once,
     /// which fills every gap of the previous pass.
     #[inline]
     fn gap_deadline(&self) -> Time {
@@ -520,9 +519,9 @@ impl Receiver {
         }
     }
 
-    /// A lane was dropped: everything sent over the old set is worthless, and the peer goes back
-    /// when it learns of it. We request nothing, as nothing more may come. The position stays at
-    /// the head of the packet that was open.
+    /// A lane was dropped: everything sent over the old set is worthless, and the peer rewinds when
+    /// it learns of it. Do not request anything, since the peer may send nothing more. The position
+    /// stays at the head of the packet that was open.
     pub fn lanes_changed(&mut self, input: &mut InputQueue, counters: &mut LinkCounters) {
         self.held.clear();
         self.hint = None;

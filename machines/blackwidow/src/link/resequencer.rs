@@ -36,9 +36,9 @@ impl Position {
 pub(super) enum Held {
     /// Kept for later.
     Stored,
-    /// All of it was held already.
+    /// The whole frame was held already.
     Duplicate,
-    /// No room.
+    /// Rejected: the buffer is full.
     Full,
 }
 
@@ -57,8 +57,8 @@ const MAX_SPARE_PHITS: usize = 8_192;
 
 /// Holds early frames in order, bounded in phits.
 ///
-/// A sender that goes back resends everything; held frames need not be received again, and the
-/// cumulative acknowledgement then makes the sender move on.
+/// A sender that rewinds resends everything; held frames need not be received again, and the
+/// cumulative acknowledgement then makes the sender skip them.
 #[derive(Debug)]
 pub(super) struct Resequencer {
     runs: VecDeque<HeldRun>,

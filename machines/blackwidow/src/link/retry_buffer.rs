@@ -10,9 +10,9 @@ use phitwire::time::{Duration, Time};
 /// A packet in the buffer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
-    /// Position of its head.
+    /// Position of the packet's head.
     start: u64,
-    /// When its end was last sent.
+    /// When the packet's end was last sent.
     at: Time,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Acknowledged {
 pub(super) struct RetryBuffer {
     phits: Ring<Phit>,
     capacity: u64,
-    /// From the packet at `head` to the one opened next.
+    /// Unacknowledged packets, from the one at `head` to the one opened next.
     packets: Ring<Sent>,
     head: u64,
     cursor: u64,
@@ -53,7 +53,7 @@ pub(super) struct RetryBuffer {
     sent_twice: u64,
     /// Number of a session's first packet.
     first: u64,
-    /// How often the cursor went back.
+    /// Number of rewinds so far.
     pass: u16,
     open: bool,
 }
@@ -163,14 +163,14 @@ impl RetryBuffer {
         end - self.cursor
     }
 
-    /// Whether anything sent, even before the cursor went back, is unacknowledged. Of an open
-    /// packet only what was sent since counts.
+    /// Whether anything sent, even before the last rewind, is unacknowledged. Of an open packet
+    /// only what was sent since counts.
     #[inline]
     pub fn awaits(&self) -> bool {
         self.sent_once > self.acked || self.cursor > self.head
     }
 
-    /// Whether a complete packet sent since the cursor last went back is unacknowledged.
+    /// Whether a complete packet sent since the last rewind is unacknowledged.
     #[inline]
     pub fn outstanding(&self) -> bool {
         self.sending > self.acked
@@ -193,7 +193,7 @@ impl RetryBuffer {
         (self.sending, sent as u8)
     }
 
-    /// How often the cursor went back, modulo 2^16.
+    /// Number of rewinds, modulo 2^16.
     #[inline]
     pub fn pass(&self) -> u16 {
         self.pass
@@ -215,8 +215,8 @@ impl RetryBuffer {
         self.phits.slices(self.cursor, count)
     }
 
-    /// Moves the cursor over `count` phits that leave at `now`; returns how many packets they
-    /// ended, and how many of those had been sent before.
+    /// Moves the cursor over `count` phits that leave at `now`; returns the number of packets they
+    /// ended, and the number of those sent before.
     pub fn advance(&mut self, count: usize, now: Time) -> (u64, u64) {
         assert!(count as u64 <= self.pending(), "more phits than there are");
         self.cursor += count as u64;
@@ -231,8 +231,8 @@ impl RetryBuffer {
         (self.sending - first, again)
     }
 
-    /// How many packets an acknowledgement of all before `wire` newly acknowledges; negative if a
-    /// later one overtook it.
+    /// Number of packets that an acknowledgement of all before `wire` newly acknowledges; negative
+    /// if a later one overtook it.
     #[inline]
     pub fn check(&self, wire: PacketNumber) -> Result<i64, Impossible> {
         match wire.near(self.acked) {
@@ -242,7 +242,7 @@ impl RetryBuffer {
     }
 
     /// Acknowledges `packets` more packets, as computed by [`Self::check`]. The cursor moves up if
-    /// it had gone back further.
+    /// a rewind had set it further back.
     #[inline]
     pub fn acknowledge(&mut self, packets: u64, now: Time) -> Acknowledged {
         if packets == 0 {

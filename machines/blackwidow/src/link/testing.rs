@@ -45,7 +45,7 @@ pub fn frame_with(pair: &Pair, to: usize, word: &ControlWord, phits: &[Phit]) ->
     frame_changed(pair, to, word, phits, |_| {})
 }
 
-/// As `frame_with`, with a changed header.
+/// As [`frame_with`], with a changed header.
 pub fn frame_changed(
     pair: &Pair,
     to: usize,
@@ -185,7 +185,8 @@ impl Link for Yarc {
         last.is_eop()
     }
 
-    /// All packets that flow out have a correct CRC; healthy ones come once and in order.
+    /// Checks that all packets that flow out have a correct CRC, and that healthy ones arrive once
+    /// and in order.
     fn check(end: &mut End, vc: usize, got: &[Phit]) {
         let mut crc = PacketCrc::new();
         for phit in &got[..got.len() - 1] {

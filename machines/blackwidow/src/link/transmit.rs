@@ -105,7 +105,7 @@ impl Transmitter {
     /// be damaged.
     ///
     /// # Panics
-    /// If a head comes inside a packet or without [`Self::can_begin`], or another phit outside one.
+    /// On a head inside a packet or without [`Self::can_begin`], or another phit outside one.
     pub fn push(&mut self, phit: Phit, active: bool, counters: &mut LinkCounters) -> Option<Vc> {
         if self.swallowing {
             assert!(!phit.is_head(), "a packet inside a packet");
@@ -160,7 +160,7 @@ impl Transmitter {
     /// contents; a damaged packet is marked `soft_error` with a good CRC, so that the receiver does
     /// not mistake it for a transmission error, and flows on.
     ///
-    /// A truncated packet has no `eop`.
+    /// `eop` is `None` for a truncated packet.
     fn close(&mut self, eop: Option<Phit>, counters: &mut LinkCounters) -> Option<Vc> {
         let good = eop.filter(|eop| self.crc.verify(eop.content()).is_ok());
         let eop = good.unwrap_or_else(|| {
@@ -237,7 +237,7 @@ impl Transmitter {
         }
     }
 
-    /// Goes back because the lanes changed: everything in flight will be dropped.
+    /// Rewinds because the lanes changed: everything in flight will be dropped.
     pub fn set_lanes(&mut self, lanes: u8, now: Time) {
         self.out.lanes = lanes;
         self.line.set_lanes(lanes);
@@ -245,7 +245,7 @@ impl Transmitter {
         self.out.again(now);
     }
 
-    /// Command: go back as if the peer had requested it.
+    /// Command: rewind as if the peer had requested it.
     pub fn force_retry(&mut self, now: Time, counters: &mut LinkCounters) {
         if self.buffer.rewind() {
             counters.tx_rewinds_forced += 1;
@@ -308,7 +308,7 @@ impl Transmitter {
         self.buffer.position()
     }
 
-    /// How often the cursor went back.
+    /// Number of rewinds so far.
     #[inline]
     pub fn pass(&self) -> u16 {
         self.buffer.pass()
@@ -325,13 +325,13 @@ impl Transmitter {
         self.out.sent(waited, now);
     }
 
-    /// The peer is alive: it owes only what it was sent.
+    /// The peer is live: it owes only what it was sent.
     #[inline]
     pub fn heard(&mut self) {
         self.out.heard(self.buffer.awaits());
     }
 
-    /// When to ask again for the acknowledgements or credits that the peer owes.
+    /// When to probe again for the acknowledgements or credits that the peer owes.
     #[inline]
     fn retry_deadline(&self) -> Time {
         let outstanding = self.buffer.outstanding();

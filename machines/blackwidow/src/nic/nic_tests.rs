@@ -61,7 +61,7 @@ fn every_size_and_alignment_goes_there_and_back() {
             assert!(got[len..].iter().all(|&b| b == 0));
         }
     }
-    // Nothing but the written bytes has changed, as seen by whole-line reads.
+    // Only the written bytes have changed, as seen by whole-line reads.
     for line in 0..128_u64 {
         let tid = pair.nics[0].read(pair.now, B, line * 32, 32).unwrap();
         settle(&mut pair);
@@ -178,7 +178,7 @@ fn a_time_out_is_reported_and_a_late_response_completes_nothing() {
     let waited = all[0].completed.since(posted);
     let about = Duration::from_ms(50)..Duration::from_ms(51);
     assert!(about.contains(&waited), "{waited:?}");
-    // The link does deliver the write in the end, and its response comes late.
+    // The link does deliver the write in the end, and its response is late.
     pair.impair("");
     pair.until(SECOND, |pair| pair.nics[0].counters().late_responses == 1);
     assert_eq!(completions(&mut pair.nics[0]), []);
@@ -197,7 +197,7 @@ fn the_driver_is_told_when_a_request_will_time_out() {
     let deadline = posted + Duration::from_ms(50);
     let wakeup = pair.nics[0].next_wakeup();
     assert!(wakeup.is_some_and(|wakeup| wakeup.at <= deadline));
-    // A single call at the deadline ends the request.
+    // A single call at the deadline suffices to end the request.
     pair.nics[0].advance(deadline);
     assert_eq!(completions(&mut pair.nics[0])[0].outcome, Outcome::TimedOut);
 }
@@ -317,7 +317,7 @@ fn a_response_that_does_not_fit_its_request_completes_nothing() {
         assert_eq!(respond(response).len(), ended, "{response:?}");
     }
     let counters = peer.nic.counters();
-    // One names a request of another period.
+    // One response names a request of another period.
     assert_eq!(counters.mismatched_responses, 1);
     assert_eq!(counters.unknown_responses, 2);
     assert_eq!(counters.stale_responses, 1);
@@ -343,7 +343,7 @@ fn a_maintenance_packet_goes_out_and_its_reply_is_reported() {
     assert_eq!(Maintenance::decode(got[0].as_slice()), Ok(asked));
     let reply = asked.reply(RegisterStatus::Done, 0xfeed).unwrap();
     assert_eq!(peer.nic.post_maintenance(0, &reply), Err(PostError::Route));
-    // The reply comes back; a request, for which a NIC has no registers, does not.
+    // The reply arrives; a request, for which a NIC has no registers, does not.
     for packet in [reply, asked] {
         let mut phits = PacketBuf::new();
         assert!(packet.encode(&mut phits));

@@ -34,7 +34,7 @@ use phitwire::time::{Duration, Time};
 /// Events kept until they are fetched; the oldest is dropped first.
 const MAX_EVENTS: usize = 1024;
 
-/// What a NIC reports by [`Node::poll_event`].
+/// An event of a NIC, from [`Node::poll_event`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NicEvent {
     /// A link event.
@@ -43,7 +43,7 @@ pub enum NicEvent {
         port: PortId,
         event: LinkEvent,
     },
-    /// Every message of a traffic run has been answered or has timed out.
+    /// Every message of a traffic run has its response or has timed out.
     TrafficDone {
         /// Number of the run.
         run: u64,
@@ -136,7 +136,7 @@ impl BlackWidowNic {
         let mut line = [0; 32];
         let fitting = data.len().min(line.len());
         line[..fitting].copy_from_slice(&data[..fitting]);
-        // The encoder rejects invalid lengths.
+        // Leave invalid lengths to the encoder, which rejects them.
         let len = u8::try_from(data.len()).unwrap_or(u8::MAX);
         self.post(
             now,
@@ -306,7 +306,7 @@ impl BlackWidowNic {
         self.runs.stop();
     }
 
-    /// What this NIC knows of `run` as source and target. Without a run: the last one started here,
+    /// This NIC's report on `run` as source and target. Without a run: the last one started here,
     /// else the last one announced here. `None` if nothing is known.
     pub fn traffic_report(&self, run: Option<u64>) -> Option<TrafficReport> {
         let no_atomics = |_| unreachable!("no atomic run is announced to this interface");
@@ -395,7 +395,7 @@ impl BlackWidowNic {
     }
 }
 
-/// What the envelope of a complete packet says.
+/// Kind of a complete packet, by its first and last phit.
 enum Envelope {
     /// Healthy and not source-routed: a request or response, if it decodes.
     Memory,

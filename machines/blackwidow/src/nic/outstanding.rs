@@ -33,7 +33,7 @@ impl Tid {
 /// The origin of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asker {
-    /// The caller of `post`; answered by a completion.
+    /// The caller of `post`, which gets a completion.
     User,
     Program,
     Probe,

@@ -50,7 +50,7 @@ impl Port {
         [self.requests.len() as u64, self.responses.len() as u64]
     }
 
-    /// Whether a request would go straight into the link.
+    /// Whether a request can be sent at once, without queueing.
     #[inline]
     pub(crate) fn request_can_go(&self) -> bool {
         self.requests.is_empty() && self.link.end().can_begin(Vc::Request)
@@ -79,7 +79,7 @@ impl Port {
     /// Sends or queues a request; `tid` identifies it if it has to be queued.
     ///
     /// # Panics
-    /// If there is no room; check [`request_has_room`](Self::request_has_room) first.
+    /// Without room: check [`request_has_room`](Self::request_has_room) first.
     #[inline]
     pub(crate) fn send_request(&mut self, tid: Option<Tid>, packet: &PacketBuf) {
         if self.request_can_go() {
@@ -93,7 +93,7 @@ impl Port {
     /// Sends or queues a response.
     ///
     /// # Panics
-    /// If there is no room; check [`response_has_room`](Self::response_has_room) first.
+    /// Without room: check [`response_has_room`](Self::response_has_room) first.
     #[inline]
     pub(crate) fn send_response(&mut self, packet: &PacketBuf) {
         if self.responses.is_empty() && self.link.end().can_begin(Vc::Response) {

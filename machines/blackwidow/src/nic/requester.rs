@@ -24,18 +24,15 @@ pub enum PostError {
     /// The queue of the request's slice is full.
     #[error("the queue in front of the link is full")]
     QueueFull,
-    /// The NIC has no such port.
     #[error("there is no port {0}")]
     Port(u8),
-    /// The request has no encoding.
     #[error("{0}")]
     Encode(EncodeError),
-    /// The maintenance packet's route is too long.
     #[error("the route has too many hops")]
     Route,
 }
 
-/// How a request ended.
+/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The bytes are in the target's memory.
@@ -67,7 +64,7 @@ pub struct Completion {
     pub address: u64,
     /// When the request was posted.
     pub posted: Time,
-    /// When its response was processed, or its timeout.
+    /// When the response was processed, or the request timed out.
     pub completed: Time,
     pub outcome: Outcome,
 }
@@ -84,7 +81,7 @@ pub const fn slice_of(address: u64, slices: usize) -> usize {
     (mixed as usize * slices) >> 32
 }
 
-/// A response and the request that it answers.
+/// A response and its request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     pub tid: Tid,
@@ -167,7 +164,7 @@ impl Requester {
         Ok(tid)
     }
 
-    /// Matches a response packet; `None` if it answers no request, which is counted.
+    /// Matches a response packet; counts it and returns `None` if it matches no request.
     #[inline]
     pub(crate) fn answer(&mut self, packet: &[Phit]) -> Option<Answer> {
         let (dest, response) = match decode_response(packet) {

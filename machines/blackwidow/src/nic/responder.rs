@@ -32,8 +32,8 @@ impl Responder {
         }
     }
 
-    /// Executes the request in `packet` and writes the response into `out`. False if there is
-    /// nothing to answer: the packet is not a request to this processor, which is counted.
+    /// Executes the request in `packet` and writes the response into `out`. False without a
+    /// response: the packet is not a request to this processor, which is counted.
     #[inline]
     pub(crate) fn serve(&mut self, packet: &[Phit], out: &mut PacketBuf) -> bool {
         let asked = match decode_request(packet) {
@@ -59,7 +59,7 @@ impl Responder {
                 let announced = self.announced(source, &data[..usize::from(len)]);
                 announced.map(|()| done)
             }
-            // The payload of a probe is discarded.
+            // Discard the payload of a probe.
             Request::Write { address, .. } if is_probed(address) => Ok(done),
             Request::Write { address, data, len } => {
                 let written = self.write(source, address, &data[..usize::from(len)]);
@@ -113,7 +113,7 @@ impl Responder {
     #[cold]
     fn announced(&mut self, source: u16, data: &[u8]) -> Result<(), Status> {
         let parsed = Announcement::parse(data);
-        // Other families have runs with operations that this one lacks.
+        // Reject runs with operations that this family lacks: other families have more.
         let ours = parsed.filter(|(_, told)| told.op != Operation::Amo && told.size <= 32);
         let Some((purpose, announcement)) = ours else {
             self.counters.refused_unsupported += 1;

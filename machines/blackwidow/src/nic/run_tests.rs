@@ -182,7 +182,7 @@ fn both_directions_under_loss_are_exact() {
     let report = merged(&pair, 9);
     assert!(report.is_clean(), "{report:?}");
     assert!(report.delivered > 1_000);
-    // All four slices carried some of it.
+    // All four slices carried part of the traffic.
     for port in 0..4 {
         assert!(pair.nics[0].lcb(port).unwrap().counters().tx_packets > 50);
     }
@@ -237,7 +237,7 @@ fn a_dead_slice_does_not_hold_up_the_others() {
     lcb.link_down(now, input);
     pair.run(Duration::from_ms(5));
     let before = merged(&pair, 6).delivered;
-    // Requests inside the dead slice time out; then the window is free for the others.
+    // Requests inside the failed slice time out; then the window is free for the others.
     pair.run(Duration::from_ms(60));
     assert!(merged(&pair, 6).delivered > before + 1_000);
     let report = stop(&mut pair, 6);

@@ -85,8 +85,8 @@ pub(super) fn events(nic: &mut BlackWidowNic) -> Vec<NicEvent> {
     std::iter::from_fn(|| nic.poll_event()).collect()
 }
 
-/// A link end without a NIC, in place of `b`: it sends what it is given and keeps what it receives,
-/// returning credits only on request.
+/// A link end without a NIC, in place of `b`: it sends the phits given to it and keeps those
+/// received, returning credits only on request.
 pub(super) struct RawPeer {
     pub nic: BlackWidowNic,
     pub lcb: Lcb,

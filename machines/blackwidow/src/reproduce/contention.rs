@@ -52,7 +52,7 @@ pub const LINES: [Line; 9] = [
     line(32_768, 32, [4.0, 14.51, 3.63], 3, [7.64, 5.04, 3.48, 2.54, 1.97, 1.61]),
 ];
 
-/// How far a mean may be from the printed one.
+/// Allowed distance of a mean from the printed one.
 const TOLERANCE: Tolerance = Tolerance::Relative(0.05);
 
 /// The measurement for a line of the table. Made in parts, on any number of threads, and summed.
@@ -82,7 +82,7 @@ pub struct Networks {
 impl Networks {
     ///
     /// # Panics
-    /// If there is no such network, or its ranks differ from the printed ones: the lines are
+    /// If the network cannot be generated, or its ranks differ from the printed ones: the lines are
     /// constants.
     pub fn new(line: &Line) -> Self {
         let fat_tree = FatTree::new(line.processors).expect("a tree for each line of the table");
@@ -121,7 +121,7 @@ pub fn seen(settings: &Settings<'_>) -> [Seen; LINES.len()] {
         let all = Mutex::new(Seen::default());
         (settings.divided)(settings.permutations, &|trials| {
             let more = networks.measure(seed, trials.start, trials.end - trials.start);
-            // No holder can panic: it only adds counts.
+            // Ignore poisoning: no holder can panic, since it only adds counts.
             let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
             *all = all.plus(more);
         });

@@ -118,8 +118,8 @@ impl FatTree {
             }
     }
 
-    /// The counters of the links between routers on path (`v`, `j`), and how many there are: first
-    /// up, last down.
+    /// The counters of the links between routers on path (`v`, `j`), first up, last down, and their
+    /// number.
     #[inline]
     fn places(
         &self,

@@ -22,7 +22,7 @@ struct Column {
     nodes: u32,
     /// Shape of the torus; the text names those of the Cray XT3 but does not print them.
     torus: [u32; 3],
-    /// Printed, in nanoseconds.
+    /// Printed latencies, in nanoseconds.
     torus_ns: f64,
     clos_ns: f64,
 }
@@ -177,7 +177,7 @@ struct Run {
     clos: fn(u32) -> FoldedClos,
     options: BlackWidowOptions,
     torus: [[u32; 3]; COLUMNS.len()],
-    /// How many columns run in virtual time.
+    /// Number of columns that run in virtual time.
     running: usize,
     seed: u64,
     pairs: u32,

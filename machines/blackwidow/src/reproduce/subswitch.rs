@@ -44,7 +44,7 @@ impl Traffic {
     }
 }
 
-/// How an input chooses the output of its next packet.
+/// Choice of the output of an input's next packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputChoice {
     /// Every output with equal probability.

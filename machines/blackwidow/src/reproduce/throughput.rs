@@ -24,7 +24,7 @@ pub struct Measurement {
     pub seed: u64,
     /// Cycles measured per subswitch.
     pub cycles: u32,
-    /// What the inputs send.
+    /// Traffic of the inputs.
     pub traffic: Traffic,
 }
 

@@ -83,7 +83,7 @@ impl Torus {
 pub struct TorusCounters {
     torus: Torus,
     coordinates: Vec<[u8; 3]>,
-    /// By dimension, backward and forward: for each position of each ring, transfers that start
+    /// Per dimension, backward and forward: for each position of each ring, transfers that start
     /// there minus those that end there.
     steps: [[Vec<i16>; 2]; 3],
 }
@@ -159,7 +159,8 @@ impl TorusCounters {
 }
 
 /// The path from `from` to `to` on a ring of `k`: whether forward, and the number of steps.
-/// Half-way round both paths are equally short: even positions then go forward, odd ones backward.
+/// Half-way round both paths are equally short: even positions then use the forward one, odd ones
+/// the backward one.
 #[inline]
 fn shorter(k: u32, from: u32, to: u32) -> (bool, u32) {
     let ahead = if to < from { to + k - from } else { to - from };

@@ -10,7 +10,7 @@ use super::registers::{
 pub enum Refusal {
     /// No table entry matches the destination, or the logical port leads to no link.
     Unroutable,
-    /// The packet came in from an uplink and would have to leave by a link other than a downlink
+    /// The packet arrived from an uplink and would have to leave by a link other than a downlink
     /// (the invariant of BlackWidow sec. 7.7).
     UpDownViolation,
     /// The packet would leave its virtual router (BlackWidow sec. 7.4).
@@ -35,7 +35,7 @@ pub enum Decision {
 pub struct RouteRequest {
     /// Destination processor, 15 bits.
     pub destination: u16,
-    /// The `a` bit: route adaptively on the way up.
+    /// The `a` bit: route adaptively upwards.
     pub adaptive: bool,
     /// The `h` bit: the deterministic hash includes the hash bits of the second phit.
     pub hashed: bool,
@@ -76,7 +76,7 @@ pub enum Explanation {
         /// The physical port.
         port: u8,
     },
-    /// A table entry names the ports on the way up.
+    /// A table entry names the upward ports.
     Up {
         entry: u8,
         ports: u64,

@@ -37,7 +37,7 @@ pub trait Ports {
     fn front(&self, port: usize, vc: usize) -> Option<Phit>;
     /// The phit behind the front: it holds the hash bits that routing may need.
     fn second(&self, port: usize, vc: usize) -> Option<Phit>;
-    /// The phit `behind` places behind the front, for inspection only.
+    /// The phit `behind` positions behind the front, for inspection only.
     fn nth(&self, port: usize, vc: usize, behind: usize) -> Option<Phit> {
         match behind {
             0 => self.front(port, vc),
@@ -61,7 +61,7 @@ pub trait Ports {
     fn begin_cycle(&mut self, _cycle: u64) {}
 }
 
-/// How far ahead arrivals can be announced, in cycles.
+/// Maximum number of cycles by which arrivals can be announced in advance.
 pub const MAX_ANNOUNCED_CYCLES: u64 = ANNOUNCED_SLOTS as u64 - 1 - INPUT_CYCLES;
 
 /// A slot of a row or column buffer: bits 0..22 content, 22..24 kind, 24..32 row mask (heads in row
@@ -139,7 +139,7 @@ impl Core {
         core
     }
 
-    /// Sets how many driver nanoseconds an emulated one takes, at least 1: the forward-progress
+    /// Sets the number of driver nanoseconds per emulated one, at least 1: the forward-progress
     /// register is in emulated time.
     pub fn set_dilation(&mut self, dilation: u32) {
         self.progress.set_dilation(dilation);
@@ -205,7 +205,7 @@ impl Core {
     }
 
     /// The link took back the packet at the front of the input queue of (`port`, `vc`), and too few
-    /// phits came with that to announce by [`arrived`](Self::arrived).
+    /// phits arrived with that to announce by [`arrived`](Self::arrived).
     pub fn front_changed(&mut self, port: usize, vc: usize) {
         self.inputs
             .front_changed(below::<PORTS>(port), below::<2>(vc));

@@ -110,7 +110,7 @@ fn a_packet_taken_back_before_it_flowed_leaves_no_trace() {
     assert_eq!(bench.packets(8).len(), 2);
     assert_eq!(bench.packets(9).len(), 1);
 
-    // The same with an empty queue: the old decision must not delay the new packet.
+    // Repeat with an empty queue: the old decision must not delay the new packet.
     let (mut core, mut bench) = flat();
     bench.blocked[0] = 1 << 8;
     bench.inject(&mut core, 0, &packet(head(8, REQUEST), 0, 0, 19));
@@ -143,7 +143,7 @@ fn a_dead_port_discards_and_others_flow() {
     assert_eq!(bench.packets(8).len(), 1);
 }
 
-/// The link dies within a packet: it takes the rest (and discards it), and the packets behind it
+/// The link fails within a packet: it takes the rest (and discards it), and the packets behind it
 /// are discarded.
 #[test]
 fn a_port_that_dies_in_the_middle_of_a_packet_does_not_wedge_the_switch() {

@@ -55,7 +55,7 @@ fn one_flow_uses_every_cycle() {
 #[test]
 fn a_permutation_runs_at_full_rate() {
     let (mut core, mut bench) = flat();
-    // Every input of a row goes to another column and every column sees another row.
+    // Every input of a row sends to another column and every column receives from another row.
     for port in 0..64u16 {
         let to = (port * 8 + port / 8) % 64;
         for id in 0..20 {
@@ -232,7 +232,7 @@ fn hashed_requests_keep_their_way_and_spread() {
     for port in 32..64 {
         let packets = bench.packets(port);
         assert_eq!(packets.len(), 8);
-        // The same hash always took the same port, in order.
+        // Packets of one hash always took the same port, in order.
         for pair in packets.windows(2) {
             assert!(pair[0][2].content() < pair[1][2].content());
             assert_eq!(pair[0][1].content() % 32, pair[1][1].content() % 32);

@@ -34,14 +34,14 @@ pub enum RouterEvent {
     UpDownViolation {
         /// The input port.
         port: PortId,
-        /// Its destination; unreliable, as the packet's CRC was not checked yet.
+        /// Destination of the packet; unreliable, as the packet's CRC was not checked yet.
         destination: u16,
     },
     /// A packet would have left its virtual router (BlackWidow sec. 7.4).
     VirtualRouterViolation {
         /// The input port.
         port: PortId,
-        /// Its destination; unreliable, as the packet's CRC was not checked yet.
+        /// Destination of the packet; unreliable, as the packet's CRC was not checked yet.
         destination: u16,
     },
     /// No route leads to the destination.

@@ -30,7 +30,7 @@ const GATHER: u8 = 0xfd;
 /// `waits_for`: nothing.
 const NOTHING: u8 = 0;
 
-/// How many cycles ahead arrivals can be announced.
+/// Slots for announced arrivals, one per cycle from now on.
 pub(super) const ANNOUNCED_SLOTS: usize = 128;
 
 /// The read side of one input virtual channel.
@@ -41,8 +41,7 @@ pub(super) struct InputVc {
     visible: u32,
     /// Column of the packet in progress, or one of the constants above.
     flow: u8,
-    /// Bit mask of columns; one of their row buffers must free a slot before this channel can go
-    /// on.
+    /// Bit mask of columns; a row buffer of one must free a slot before this channel can continue.
     waits_for: u8,
 }
 
@@ -203,7 +202,7 @@ impl Core {
     #[cold]
     fn wait_for_any(&mut self, port: usize, vc: usize, columns: u8) {
         for column in (0..8).filter(|column| columns >> column & 1 != 0) {
-            // Registers for a wake by each of them.
+            // Register for a wake by each of them.
             self.has_room(RowBufferId::new(port, vc, column), 0);
         }
         self.stalls[0] += 1;
@@ -235,7 +234,7 @@ impl Core {
             return self.move_side(port, vc);
         }
         if visible == 0 {
-            // A slot became free before the next phit arrived.
+            // The wake was for a free slot, but the next phit has not arrived: sleep until it does.
             return self.inputs.sleep(port, vc);
         }
         if flow < COLUMNS {
@@ -429,7 +428,7 @@ impl Core {
         }
     }
 
-    /// Sends a phit of a maintenance packet that this router forwards or replies with. It goes
+    /// Sends a phit of a maintenance packet that this router forwards or replies with. It is sent
     /// between packets of the queue, or while one is gathered, and is not interrupted.
     #[cold]
     fn move_side(&mut self, port: usize, vc: usize) {
@@ -460,7 +459,7 @@ impl Core {
 /// The hash bits of the packet at the front; `None` before its second phit arrives.
 #[inline]
 fn second_hash_bits<P: Ports>(io: &P, port: usize, vc: usize) -> Option<u16> {
-    // A packet cut short by an error may end right after its head; any path will do.
+    // Use any path for a packet cut short by an error, which may end right after its head.
     io.second(port, vc).map(|phit| {
         if phit.is_eop() {
             0

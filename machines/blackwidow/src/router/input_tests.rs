@@ -4,7 +4,7 @@ use super::*;
 use crate::router::harness::{Bench, cut, head, packet, up_chip};
 
 /// BlackWidow sec. 5.1 and 7.8.3: the column is chosen by the space available, so a head that found
-/// no column with space goes to the first one that has.
+/// no column with space takes the first one that has.
 #[test]
 fn an_adaptive_head_takes_whichever_column_frees_a_place() {
     const COLUMN: u64 = 0x0101_0101_0101_0101;

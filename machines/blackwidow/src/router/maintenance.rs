@@ -1,8 +1,8 @@
 //! Source-routed maintenance packets: forwarding and register access (BlackWidow sec. 4.1).
 //!
-//! The input tile gathers a maintenance packet and processes it once its end has arrived and says
-//! that it is healthy: a packet that was forwarded speculatively and turned out bad has no effect.
-//! It is then either sent on (hop index incremented, check patched) or, if its vector is exhausted,
+//! The input tile gathers a maintenance packet and processes it once its end has arrived and marks
+//! it as healthy: a packet that was forwarded speculatively and turned out bad has no effect. It is
+//! then either forwarded (hop index incremented, check patched) or, if its vector is exhausted,
 //! executed; the reply leaves from the same input tile by the return vector. Each input virtual
 //! channel has room for one packet to send; a further one waits in the input queue.
 
@@ -88,8 +88,8 @@ impl Maintenance {
 }
 
 impl Core {
-    /// Whether there is room for the outcome of a gathered packet's end: the packet sent on over
-    /// its own virtual channel, or a reply.
+    /// Whether the outcome of a gathered packet's end has room: the packet forwarded over its own
+    /// virtual channel, or a reply.
     pub(super) fn may_finish_maintenance(&self, port: usize, vc: usize) -> bool {
         (self.maintenance.side[vc] | self.maintenance.side[1]) >> port & 1 == 0
     }
@@ -129,7 +129,7 @@ impl Core {
                 return;
             }
         }
-        // check_packet has seen at least four phits.
+        // `check_packet` has verified at least four phits.
         let phits = packet.as_slice();
         let (hop, hops) = (
             head_payload(phits[0].content()),
@@ -149,7 +149,7 @@ impl Core {
         }
     }
 
-    /// Executes a request addressed to this router, and answers it.
+    /// Executes a request addressed to this router, and replies to it.
     fn execute(&mut self, port: usize, packet: &PacketBuf) {
         let Ok(request) = Packet::decode(packet.as_slice()) else {
             self.counters.maintenance_malformed += 1;

@@ -21,7 +21,7 @@ fn request(way: &[u8], back: &[u8], register: &str, value: Option<u64>) -> Vec<P
     encoded(&maintenance)
 }
 
-/// A request to read the chip's identity, answered by port 9.
+/// A request to read the chip's identity, with the reply from port 9.
 fn read_id() -> Vec<Phit> {
     request(&[], &[9], "chip.id", None)
 }
@@ -109,7 +109,7 @@ fn refused_accesses_are_answered_too() {
     assert_eq!(core.counters().maintenance_refused, 2);
 }
 
-/// A packet in transit is sent on with the next hop index and a check that still verifies.
+/// A packet in transit is forwarded with the next hop index and a check that still verifies.
 #[test]
 fn a_packet_for_a_router_further_on_is_forwarded() {
     let (mut core, mut bench) = flat();
@@ -129,7 +129,7 @@ fn a_packet_for_a_router_further_on_is_forwarded() {
     assert_eq!(core.counters().maintenance_reads, 1);
 }
 
-/// A packet whose end does not say that it is healthy has no effect.
+/// A packet whose end does not mark it as healthy has no effect.
 #[test]
 fn a_damaged_packet_is_not_executed() {
     let good = request(&[], &[5], "tile5.exit_mask", Some(0));
@@ -187,7 +187,7 @@ fn replies_that_cannot_leave_hold_requests_back_and_lose_nothing() {
     assert_eq!(core.phits_inside(), 0);
 }
 
-/// Requests being answered and replies passing through the same tile, interleaved at random.
+/// Requests to this router and replies passing through the same tile, interleaved at random.
 #[test]
 fn passing_replies_and_local_requests_share_a_tile() {
     let (mut core, mut bench) = flat();
@@ -221,7 +221,7 @@ fn maintenance_packets_keep_the_rules_of_routing() {
     assert_eq!(core.counters().virtual_router_violations, 1);
 }
 
-/// A reply that is addressed to a router changes nothing and is not answered.
+/// A reply that is addressed to a router changes nothing and gets no reply.
 #[test]
 fn a_reply_addressed_to_a_router_is_dropped() {
     let (mut core, mut bench) = flat();
@@ -287,7 +287,7 @@ fn a_reply_leaves_when_the_packet_before_it_has_ended() {
     assert_eq!(bench.packets(30).len(), 1);
     assert_eq!(replies(&bench, 9).len(), 1);
     assert_eq!(core.phits_inside(), 0);
-    // The next request is still answered.
+    // The next request still gets a reply.
     bench.inject(&mut core, 5, &read_id());
     bench.drain(&mut core);
     assert_eq!(replies(&bench, 9).len(), 2);

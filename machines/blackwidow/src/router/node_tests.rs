@@ -121,8 +121,8 @@ fn packets_cross_the_chip_exactly_once_in_order_whatever_is_lost() {
     }
 }
 
-/// BlackWidow sec. 4.3: a packet with a wrong CRC vanishes if it has not begun to flow out of the
-/// input queue; otherwise it is poisoned and let go. If frames are handed up whole, no packet
+/// BlackWidow sec. 4.3: a packet with an invalid CRC is removed if it has not begun to flow out of
+/// the input queue; otherwise it is poisoned and flows on. If frames are handed up whole, no packet
 /// within one frame begins before its check.
 #[test]
 fn only_phits_handed_up_as_they_come_begin_before_their_packet_is_judged() {
@@ -230,7 +230,7 @@ fn a_link_taken_down_discards_its_packets_and_the_rest_flows() {
     net.run_until("delivery", |net| net.ends[1].healthy().len() == 1);
 }
 
-/// The peer's process dies while sending and another takes over.
+/// The peer's process is killed while sending and replaced.
 #[test]
 fn a_restarted_peer_does_not_wedge_the_chip() {
     for moment in 0..12 {

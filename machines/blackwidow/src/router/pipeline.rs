@@ -28,16 +28,16 @@ pub const ZERO_LOAD_CYCLES: u64 = 25;
 /// Picoseconds per cycle: 800 MHz (BlackWidow sec. 6).
 pub const CYCLE_PS: u64 = 1_250;
 
-/// From a phit's arrival in the input queue to the row-bus grant (8 stages, plus the 4 behind the
-/// output multiplexer).
+/// Cycles from a phit's arrival in the input queue to the row-bus grant (8 stages, plus the 4
+/// behind the output multiplexer).
 pub const INPUT_CYCLES: u64 = 12;
-/// From the row-bus grant to the subswitch grant.
+/// Cycles from the row-bus grant to the subswitch grant.
 pub const ROW_CYCLES: u64 = 6;
-/// From the subswitch grant to the grant of the output multiplexer.
+/// Cycles from the subswitch grant to the grant of the output multiplexer.
 pub const COLUMN_CYCLES: u64 = 7;
-/// From a row buffer's read until the input queue knows of the free slot.
+/// Cycles from a row buffer's read until the input queue knows of the free slot.
 pub const ROW_CREDIT_CYCLES: u64 = 4;
-/// From a column buffer's read until the subswitch knows of the free slot.
+/// Cycles from a column buffer's read until the subswitch knows of the free slot.
 pub const COLUMN_CREDIT_CYCLES: u64 = 3;
 
 const _: () = assert!(INPUT_CYCLES + ROW_CYCLES + COLUMN_CYCLES == ZERO_LOAD_CYCLES);

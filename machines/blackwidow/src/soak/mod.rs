@@ -57,7 +57,7 @@ fn spec(rng: &mut Rng, lane_retry_threshold: u32) -> (BlackWidowSpec, FoldedClos
             settings: settings(paced, lane_retry_threshold),
             ..BlackWidowSpec::default()
         };
-        // Not every combination forms a network.
+        // Skip combinations that do not form a network.
         if let Ok(topology) = spec.generate()
             && check_topology(&topology).is_empty()
         {
@@ -126,9 +126,9 @@ impl Soaked for BlackWidow {
         spec.generate().map_err(|error| error.to_string())
     }
 
-    /// Often chosen so that 16, 32 or all 48 bits wrap during the run.
+    /// Number of the first packet, often chosen so that 16, 32 or all 48 bits wrap during the run.
     fn first_packet(seed: u64) -> u64 {
-        // A separate stream, so that existing seeds keep their meaning.
+        // Use a separate stream, so that existing seeds keep their meaning.
         let mut rng = Rng::new(seed, STREAM + 1);
         match rng.below(4) {
             0 => 0,
@@ -157,7 +157,8 @@ impl Soaked for BlackWidow {
             .map(|_| (up_to(&mut rng, 60 * unit_us), harm(&mut rng, unit_us)))
             .collect();
         if harms.iter().any(|(_, harm)| harm.may_lose()) {
-            // Shorter stamps cannot distinguish a loss from other damage.
+            // Use stamps of 4 bytes or more: shorter ones cannot distinguish a loss from other
+            // damage.
             traffic.size = traffic.size.max(4);
         }
         let impairment = if rng.chance(2, 3) {

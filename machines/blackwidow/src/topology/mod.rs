@@ -19,9 +19,9 @@
 //!
 //! The network is the folded Clos with sidelinks of BlackWidow sec. 2.2. Registers define all
 //! routing (sec. 5): a *root detect* that matches when a packet has reached a common ancestor of
-//! source and destination, an eight-entry table for the way up or over, and a shift, a mask and a
-//! port map for the way down. The description omits registers that follow from the structure, and
-//! names those that differ, such as the entry that avoids a fault.
+//! source and destination, an eight-entry table for upward and sideways hops, and a shift, a mask
+//! and a port map for downward ones. The description omits registers that follow from the
+//! structure, and names those that differ, such as the entry that avoids a fault.
 
 mod check;
 mod computed;

@@ -108,7 +108,6 @@ pub struct Chip {
 /// A router of the network: some or all ports of one chip.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VirtualRouter {
-    /// Unique name.
     pub name: String,
     /// 1 for routers with processors attached, up to 3.
     pub rank: u8,
@@ -143,8 +142,8 @@ pub struct RouterRegisters {
 }
 
 impl RouterRegisters {
-    /// The entry that decides the way up or over to `destination`: the matching one with the
-    /// highest index (BlackWidow sec. 5.1).
+    /// The entry that decides the upward or sideways hop to `destination`: the matching one with
+    /// the highest index (BlackWidow sec. 5.1).
     pub fn entry_for(&self, destination: u16) -> Option<(usize, &RouteEntry)> {
         let used = self
             .table

@@ -1,4 +1,4 @@
-//! From the topology to the configuration of one process, and to the wiring that scripts need.
+//! Converts a topology to the configuration of one process, and to the wiring that scripts need.
 
 use super::model::{Chip, FoldedClos, Processor};
 use crate::link::STANDARD;
@@ -124,7 +124,7 @@ impl FoldedClos {
 
     fn link_config(&self, id: usize, end: End, runtime: &Runtime) -> Result<LinkConfig, PlanError> {
         let link = &self.links[id];
-        // NICs accept whole packets.
+        // Cut through only at routers: NICs accept whole packets.
         let cut_through = match (end.node, runtime.clock.unwrap_or(self.settings.clock)) {
             (NodeRef::Processor(_), _) => CutThrough::Frames,
             (NodeRef::Chip(_), clock) => runtime.cut_through.unwrap_or(match clock {

@@ -15,28 +15,23 @@ const MOST_HOPS: usize = 32;
 pub struct Hop {
     /// Virtual router, by its number in [`ClosWiring`].
     pub router: u32,
-    /// Port the packet arrived on.
     pub input: u8,
-    /// Port it left by.
+    /// Port by which the packet left.
     pub output: u8,
 }
 
 /// Why a packet does not arrive. Routers are named by their numbers in [`ClosWiring`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RouteFailure {
-    /// The source has no link in that slice.
     #[error("the source is not connected to this slice")]
     NoInjection,
-    /// Neither root detect nor a table entry matches.
     #[error("no table entry matches")]
     NoEntry(u32),
     /// The logical port of the down route leads nowhere.
     #[error("the way down has no port")]
     NoDownPort(u32),
-    /// The port has no link.
     #[error("port {1} has no link")]
     NoLink(u32, u8),
-    /// The exit mask forbids the port.
     #[error("the exit mask forbids port {1}")]
     Exit(u32, u8),
     /// A packet from above would not go down (BlackWidow sec. 7.7).
@@ -45,7 +40,6 @@ pub enum RouteFailure {
     /// The packet arrives at another processor, whose index is the last field.
     #[error("the packet arrives at another processor")]
     WrongProcessor(u32, u8, u32),
-    /// The packet loops.
     #[error("the packet goes round in circles")]
     Loop,
 }
@@ -55,7 +49,7 @@ pub enum RouteFailure {
 pub(super) enum Step {
     /// Root detect matches: down by this port, if the map has one.
     Down(Option<u8>),
-    /// Up or over by any port of a table entry.
+    /// Up or sideways by any port of a table entry.
     Up(usize, PortSet),
     Nowhere,
 }

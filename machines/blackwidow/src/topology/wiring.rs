@@ -51,8 +51,8 @@ impl ClosWiring {
         for (link, joined) in (0..).zip(&topology.links) {
             for (end, other) in joined.ends() {
                 let kind = topology.kind_of(end, other);
-                // A chip port with a missing peer leads nowhere; a processor port with one is
-                // reported separately.
+                // Skip a chip port with a missing peer; a processor port with one is reported
+                // separately.
                 let leads = match other.node {
                     NodeRef::Processor(p) => (p as usize) < processors,
                     NodeRef::Chip(_) => wiring.router_at(other).is_some(),
@@ -75,13 +75,13 @@ impl ClosWiring {
     /// Chip of a virtual router.
     ///
     /// # Panics
-    /// If there is no router of that number.
+    /// If no router has that number.
     pub fn chip_of(&self, router: u32) -> u32 {
         self.routers[router as usize].0
     }
 
     /// # Panics
-    /// If there is no router of that number in `topology`.
+    /// If no router has that number in `topology`.
     pub fn router<'t>(&self, topology: &'t FoldedClos, router: u32) -> &'t VirtualRouter {
         let (chip, index) = self.routers[router as usize];
         &topology.chips[chip as usize].routers[index as usize]
@@ -90,7 +90,7 @@ impl ClosWiring {
     /// Chip of a virtual router, and its index within the chip.
     ///
     /// # Panics
-    /// If there is no router of that number.
+    /// If no router has that number.
     pub fn place_of(&self, router: u32) -> (u32, u32) {
         self.routers[router as usize]
     }

@@ -58,7 +58,7 @@ const WORDS: [u64; 1 << CONTENT_BITS] = {
     words
 };
 
-/// The message code.
+/// Kind of a message, with its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
@@ -81,7 +81,7 @@ impl Kind {
         Self::EurekaDone,
     ];
 
-    /// Whether it goes towards the root.
+    /// Whether the message goes towards the root.
     #[inline]
     pub const fn is_up(self) -> bool {
         matches!(self, Self::Arrive | Self::Eureka)
@@ -93,7 +93,7 @@ impl Kind {
 pub struct UnitNumber(u8);
 
 impl UnitNumber {
-    /// The unit with this number; `None` if there is no such unit.
+    /// The unit with this number; `None` above 31.
     pub const fn new(number: u8) -> Option<Self> {
         if (number as usize) < UNITS {
             Some(Self(number))
@@ -140,15 +140,13 @@ pub struct Message {
 /// Why a word is not a valid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum MessageError {
-    /// Reserved bits are set.
     #[error("reserved bits of a barrier message are set: {0:#x}")]
     Reserved(u64),
-    /// The check does not match message and unit.
     #[error("the check of a barrier message is {found:#06x}, not {expected:#06x}")]
     Check {
         /// The check in the word.
         found: u16,
-        /// The check computed from its other bits.
+        /// The check computed from the other bits.
         expected: u16,
     },
 }
@@ -163,7 +161,7 @@ impl Message {
     /// Decodes the message in a word.
     ///
     /// # Errors
-    /// Which field of the word is wrong.
+    /// The invalid field of the word.
     #[inline]
     pub fn decode(word: u64) -> Result<Self, MessageError> {
         let content = word as usize % WORDS.len();
@@ -182,7 +180,7 @@ impl Message {
         })
     }
 
-    /// The message in a word with one wrong bit, and that bit; `None` if there is none.
+    /// The message in a word with one wrong bit, and that bit; `None` if none exists.
     ///
     /// Routers at the destination correct errors (T3E sec. 9), and each router is the destination
     /// of the barrier packets it receives. Correction matters since messages are never repeated.

@@ -10,8 +10,8 @@
 //! - `pending`: messages waiting for a port, a few bits per unit;
 //! - [`spanning`]: trees for sets of processors.
 //!
-//! Nothing here knows time, links or buffers. The caller delivers messages in order per link,
-//! without loss.
+//! This code has no notion of time, links or buffers. The caller delivers messages in order per
+//! link, without loss.
 
 pub mod message;
 mod pending;

@@ -38,7 +38,7 @@ impl Pending {
     /// Whether no message waits.
     #[inline]
     pub(super) const fn is_empty(&self) -> bool {
-        // A eureka after a barrier message never waits without it.
+        // `next_eureka` need not be checked: it waits only behind a barrier message.
         self.eureka | self.barrier == 0
     }
 

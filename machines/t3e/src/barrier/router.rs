@@ -21,8 +21,8 @@
 //! - A processor that knows that the barrier is done may trigger the next eureka at once, while its
 //!   siblings still wait for the notification. Order is kept per port.
 //!
-//! For this a router keeps two bits per unit beside the 17 of the register: a eureka has been
-//! passed up in this round, and a eureka has been sent to the children.
+//! For this a router keeps two bits per unit in addition to the 17 of the register: a eureka has
+//! been passed up in this round, and a eureka has been sent to the children.
 //!
 //! # Damage
 //!
@@ -65,7 +65,7 @@ phitwire::counters! {
         arrivals_early,
         /// Eurekas of children after their arrival.
         eurekas_late,
-        /// Barriers done although the router has not signalled its parent.
+        /// Barriers reported done before the router has signalled its parent.
         barriers_unasked,
         /// Second eureka done within one barrier.
         eurekas_done_repeated,
@@ -80,20 +80,16 @@ pub enum Ignored {
     /// A eureka was already passed on. The only reason that is not a fault.
     #[error("a eureka has been passed on since the last barrier")]
     EurekaRepeated,
-    /// It is not a valid message.
     #[error(transparent)]
     Damaged(MessageError),
     #[error("the unit is not in use")]
     UnitUnused,
-    /// It goes up, but does not come from a child.
     #[error("what sends to its parent is no child")]
     NotFromAChild,
-    /// It goes down, but does not come from the parent.
     #[error("what sends to its children is not the parent")]
     NotFromTheParent,
     #[error("the child has arrived already")]
     ArrivalRepeated,
-    /// The child cannot yet know that the last barrier is done.
     #[error("the child has not been told of the last barrier")]
     ArrivalEarly,
     /// The child has arrived, or was not notified of the last barrier.
@@ -102,13 +98,12 @@ pub enum Ignored {
     /// The router has not signalled to its parent that all children have arrived.
     #[error("a barrier is done that children here have not all joined")]
     BarrierUnasked,
-    /// The parent has already sent it.
     #[error("the eureka has been told since the last barrier")]
     EurekaDoneRepeated,
 }
 
 impl Ignored {
-    /// Whether no correct router would send such a message.
+    /// Whether the message is a fault: no correct router sends it.
     #[inline]
     pub const fn is_fault(self) -> bool {
         !matches!(self, Self::EurekaRepeated)
@@ -206,7 +201,7 @@ impl BarrierRouter {
     /// Handles the word of a flit from the barrier channel of `from`.
     ///
     /// # Errors
-    /// Why nothing changed; it has been counted.
+    /// The reason for ignoring the message, which has been counted.
     pub fn receive_word(&mut self, from: Port, word: u64) -> Result<(), Ignored> {
         match Message::decode(word) {
             Ok(message) => self.receive(from, message),
@@ -221,7 +216,7 @@ impl BarrierRouter {
     /// Handles a message from `from`.
     ///
     /// # Errors
-    /// Why nothing changed; it has been counted.
+    /// The reason for ignoring the message, which has been counted.
     #[inline]
     pub fn receive(&mut self, from: Port, message: Message) -> Result<(), Ignored> {
         let unit = message.unit;

@@ -20,7 +20,6 @@ const NONE: u32 = u32::MAX;
 pub enum SpanningError {
     #[error("a barrier without participants")]
     NoParticipants,
-    /// Two nodes of the tree are not connected.
     #[error("no working links lead from node {from} to participant {to}")]
     NotConnected {
         /// The root, or the first participant.
@@ -36,24 +35,23 @@ pub enum TreeFault {
     /// Every router has a parent, or none uses the unit.
     #[error("no root")]
     NoRoot,
-    /// Two routers without a parent.
     #[error("both node {0} and node {1} are roots")]
     TwoRoots(u32, u32),
-    /// There is no node in that direction, or this one is not its parent.
+    /// The child does not exist, or this node is not its parent.
     #[error("node {node} has a child in {direction} that does not take it for its parent")]
     Child {
         node: u32,
         /// Direction of the child.
         direction: Direction,
     },
-    /// There is no node in that direction, or this one is not its child.
+    /// The parent does not exist, or this node is not its child.
     #[error("node {node} has a parent in {direction} that does not take it for its child")]
     Parent {
         node: u32,
         /// Direction of the parent.
         direction: Direction,
     },
-    /// Its parents form a loop.
+    /// The parents of the node form a loop.
     #[error("no way leads from the root to node {0}")]
     Loop(u32),
 }
@@ -178,7 +176,7 @@ impl SpanningTree {
         Ok(Self::grow(&component, root, &participants))
     }
 
-    /// The same from a given root, which need not take part: spreads the roots of several units.
+    /// Like [`build`](Self::build), from a given root, which need not take part.
     ///
     /// # Errors
     /// If there are no participants, or the root does not reach them all.

@@ -31,7 +31,7 @@ impl Port {
         all
     };
 
-    /// Its number: that of the direction, or 6.
+    /// The port's number: that of the direction, or 6.
     #[inline]
     pub const fn index(self) -> usize {
         match self {
@@ -89,7 +89,7 @@ impl PortSet {
         self.0 == 0
     }
 
-    /// Its ports, by number.
+    /// The ports in the set, by number.
     #[inline]
     pub fn iter(self) -> impl Iterator<Item = Port> {
         bits(self.0.into()).map(|index| Port::ALL[index])
@@ -125,19 +125,14 @@ pub struct TreeRegister {
 /// Why a register is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TreeRegisterError {
-    /// Bits 31:17 are set.
     #[error("reserved bits of a tree register are set: {0:#x}")]
     Reserved(u32),
-    /// The parent code exceeds the six directions.
     #[error("a tree register names parent {0}, of 0 to 6")]
     Parent(u32),
-    /// The parent is one of the children.
     #[error("{0} is both parent and child")]
     ParentIsChild(Direction),
-    /// There is a parent, but there are no children.
     #[error("a router with a parent has no child")]
     NoChildren,
-    /// A port that is not a child has signalled.
     #[error("{0} has signalled, but is no child")]
     NoChildSignalled(Port),
 }
@@ -185,7 +180,7 @@ impl TreeRegister {
     /// Decodes a register.
     ///
     /// # Errors
-    /// Which field is wrong.
+    /// The invalid field.
     pub fn from_bits(bits: u32) -> Result<Self, TreeRegisterError> {
         if bits >> Self::BITS != 0 {
             return Err(TreeRegisterError::Reserved(
@@ -268,8 +263,8 @@ mod tests {
             assert_eq!(register.is_used(), bits != 0, "{register:?}");
             used += u32::from(register.is_used());
         }
-        // For every set of n children, 2^n that have signalled; 7 - n parents or none, but those
-        // sets which have the local processor, always a parent's worth more.
+        // Each set of n children has 2^n signalled subsets; its parent is a link outside the set,
+        // or none: 7 minus the links in the set.
         let mut expected = 0;
         for children in 1..1u32 << Port::COUNT {
             let links = (children & 0x3f).count_ones();

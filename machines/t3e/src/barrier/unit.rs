@@ -18,9 +18,9 @@ pub enum State {
     /// S_BAR: not armed, and no eureka seen.
     #[default]
     Bar,
-    /// S_ARM: it has joined the barrier.
+    /// S_ARM: the processor has joined the barrier.
     Arm,
-    /// S_EUR: it has signalled the eureka, or was notified of it.
+    /// S_EUR: the processor has signalled the eureka, or was notified of it.
     Eur,
 }
 
@@ -38,7 +38,7 @@ pub enum Operation {
 /// Why an operation changed nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum OperationError {
-    /// The unit waits for its barrier; figure 6 allows no operation there.
+    /// Figure 6 allows no operation in S_ARM.
     #[error("the unit is armed: its barrier is not done")]
     Armed,
     /// "A set of processors can be given access to a particular BSU" (T3E sec. 6); this one was
@@ -68,11 +68,11 @@ pub enum Notified {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BarrierUnit {
     state: State,
-    /// A eureka waits for the router, ahead of any arrival.
+    /// Whether a eureka waits for the router, ahead of any arrival.
     eureka_waits: bool,
-    /// An arrival waits for the router.
+    /// Whether an arrival waits for the router.
     arrival_waits: bool,
-    /// A eureka was notified since the last barrier.
+    /// Whether a eureka was notified since the last barrier.
     told: bool,
     barriers: u64,
     eurekas: u64,
@@ -85,15 +85,15 @@ const fn transition(from: State, operation: Operation) -> Option<(State, bool, b
         (State::Bar, Operation::Bar) => (State::Arm, false, true),
         (State::Bar, Operation::Eur) => (State::Eur, true, false),
         (State::Bar, Operation::EurB) => (State::Arm, true, true),
-        // The eureka is already signalled. A processor cannot know whether another was first, so
-        // this is not a program error.
+        // Accept a second eureka: the processor cannot know whether another was first, so this is
+        // not a program error.
         (State::Eur, Operation::Eur) => (State::Eur, false, false),
         (State::Eur, Operation::Bar | Operation::EurB) => (State::Arm, false, true),
     })
 }
 
 impl BarrierUnit {
-    /// The state as the processor reads it.
+    /// State of the unit as the processor reads it.
     #[inline]
     pub const fn state(&self) -> State {
         self.state
@@ -111,13 +111,13 @@ impl BarrierUnit {
         self.eurekas
     }
 
-    /// Whether it has messages for the router.
+    /// Whether the unit has messages for the router.
     #[inline]
     pub const fn has_pending(&self) -> bool {
         self.eureka_waits || self.arrival_waits
     }
 
-    /// Whether it is in S_BAR and has nothing to send.
+    /// Whether the unit is in S_BAR and has nothing to send.
     #[inline]
     pub const fn is_idle(&self) -> bool {
         matches!(self.state, State::Bar) && !self.has_pending()

@@ -16,7 +16,7 @@ use phitwire::sim::direct::model::CycleModel as _;
 
 /// Traffic between processors per message of each source, in flits.
 struct Flows {
-    /// Between routers: node, logical processor, flits.
+    /// Flows between routers: node, logical processor, flits.
     between: Vec<Flow>,
     /// The maximum load on a processor's link, to or from it.
     own: f64,
@@ -174,12 +174,12 @@ mod tests {
         assert_eq!(bound("neighbour", Operation::Put, false, 64), 1.0);
         // Ten flits go to the neighbour on one link, and two on the other; a processor sends both.
         assert_eq!(bound("neighbour", Operation::Put, true, 64), 1.0);
-        // All send to one processor: the limit is the requests of three sources, or its responses
+        // All send to one processor: the limit is the requests of three sources, or the responses
         // to them.
         let hot = |operation, reply| bound("hotspot:0:100", operation, reply, 64);
         let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-9, "{a} {b}");
         near(hot(Operation::Put, false), 1.0 / 3.0);
-        // It is also a source, sending a third to each of the others, so they respond to it.
+        // The hot spot is also a source: each of the others gets a third, and responds to it.
         near(hot(Operation::Put, true), 12.0 / (3.0 * 10.0 + 2.0));
         near(hot(Operation::Get, true), 12.0 / (3.0 * 10.0 + 2.0));
     }

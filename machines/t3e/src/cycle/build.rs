@@ -117,7 +117,7 @@ pub(super) fn direct(
     })
 }
 
-/// The same network as nodes with encoded links.
+/// The simulated network as nodes with encoded links.
 pub(super) fn encoded(
     topology: &Torus,
     (config, options): (&Config, &T3eOptions),

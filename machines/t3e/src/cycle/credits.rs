@@ -36,7 +36,7 @@ impl Returned {
         self.0 |= (vc as u32 + 1) << (CYCLE_BITS * cycle);
     }
 
-    /// Delays them by `by` cycles, less than a window: the part in this window, and in the next.
+    /// Delays the credits by less than a window: the part in this window, and in the next.
     #[inline]
     pub(super) const fn delayed(self, by: usize, window: usize) -> [Self; 2] {
         let all = u64::MAX >> (64 - CYCLE_BITS * window);

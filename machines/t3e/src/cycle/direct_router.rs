@@ -24,7 +24,7 @@ pub struct DirectRouter {
 #[derive(Debug)]
 struct Links {
     ends: [IdealEnd; PORTS],
-    /// Link end slot of each port's peer.
+    /// Slot of the link end at each port's peer.
     peers: [u32; PORTS],
     /// Ports whose link is down.
     down: u8,
@@ -99,7 +99,7 @@ impl DirectRouter {
             let flit = exchange.read.phits[(first + port) * size + cycle];
             if let FlitKind::Data(vc) = flit.control.kind() {
                 if port == PROCESSOR && flit.control.is_head() {
-                    // It is looked up after it has passed the stages.
+                    // Prefetch its entry for the look-up behind the stages.
                     let destination = Header::destination_in(flit.word);
                     self.crossbar.table.fetch(destination);
                 }
@@ -121,7 +121,7 @@ const _: () = assert!(PORT_CYCLES * PORTS <= 64 && PORTS <= CYCLE_BITS);
 /// The credits returned to a router in one window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Credited {
-    /// By port.
+    /// Credits by port.
     returned: [Returned; PORTS],
     /// By cycle, a byte each: ports with a credit, one bit each.
     ports: u32,
@@ -280,7 +280,7 @@ impl model::DirectRouter<T3e> for DirectRouter {
         };
         for (vc, owed) in end.owed().into_iter().enumerate() {
             account.credits[vc] = end.credits(vc);
-            // Their slots are free, but the peer does not know it yet.
+            // Count freed slots as occupied until the peer has their credits.
             account.queued[vc] = end.len(vc) + owed;
         }
         account
@@ -312,7 +312,7 @@ impl model::DirectRouter<T3e> for DirectRouter {
     }
 
     fn set_link(&mut self, cycle: u64, port: usize, up: bool) {
-        // A resting crossbar has fallen behind in time.
+        // Advance a resting crossbar, whose clock has fallen behind.
         self.crossbar.rest_until(cycle);
         self.links.down = self.links.down & !(1 << port) | u8::from(!up) << port;
         self.crossbar.wake();

@@ -115,7 +115,7 @@ impl CycleModel for T3e {
         }
     }
 
-    /// Its links count the carriers' packets.
+    /// Counts packets at the crossbar: the links count those of the carriers.
     fn packets_passed(router: &T3eRouter) -> Option<u64> {
         Some(router.core().crossbar().counters().packets)
     }

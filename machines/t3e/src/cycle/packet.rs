@@ -1,7 +1,7 @@
 //! The packets of synthetic traffic, and the sink that checks them.
 //!
-//! They are packets of the machine whose data identify them, so that a sink can verify that each
-//! arrived once, and intact.
+//! Packets have the machine's format, and data that identify them, so that a sink can verify that
+//! each arrived once, and intact.
 
 use crate::format::{Command, DataCheck, Header, Name, PacketBuf, Request, VCS};
 use phitwire::rng::mix;
@@ -31,7 +31,7 @@ impl Operation {
 pub struct Message {
     /// The destination processor.
     pub to: u16,
-    /// Its name at the requester.
+    /// The requester's name for the request.
     pub name: u32,
     /// Cycle in which the request was born, below 2^48.
     pub birth: u64,
@@ -81,7 +81,7 @@ pub struct Delivery {
     pub command: Command,
     pub message: Message,
     pub from: u16,
-    /// Its data are correct.
+    /// Whether the data are correct.
     pub whole: bool,
 }
 

@@ -21,7 +21,7 @@ type Common = shared::Common<T3e>;
 pub struct Format {
     pub(super) operation: Operation,
     pub(super) bytes: u8,
-    /// Requests keep their order and do not adapt.
+    /// Whether requests keep their order and do not adapt.
     pub(super) ordered: bool,
     /// Maximum number of outstanding requests per processor, if it waits for responses.
     pub(super) outstanding: usize,
@@ -54,9 +54,9 @@ pub struct Terminal {
     /// A packet that has stopped halfway without credits while one of the other channel holds the
     /// wires: requests and responses do not block each other (T3E sec. 3.3).
     halted: Option<(PacketBuf, u8)>,
-    /// Birth cycles of the requests waiting for responses, by the low bits of their names, and the
-    /// free values of those bits.
+    /// Birth cycles of the requests waiting for responses, by the low bits of their names.
     births: Vec<u64>,
+    /// Unused values of those low bits.
     free: Vec<u32>,
     waiting: usize,
     /// The last request from each source, if requests keep their order.
@@ -98,7 +98,7 @@ impl Terminal {
         }
     }
 
-    /// A packet has arrived in cycle `now`.
+    /// Handles a packet that has arrived in cycle `now`.
     fn arrived(&mut self, now: u64, got: Delivery, shared: &mut Shared) {
         let Delivery {
             command,
@@ -118,7 +118,7 @@ impl Terminal {
                 self.free.push(place as u32);
             }
         } else if let Some(seen) = &mut self.last_seen {
-            // A source makes at most one request per cycle.
+            // Births are unique: a source makes at most one request per cycle.
             let overtaken = seen.is_overtaken(from.into(), message.birth as u32, u32::MAX);
             shared.tally.overtaken += u64::from(overtaken);
         }

@@ -155,7 +155,7 @@ fn packets_alone_take_the_clocks_of_table_2() {
 fn an_answer_takes_its_own_way() {
     let mut config = config("neighbour", 10_000);
     config.traffic.request_reply = true;
-    // Put: ten flits there, a clock at the target, two flits back. Get: the other way round.
+    // A put sends ten flits there and two back, after a clock at the target; a get the reverse.
     for operation in [Operation::Put, Operation::Get] {
         let options = T3eOptions {
             operation,

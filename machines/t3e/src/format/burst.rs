@@ -18,7 +18,7 @@ const FLIT_BYTES: usize = 70;
 pub struct Burst {
     /// The words of the flits.
     pub words: [u64; BURST_FLITS],
-    /// Their control bits. Unreadable ones become an idle flit without a credit.
+    /// The control bits of the flits. Unreadable ones become an idle flit without a credit.
     pub controls: [Control; BURST_FLITS],
 }
 
@@ -40,7 +40,7 @@ impl Burst {
         burst
     }
 
-    /// Its flits that are not idle, or whose word is not zero.
+    /// The flits that are not idle, or whose word is not zero.
     pub fn flits(&self) -> impl Iterator<Item = Flit> {
         let flits = self.words.iter().zip(&self.controls);
         flits

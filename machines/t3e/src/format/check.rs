@@ -110,7 +110,7 @@ pub fn open_header(word: u64) -> (u64, Repair) {
         (_, false) => (information, Repair::Hopeless),
         // The wrong bit is the parity, or one of the code.
         (syndrome, true) if !syndrome.is_power_of_two() && syndrome != 0 => {
-            // Its index among the numbers that are not powers of two.
+            // Convert the position to a bit index: positions skip the powers of two.
             let bit = syndrome - 1 - u64::from(64 - syndrome.leading_zeros());
             (information ^ 1 << bit, Repair::Corrected)
         }

@@ -16,7 +16,7 @@ pub mod vc {
     /// Deterministic channels.
     pub const DETERMINISTIC: core::ops::Range<usize> = 0..4;
 
-    /// Their names, by number (T3E sec. 5).
+    /// Names of the channels, by number (T3E sec. 5).
     pub const NAMES: [&str; super::VCS] = [
         "request VC0",
         "request VC1",

@@ -94,14 +94,14 @@ impl Command {
         Self::BY_CODE[code as usize & 0x3f]
     }
 
-    /// Length of its packets in flits, including header flits.
+    /// Length of the command's packets in flits, including header flits.
     #[inline]
     pub const fn flits(self) -> usize {
         Self::ALL[self as usize].2 as usize
     }
 
-    /// Header flits of its packets: two, but one in the response to a get of one word and three in
-    /// a put of one word (T3E sec. 11); those of atomic operations are ours.
+    /// Header flits of the command's packets: two, but one in the response to a get of one word and
+    /// three in a put of one word (T3E sec. 11); those of atomic operations are ours.
     #[inline]
     pub const fn header_flits(self) -> usize {
         match self {
@@ -111,13 +111,13 @@ impl Command {
         }
     }
 
-    /// Data words of its packets, after the headers.
+    /// Data words of the command's packets, after the headers.
     #[inline]
     pub const fn words(self) -> usize {
         self.flits() - self.header_flits()
     }
 
-    /// Maximum bytes it moves, in its packet or in the response.
+    /// Maximum number of bytes moved, in the packet or in the response.
     pub const fn message_bytes(self) -> u8 {
         match self {
             Self::Get8 | Self::Put8 | Self::Message | Self::Get8Data => 64,
@@ -167,23 +167,21 @@ impl Name {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub command: Command,
-    /// Its route; from a processor to its router, the number of the destination processor.
+    /// The route; from a processor to its router, the number of the destination processor.
     pub tag: Tag,
     /// In a request the number of the source processor, in a response the high bits of the name.
     pub origin: u16,
     /// The low bits of the name.
     pub id: u16,
-    /// The check over the words after it.
+    /// The check over the words after this flit.
     pub data_check: u16,
 }
 
 /// Why a header flit is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum HeaderError {
-    /// More than one bit is wrong.
     #[error("a header flit has more wrong bits than its check corrects")]
     Check,
-    /// Unknown command.
     #[error("no packet has command {0:#04x}")]
     Command(u8),
 }

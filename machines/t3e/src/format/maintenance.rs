@@ -43,7 +43,7 @@ const _: () = assert!(TAG_SHIFT + 7 == super::check::HEADER_BITS);
 pub struct Way(pub [i8; LEGS]);
 
 impl Way {
-    /// Maximum hops in a leg, in either direction.
+    /// Maximum number of hops in a leg, in either direction.
     pub const MOST: i8 = 31;
 
     /// Whether all counts, and their negations, fit into six bits.
@@ -68,7 +68,7 @@ impl Way {
         }))
     }
 
-    /// The next leg, if there is one: replies start with the last.
+    /// The next leg, if any: replies start with the last.
     fn next(&self, is_reply: bool) -> Option<usize> {
         let has_hops = |&leg: &usize| self.0[leg] != 0;
         match is_reply {
@@ -93,7 +93,7 @@ pub enum MaintenanceCommand {
     Write = 1,
     /// Reply: the request was executed.
     Done = 4,
-    /// Reply: there is no such register.
+    /// Reply: the register does not exist.
     Unknown = 5,
     /// Reply: the register is read only.
     ReadOnly = 6,
@@ -128,7 +128,7 @@ pub struct MaintenanceHeader {
     pub command: MaintenanceCommand,
     /// The check of the third flit.
     pub check: u16,
-    /// Repeated by the reply, 0 to 127.
+    /// Number repeated by the reply, 0 to 127.
     pub tag: u8,
 }
 
@@ -228,7 +228,7 @@ pub struct MaintenancePacket {
     pub gone: Way,
     /// The kind of the packet.
     pub command: MaintenanceCommand,
-    /// Repeated by the reply, 0 to 127.
+    /// Number repeated by the reply, 0 to 127.
     pub tag: u8,
     pub register: u16,
     pub value: u64,

@@ -25,14 +25,14 @@ pub struct PacketBuf {
     flits: u8,
 }
 
-/// The fields of a request besides its header flit and its data.
+/// The fields of a request, except those of its header flit and its data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// The 48-bit address.
     pub address: u64,
     /// Bytes to read or write, 1 to 64.
     pub bytes: u8,
-    /// It must not be overtaken by others of its kind to the same processor, so it does not adapt
+    /// Whether no request of its kind to the same processor may overtake it: it then does not adapt
     /// (T3E sec. 5).
     pub ordered: bool,
     pub name: Name,
@@ -132,7 +132,7 @@ impl PacketBuf {
         &self.words[..usize::from(self.flits)]
     }
 
-    /// Whether its command is a response; false if the header is unreadable.
+    /// Whether the packet is a response; false if the header is unreadable.
     #[inline]
     pub fn is_response(&self) -> bool {
         let header = Header::parse(self.words[0]);

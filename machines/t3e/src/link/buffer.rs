@@ -13,8 +13,9 @@ const _: () = assert!((Depths::LIVE.adaptive as u32 + 1) * MAX_PACKET_FLITS as u
 struct Coming {
     /// Missing flits.
     flits: u8,
-    /// Check of the words so far, and the check in the header.
+    /// Check of the words so far.
     check: DataCheck,
+    /// Check in the header.
     carried: u16,
 }
 
@@ -27,7 +28,7 @@ pub struct FlitBuffer {
     /// Flits of each channel outside the slots known to the peer.
     excess: [u16; VCS],
     coming: [Coming; VCS],
-    /// Packets end here and are corrected.
+    /// Whether packets end here and are corrected.
     corrects: bool,
     /// Channels whose last header had a wrong bit, one bit each.
     doubtful: u8,
@@ -73,7 +74,7 @@ impl FlitBuffer {
             made_up = self.give_up(vc);
         }
         if !self.queues.has_place(vc, self.excess[vc]) {
-            // It had no slot to free.
+            // Return no credit: the flit had no slot to free.
             self.counters.rx_overflows += 1;
             return (made_up, false);
         }
@@ -108,7 +109,7 @@ impl FlitBuffer {
         true
     }
 
-    /// The words of the last packet on `vc` do not match its check.
+    /// Handles the last packet on `vc`, whose words do not match its check.
     #[cold]
     fn found_wrong(&mut self, vc: usize) {
         self.counters.rx_data_errors += 1;
@@ -117,7 +118,7 @@ impl FlitBuffer {
         }
         let ring = &mut self.rings[vc];
         let coming = &self.coming[vc];
-        // Positions wrap at sixteen bits, and so do slots in a ring.
+        // Add 2^16 to prevent underflow: positions wrap at sixteen bits, and so do slots in a ring.
         let end = u64::from(self.queues.end(vc)) + (1 << 16);
         let count = coming.check.words().into();
         let mut words = [0; MAX_PACKET_FLITS];
@@ -180,7 +181,7 @@ impl FlitBuffer {
         lacks
     }
 
-    /// The same during a session: the peer has not used the slots of the made-up flits.
+    /// Makes them up during a session: the peer has not used the slots of these flits.
     pub fn give_up(&mut self, vc: usize) -> u32 {
         let made_up = self.complete(vc);
         self.excess[vc] += made_up as u16;
@@ -195,7 +196,7 @@ impl FlitBuffer {
         is_doubtful.then_some(u64::from(self.queues.end(vc)) + 1)
     }
 
-    /// Whether there may be such a packet.
+    /// Whether the last header of any channel had a wrong bit.
     #[inline]
     pub fn may_doubt(&self) -> bool {
         self.doubtful != 0

@@ -7,7 +7,7 @@ const COUNT_BITS: u32 = 12;
 const COUNTS: u64 = (1 << (COUNT_BITS * VCS as u32)) - 1;
 /// Flag of the first flit of a session: the number of slots.
 const GRANT: u64 = 1 << 63;
-/// Flag of any other: the number of freed slots.
+/// Flag of later idle words with counts: the number of freed slots.
 const CREDITS: u64 = 1 << 62;
 /// The maximum count per channel in such a word.
 pub const MAX_COUNT: u32 = (1 << COUNT_BITS) - 1;
@@ -20,12 +20,12 @@ pub(super) enum IdleWord {
     Nothing,
     /// Slots of the sender's input, at the start of a session.
     Grant([u32; VCS]),
-    /// Slots that have become free there.
+    /// Slots of the sender's input that have become free.
     Credits([u32; VCS]),
 }
 
 impl IdleWord {
-    /// `None` if unknown bits are set.
+    /// Decodes the word; `None` if unknown bits are set.
     #[inline]
     pub fn parse(word: u64) -> Option<Self> {
         match word & !COUNTS {
@@ -88,7 +88,7 @@ impl Credits {
     /// Uses a credit for a flit.
     ///
     /// # Panics
-    /// If there is no credit.
+    /// If the channel has no credit.
     #[inline]
     pub fn take(&mut self, vc: usize) {
         self.take_many(vc, 1);
@@ -132,7 +132,7 @@ impl Credits {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Owed {
     places: [u32; VCS],
-    /// Channels with any, one bit each.
+    /// Channels with owed slots, one bit each.
     channels: u8,
     /// The channel next in turn.
     turn: u8,
@@ -152,13 +152,13 @@ impl Owed {
         self.channels |= u8::from(places > 0) << vc;
     }
 
-    /// Whether any are owed.
+    /// Whether any slots are owed.
     #[inline]
     pub const fn any(&self) -> bool {
         self.channels != 0
     }
 
-    /// Slots owed of a channel.
+    /// Owed slots of a channel.
     #[inline]
     pub const fn of(&self, vc: usize) -> u32 {
         self.places[vc]
@@ -179,7 +179,7 @@ impl Owed {
         Some(vc)
     }
 
-    /// Takes as many of each channel as fit into a word.
+    /// Takes owed slots of all channels, as many of each as fit into a word.
     pub fn tell_many(&mut self) -> [u32; VCS] {
         let told = self.places.map(|places| places.min(MAX_COUNT));
         self.channels = 0;

@@ -39,7 +39,7 @@ impl Doubts {
         self.deadline = all.min().unwrap_or(Time::NEVER);
     }
 
-    /// When the first packet is given up.
+    /// Time at which the first packet is given up.
     #[inline]
     pub fn deadline(&self) -> Time {
         self.deadline

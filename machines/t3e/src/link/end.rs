@@ -20,7 +20,7 @@ use phitwire::time::{Duration, Time};
 
 /// Maximum number of barrier and maintenance flits that wait for the next burst.
 pub const MAX_URGENT: usize = 64;
-/// Maximum number of received ones not yet taken: more than a frame holds.
+/// Maximum number of received barrier and maintenance flits not yet taken: more than a frame holds.
 const MAX_URGENT_INPUT: usize = 1_024;
 /// Channel number that reports arrived barrier and maintenance flits.
 pub const URGENT: usize = VCS;
@@ -39,13 +39,13 @@ pub struct FlitEnd {
     session: Option<(u32, u32)>,
     /// Number of session starts and ends.
     sessions: u64,
-    /// The peer's grant has arrived.
+    /// Whether the peer's grant has arrived.
     granted: bool,
     /// The grant still to send.
     grant: Option<u64>,
     credits: Credits,
     owed: Owed,
-    /// When to return credits even without other traffic.
+    /// Time to return credits even without other traffic.
     tell: Time,
     /// Packets that may wait for flits that do not exist.
     doubts: Doubts,
@@ -170,7 +170,7 @@ impl FlitEnd {
         self.tell = Time::NEVER;
         self.doubts = Doubts::NONE;
         input.cut_off();
-        // Slots freed earlier are part of the new grant.
+        // Drop slots freed earlier: they are part of the new grant.
         input.freed = [0; VCS];
         self.grant = session.map(|_| IdleWord::Grant(input.buffer.promise()).emit());
     }
@@ -232,7 +232,7 @@ impl FlitEnd {
         }
     }
 
-    /// The peer owes no credits before its grant, and never more than a grant allows.
+    /// Takes the peer's credits; rejects those before its grant or beyond what a grant allows.
     #[inline]
     fn take_credits(&mut self, vc: usize, places: u32) {
         if !self.granted || !self.credits.give_many(vc, places) {
@@ -240,9 +240,8 @@ impl FlitEnd {
         }
     }
 
-    /// Handles the peer's grant.
     fn take_grant(&mut self, places: [u32; VCS]) {
-        // A second grant in a session would forge credits.
+        // Ignore a second grant in a session: it would forge credits.
         if !core::mem::replace(&mut self.granted, true) {
             self.credits = Credits::new(places);
         }
@@ -268,8 +267,8 @@ impl FlitEnd {
         }
     }
 
-    /// Only flits of packets and credits. On the machine's links each flit returns one credit, and
-    /// idle flits cost nothing; here one idle flit returns the rest.
+    /// A burst with only flits of packets and credits. On the machine's links each flit returns one
+    /// credit, and idle flits cost nothing; here one idle flit returns the rest.
     #[inline]
     fn plain_burst(&mut self) -> Burst {
         let mut burst = Burst::default();
@@ -310,12 +309,12 @@ impl FlitEnd {
         flit
     }
 
-    /// Owes the peer `places` credits of `vc`; returns them soon if it may be waiting for them.
+    /// Owes the peer `places` credits of `vc`; returns them soon if it may lack credits.
     fn owe(&mut self, vc: usize, places: u32) {
         self.owed.add(vc, places);
         let profile = &self.carrier.common.profile;
         let now = self.carrier.common.now;
-        // The chip's links return credits with the next flit.
+        // In emulated time return them at once: the chip's links do so with the next flit.
         let waits = profile.emulated_time || self.owed.of(vc) >= self.depths.of(vc).div_ceil(4);
         let delay = if waits {
             Duration::ZERO
@@ -346,7 +345,7 @@ impl EndStatus for FlitEnd {
         self.carrier.parts()
     }
 
-    /// Bursts, including those not yet formed.
+    /// Unacknowledged bursts, including those not yet formed.
     fn unacknowledged_packets(&self) -> u64 {
         let waiting = self.out.len().div_ceil(BURST_FLITS) as u64;
         self.carrier.unacknowledged_packets() + waiting

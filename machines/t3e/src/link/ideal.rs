@@ -50,7 +50,7 @@ impl IdealEnd {
         self.queues.flits()
     }
 
-    /// A flit arrives. Returns whether a slot was free.
+    /// Takes in a flit. Returns whether a slot was free.
     #[inline]
     pub fn receive(&mut self, vc: usize, flit: Flit) -> bool {
         let has_place = self.queues.has_place(vc, 0);
@@ -60,10 +60,10 @@ impl IdealEnd {
         has_place
     }
 
-    /// Takes the oldest flit of `vc`; its credit is owed.
+    /// Takes the oldest flit of `vc`, and owes the peer its credit.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the channel is empty.
     #[inline]
     pub fn pop(&mut self, vc: usize) -> u64 {
         self.owed.add(vc, 1);
@@ -98,13 +98,13 @@ impl IdealEnd {
     /// Sends a flit of `vc`.
     ///
     /// # Panics
-    /// If there is no credit for it.
+    /// If the channel has no credit.
     #[inline]
     pub fn send(&mut self, vc: usize) {
         self.credits.take(vc);
     }
 
-    /// A credit of `vc` has returned.
+    /// Adds a returned credit of `vc`.
     #[inline]
     pub fn give(&mut self, vc: usize) {
         self.credits.give(vc);

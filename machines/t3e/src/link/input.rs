@@ -31,7 +31,7 @@ impl FlitInput {
     /// Takes the oldest flit of `vc`.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the channel is empty.
     #[inline]
     pub fn pop(&mut self, vc: usize) -> u64 {
         let (word, has_place) = self.buffer.pop(vc);
@@ -75,7 +75,7 @@ impl FlitInput {
         self.freed[vc] += u32::from(is_free);
     }
 
-    /// The rest of the packets being received never arrives.
+    /// Completes the packets being received, whose rest never arrives.
     pub(super) fn cut_off(&mut self) {
         for vc in 0..VCS {
             self.arrived[vc] += self.buffer.complete(vc);

@@ -22,8 +22,8 @@ impl LaneErrors {
         }
     }
 
-    /// Flips each bit of `lane` with probability `per_bit` from now on. Returns false if there is
-    /// no such lane.
+    /// Flips each bit of `lane` with probability `per_bit` from now on. Returns false if the lane
+    /// does not exist.
     pub fn set(&mut self, lane: u8, per_bit: Probability) -> bool {
         let place = self.per_bit.get_mut(usize::from(lane));
         place.map(|place| *place = per_bit).is_some()

@@ -35,7 +35,7 @@ impl Words for Rings {
     }
 }
 
-/// Words of channels no deeper than the machine's, stored beside their queues without a pointer.
+/// Words of channels no deeper than the machine's, stored next to their queues without a pointer.
 #[derive(Clone, Debug)]
 pub(super) struct Slots([u64; ALL_SLOTS]);
 
@@ -93,8 +93,9 @@ impl Words for Slots {
 /// caches.
 #[derive(Clone, Debug)]
 pub(super) struct Queues {
-    /// Position of the oldest flit, which wraps, and number of flits.
+    /// Position of the oldest flit; wraps.
     first: [u16; VCS],
+    /// Number of flits.
     len: [u16; VCS],
     /// Capacity in flits.
     places: [u16; VCS],
@@ -111,7 +112,7 @@ impl Queues {
         }
     }
 
-    /// The same with another first position.
+    /// Moves the first position of empty queues.
     #[cfg(test)]
     pub fn beginning_at(mut self, first: u16) -> Self {
         self.first = [first; VCS];
@@ -124,7 +125,6 @@ impl Queues {
         self.len[vc] < self.places[vc] + more
     }
 
-    /// Appends a flit.
     #[inline]
     pub fn push(&mut self, words: &mut impl Words, vc: usize, word: u64) {
         words.make_room(vc, self.first[vc], self.len[vc]);

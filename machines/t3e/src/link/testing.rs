@@ -201,12 +201,12 @@ impl Link for Flits {
             .position(|command| *command == header.command);
         let sent = packet(vc, id, length.expect("no other was sent"));
         let sent: Vec<u64> = sent.iter().map(|flit| flit.word).collect();
-        // A wrong bit in a header is corrected on reading.
+        // Expect the corrected header: reading corrects a wrong bit.
         let (expected, _) = Header::parse(sent[0]).expect("it was sent");
         assert_eq!((header, &words[1..]), (expected, &sent[1..]), "contents");
     }
 
-    /// In flits, of which bursts hold more than packets have.
+    /// Weight in flits, of which bursts hold more than packets have.
     fn weight(flits: &[Flit]) -> u64 {
         flits.len() as u64
     }

@@ -15,7 +15,7 @@ use phitwire::time::{Duration, Time};
 enum Step {
     /// Waits until the next barrier, or eureka, is due.
     Pause(Time),
-    /// Has signalled the eureka, or waits for it.
+    /// Has signalled the eureka, or waits for another participant to signal it.
     Eureka { since: Time, signalled: bool },
     /// Has joined the barrier.
     Armed(Time),
@@ -41,11 +41,12 @@ pub(super) struct BarrierRun {
     last: Time,
     joined: u64,
     seen: bool,
-    /// A eureka was notified since the last barrier.
+    /// Whether a eureka was notified since the last barrier.
     told: bool,
     stopping: bool,
-    /// The next check, and whether one is unanswered.
+    /// The next check to send.
     check: Option<Check>,
+    /// Whether a check waits for its response.
     asking: bool,
     counts: BarrierReport,
     latency: LatencyRecorder,
@@ -106,7 +107,7 @@ impl BarrierRun {
         }
     }
 
-    /// Asks the run to stop. Returns whether it was asked before and must end at once.
+    /// Requests the run to stop. Returns whether a stop was requested before: it must end at once.
     pub fn stop(&mut self) -> bool {
         core::mem::replace(&mut self.stopping, true)
     }
@@ -120,7 +121,7 @@ impl BarrierRun {
         self.check = None;
     }
 
-    /// When [`advance`](Self::advance) has something to do.
+    /// Time at which [`advance`](Self::advance) has something to do.
     pub fn deadline(&self) -> Option<Time> {
         let patience = Duration::from_ns(self.spec.patience_ns);
         match self.step {
@@ -199,7 +200,7 @@ impl BarrierRun {
         }
     }
 
-    /// The eureka was signalled.
+    /// Handles a eureka: joins the barrier.
     fn eureka(&mut self, now: Time, shell: &mut BarrierShell) {
         let Step::Eureka { since, signalled } = self.step else {
             return;
@@ -251,7 +252,7 @@ impl BarrierRun {
         self.latency.record_span(since, now);
         self.last = now;
         self.counts.barriers += 1;
-        // A different one each time, never oneself.
+        // Check another participant after each barrier, in turn, never this one.
         let others = self.spec.processors.len() as u64 - 1;
         if others > 0 {
             let other = (self.rank + 1 + self.joined % others) % (others + 1);
@@ -273,12 +274,12 @@ impl BarrierRun {
         }
     }
 
-    /// The check to make, if any.
+    /// The next check to send, if any.
     pub fn check(&self) -> Option<Check> {
         self.check
     }
 
-    /// The check was sent.
+    /// Records that the check was sent.
     pub fn asked(&mut self) {
         self.check = None;
         self.asking = true;
@@ -292,7 +293,7 @@ impl BarrierRun {
         };
         self.counts.checks += 1;
         self.counts.early += u64::from(word < check.least);
-        // It may have joined the barrier after the last one that we joined.
+        // Allow one barrier more: the other may have joined the one after the last that we joined.
         self.counts.lost += u64::from(word > 2 * (self.joined + 1));
     }
 

@@ -51,8 +51,9 @@ pub struct Pe {
     now: Time,
     /// Completions of requests posted by the user.
     completions: VecDeque<Completion>,
-    /// Words of barrier flits with one wrong bit, corrected, and with more.
+    /// Words of barrier flits with one wrong bit, which was corrected.
     corrected: u64,
+    /// Words of barrier flits with more wrong bits.
     damaged: u64,
 }
 
@@ -93,7 +94,7 @@ impl Pe {
         self.nic.memory_mut()
     }
 
-    /// The queues of messages to it.
+    /// The queues of messages to this processor.
     pub fn queues(&self) -> &MessageQueues {
         self.nic.queues()
     }
@@ -103,7 +104,6 @@ impl Pe {
         self.nic.queues_mut()
     }
 
-    /// Counters of transfers.
     pub fn counters(&self) -> &TransferNicCounters {
         self.nic.counters()
     }
@@ -138,7 +138,7 @@ impl Pe {
     fn take_messages(&mut self, now: Time) {
         while let Some(flit) = self.nic.link_mut().input_mut().pop_urgent() {
             if flit.control.kind() != FlitKind::Barrier {
-                // Maintenance packets stay between routers.
+                // Count it as damaged: maintenance packets stay between routers.
                 self.damaged += 1;
                 continue;
             }
@@ -289,7 +289,7 @@ impl Probes for Pe {
         self.nic.routed_number()
     }
 
-    /// Routers see only the low bits of a name.
+    /// Reduces the identity to the low bits of the name: routers see no others.
     fn probe(&mut self, now: Time, spec: &ProbeSpec) -> Result<Probe, ProbeError> {
         let probe = self.nic.probe(now, spec)?;
         Ok(Probe {
@@ -382,7 +382,7 @@ impl BarrierRuns for Pe {
     fn prepare(&mut self, number: u8) -> Result<(), DeviceError> {
         let unit = unit(number)?;
         self.may_begin(unit)?;
-        // Revoking access resets the unit.
+        // Revoke access first: this resets the unit.
         self.shell.grant(unit, false);
         self.shell.grant(unit, true);
         self.nic.registers_mut()[unit.index()] = 0;
@@ -401,7 +401,7 @@ impl BarrierRuns for Pe {
         }
         let mut run = BarrierRun::new(spec, unit, rank, now);
         if self.shell.state(unit) == State::Eur {
-            // Another processor was faster.
+            // Another processor signalled the eureka before this run began.
             let seen = crate::barrier::Notified::EurekaSeen;
             run.notified(now, seen, &mut self.shell);
         }

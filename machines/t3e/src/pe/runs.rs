@@ -16,7 +16,7 @@ pub(super) struct Runs {
     runs: [Option<Box<BarrierRun>>; UNITS],
     /// Units with an unfinished run, one bit each.
     going_on: u32,
-    /// Unanswered checks: name, unit, run.
+    /// Checks without a response: name, unit, run.
     asked: Vec<(u64, usize, u32, Check)>,
 }
 
@@ -67,7 +67,7 @@ impl Runs {
                 let address = REGISTERS + unit as u64 * WORD;
                 let mut get = Transfer::new(check.processor, Kind::Get, address);
                 get.len = WORD as u8;
-                // If there is no room, try again later.
+                // Without room for a request, keep the check and send it later.
                 if let Ok(name) = nic.post(now, &get) {
                     run.asked();
                     self.asked.push((name, unit, run.run(), check));
@@ -98,7 +98,7 @@ impl Runs {
         true
     }
 
-    /// When [`advance`](Self::advance) has something to do.
+    /// Time at which [`advance`](Self::advance) has something to do.
     pub fn deadline(&self) -> Option<Time> {
         let runs = self
             .going_on()

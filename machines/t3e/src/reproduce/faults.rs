@@ -11,7 +11,7 @@ use phitwire::rng::Rng;
 
 /// Number of draws averaged in the reference values.
 const THEIRS: f64 = 30.0;
-/// Draws of the command.
+/// Number of draws of the command.
 pub const DRAWS: usize = 300;
 
 /// Broken links, and lost pairs of the 4,032 of a 4x4x4 torus, in the order of [`Scheme::ALL`].
@@ -41,7 +41,7 @@ fn lost(seed: u64, draws: usize) -> Result<[Lost; 5], String> {
 /// Breaks links at random and counts pairs without routes.
 ///
 /// # Errors
-/// If there is no such torus.
+/// If the torus does not exist.
 pub fn table(seed: u64, draws: usize) -> Result<Table, String> {
     Ok(table_of(&lost(seed, draws)?, draws))
 }
@@ -58,7 +58,7 @@ fn table_of(all: &[Lost; 5], draws: usize) -> Table {
             // of the last printed digit.
             let scatter = (variance * (1.0 / THEIRS + 1.0 / count)).sqrt();
             let digit = if expected < 100.0 { 0.05 } else { 0.5 };
-            // Rounded up to hundredths, so that the figures are readable.
+            // Round up to hundredths, so that the figures are readable.
             let tolerance = ((4.0 * scatter + digit) * 100.0).ceil() / 100.0;
             let label = format!("{links} broken, {}", scheme.name());
             rows.push(Row::new(

@@ -54,7 +54,7 @@ fn seen(size: &str, most: u32, seed: u64) -> Result<Seen, String> {
     seen_in(&torus, registers, most, seed)
 }
 
-/// The same in routers with these registers.
+/// Round trips in routers with these registers.
 fn seen_in(
     torus: &Torus,
     registers: Vec<RouterRegisters>,

@@ -60,10 +60,11 @@ const LINK_GB_PER_S: f64 = 0.6;
 struct Seen {
     nodes: u32,
     bisection_gb_per_s: f64,
-    /// Offered and accepted at the first load.
+    /// MB/s offered and accepted at the first load.
     first_mb_per_s: [f64; 2],
-    /// The maximum that arrived under any load, and what arrives when ports send at full rate.
+    /// Maximum MB/s that arrived under any load.
     saturation_mb_per_s: f64,
+    /// MB/s that arrive when ports send at full rate.
     overload_mb_per_s: f64,
 }
 
@@ -219,8 +220,9 @@ fn table_of(sizes: &[Size], all: &[Seen], run: Run) -> Table {
     }
 }
 
-/// Number of processors from which the bisection stays constant, and its value (T3E sec. 11).
+/// Number of processors from which the bisection stays constant (T3E sec. 11).
 const FULL_BISECTION: u32 = 512;
+/// GB/s of that constant bisection (T3E sec. 11).
 const BISECTION_GB_PER_S: f64 = 153.6;
 /// Tolerance of the step around a half.
 const STEP_PERCENT: f64 = 10.0;

@@ -30,13 +30,13 @@ const PATIENCE_CYCLES: u64 = 1_000_000;
 /// Times of a packet at the pins of routers and processors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// Its first flit reached the source's router.
+    /// Cycle in which the first flit reached the source's router.
     pub entered: u64,
-    /// Its first flit reached the destination processor.
+    /// Cycle in which the first flit reached the destination processor.
     pub first: u64,
-    /// Its last flit reached it.
+    /// Cycle in which the last flit reached that processor.
     pub last: u64,
-    /// Number of flits that reached it.
+    /// Number of flits that reached that processor.
     pub flits: u64,
 }
 
@@ -47,12 +47,12 @@ impl Times {
     }
 }
 
-/// A request and its response, if there is one.
+/// A request and its response, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
     /// The requesting processor.
     pub from: u32,
-    /// The processor asked.
+    /// The target processor.
     pub to: u32,
     /// The command of the request.
     pub command: Command,
@@ -221,7 +221,7 @@ impl Harness {
     /// Packets that have left a router by a port, per channel.
     ///
     /// # Panics
-    /// If there is no such router or port.
+    /// If the router or port does not exist.
     pub fn packets(&self, router: u32, port: usize) -> [u64; VCS] {
         self.routers[router as usize].packets[port]
     }

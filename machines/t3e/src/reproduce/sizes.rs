@@ -8,7 +8,7 @@ use phitwire::reproduce::Settings;
 /// The torus of that size without defects.
 ///
 /// # Errors
-/// If there is no such torus.
+/// If the torus does not exist.
 pub fn torus(size: &str) -> Result<Torus, String> {
     let shape = size.parse().map_err(|error| format!("{error}"))?;
     Ok(TorusSpec::new(shape).torus())

@@ -184,7 +184,7 @@ fn cells(label: &str, column: usize, paper: [f64; 2], found: &Found) -> [Row; 2]
         0 => Tolerance::Absolute(PRINTED),
         _ => Tolerance::AtMost(above),
     };
-    // Tables that no router can run are only computed.
+    // Mark tables that no router can hold as computed only.
     let kind = match found.differences {
         Some(_) => Kind::Running,
         None => Kind::Formula,

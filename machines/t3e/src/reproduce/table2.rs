@@ -36,7 +36,7 @@ fn actions(passages: &[Passage]) -> impl Iterator<Item = (Action, u64)> {
         let action = match (pair[0].port, pair[1].port) {
             (Some(PROCESSOR), _) => Action::Source,
             (_, None) => Action::Destination,
-            // Equal input ports at both routers: it went straight.
+            // Equal input ports at both routers mean that the packet went straight.
             (from, to) if from == to => Action::Straight,
             _ => Action::Turn,
         };
@@ -83,7 +83,7 @@ fn table_of(seen: &[(Action, u64)]) -> Table {
     for (action, label, clocks, ns) in PAPER {
         let mut times = seen.iter().filter(|(did, _)| *did == action);
         let first = times.next().map(|(_, clocks)| *clocks);
-        // Differing times yield NaN, which is outside any tolerance.
+        // Report NaN if times differ: it is outside any tolerance.
         let alike = first.filter(|first| times.all(|(_, clocks)| clocks == first));
         let ours = alike.map_or(f64::NAN, |clocks| clocks as f64);
         let label = |unit| format!("{label}, {unit}");

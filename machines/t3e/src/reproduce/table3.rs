@@ -19,8 +19,9 @@ use phitwire::time::{Duration, Time};
 const TRANSFERS: usize = 100;
 /// Maximum bytes of a frame: a UDP datagram at an MTU of 1,500.
 const DATAGRAM: usize = 1_472;
-/// Time step, and the maximum number of steps.
+/// Time step.
 const STEP: Duration = Duration::from_us(5);
+/// Maximum number of steps.
 const PATIENCE: usize = 200_000;
 
 /// Rows: a kind of transfer, its bytes, flits of its request and of its response.

@@ -27,7 +27,7 @@ const PAPER: [(&str, Command, [f64; 2]); 4] = [
 pub struct Window {
     /// Clocks before the measurement.
     pub warmup: u64,
-    /// Measured clocks.
+    /// Length of the measurement, in clocks.
     pub clocks: u64,
     /// Maximum number of requests without a response.
     pub outstanding: u32,
@@ -102,7 +102,7 @@ pub fn table(window: Window) -> Result<Table, String> {
                 ours,
                 Tolerance::Relative(BELOW),
             ));
-            // Efficiencies repeat this, in whole percent.
+            // Efficiencies repeat the MB/s in whole percent: list them without a tolerance.
             let part = |mb_per_s: f64| 100.0 * mb_per_s / PEAK_MB_PER_S;
             also.push(Observation::new(
                 Kind::Running,

@@ -8,11 +8,11 @@ use super::shape::Shape;
 /// other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
-    /// By node, a bit for each direction whose link is missing or broken.
+    /// By node: missing or broken links, a bit per direction.
     links: Vec<u8>,
-    /// By node.
+    /// Whether each node is isolated, by number.
     isolated: Vec<bool>,
-    /// By node, a bit for each direction that packets can leave in.
+    /// By node: links that packets can leave by, a bit per direction.
     works: Vec<u8>,
 }
 
@@ -38,7 +38,7 @@ impl Broken {
     /// missing.
     ///
     /// # Panics
-    /// If there is no such node.
+    /// If the node does not exist.
     pub fn set_link(&mut self, shape: &Shape, node: u32, direction: Direction, broken: bool) {
         let Some(peer) = shape.neighbour(node, direction) else {
             return;
@@ -54,7 +54,7 @@ impl Broken {
     /// Isolates a node, or readmits it.
     ///
     /// # Panics
-    /// If there is no such node.
+    /// If the node does not exist.
     pub fn set_isolated(&mut self, shape: &Shape, node: u32, isolated: bool) {
         self.isolated[node as usize] = isolated;
         self.look_at(shape, node);
@@ -79,7 +79,7 @@ impl Broken {
     /// Whether a node is isolated.
     ///
     /// # Panics
-    /// If there is no such node.
+    /// If the node does not exist.
     #[inline]
     pub fn is_isolated(&self, node: u32) -> bool {
         self.isolated[node as usize]
@@ -89,7 +89,7 @@ impl Broken {
     /// of its nodes is isolated.
     ///
     /// # Panics
-    /// If there is no such node.
+    /// If the node does not exist.
     #[inline]
     pub fn works(&self, node: u32, direction: Direction) -> bool {
         self.works[node as usize] >> direction.index() & 1 != 0

@@ -14,7 +14,7 @@ pub const END_CLOCKS: u32 = 10;
 pub struct Corners {
     /// Links of the path.
     pub hops: u32,
-    /// Routers where it turns.
+    /// Routers where the packet turns.
     pub turns: u32,
 }
 

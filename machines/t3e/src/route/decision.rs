@@ -7,24 +7,24 @@ use super::registers::RouteRegisters;
 /// How a packet arrived from another router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// Its direction of travel.
+    /// The packet's direction of travel.
     pub direction: Direction,
-    /// The deterministic channel it arrived on, 0 or 1; `None` for the adaptive one.
+    /// The deterministic channel the packet arrived on, 0 or 1; `None` for the adaptive one.
     pub vc: Option<u8>,
 }
 
 /// Routing decision for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It has arrived.
+    /// The packet has arrived.
     Deliver,
     /// Discard it: no node on its line has the ordinate it looks for.
     Nowhere,
-    /// Forward it.
+    /// Forward the packet.
     Go {
         /// The deterministic choice: a direction, and VC0 or VC1 there.
         deterministic: (Direction, u8),
-        /// The direction whose adaptive channel it may take instead.
+        /// The direction whose adaptive channel the packet may take instead.
         adaptive: Option<Direction>,
     },
 }
@@ -59,7 +59,7 @@ pub fn decide(
             adaptive: None,
         };
     };
-    // It never passes the router where its final hop begins, so it has come from there.
+    // Arrived by its final hop: a packet never passes the router where that begins.
     let from_above = arrival.is_some_and(|arrival| arrival.direction == Direction::MinusZ);
     if tag.final_hop && from_above && tag.to.0[2] == registers.plus_z {
         let [x, y, _] = registers.place.0;
@@ -186,7 +186,7 @@ mod tests {
             let decided = decide(&registers, &tag(to, 0), came);
             assert_eq!(decided, Decision::Nowhere, "{to:?}");
         }
-        // On its path to such an ordinate, it does not adapt here.
+        // On its path to such an ordinate, the packet does not adapt here.
         let adaptive = Tag {
             adaptive: true,
             ..tag([0, 0, 2], 0)
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(above, hop(Direction::MinusZ));
         let arrived = decide(&at([1, 1, 1]), &last, came(Direction::MinusZ, Some(0)));
         assert_eq!(arrived, Decision::Deliver);
-        // It passes on the way up.
+        // The packet passes on the way up.
         let passing = decide(&at([1, 1, 1]), &last, came(Direction::PlusY, None));
         assert!(matches!(
             passing,

@@ -24,7 +24,7 @@ const PER_NODE: usize = 12;
 #[derive(Clone, Debug)]
 pub struct Dependencies<'a> {
     shape: &'a Shape,
-    /// By [`number`]: bits of the channels of the next node that a packet in it may wait for.
+    /// By [`number`] of a channel: bits of the next node's channels that its packets may wait for.
     waits: Vec<u16>,
 }
 
@@ -72,8 +72,8 @@ impl<'a> Dependencies<'a> {
         Self::decided_by(decide, shape, &[registers], routes)
     }
 
-    /// The same while routers change from the first of these registers to the last, each at any
-    /// time.
+    /// The dependencies while routers change from the first of these registers to the last, each at
+    /// any time.
     ///
     /// # Panics
     /// If a node does not exist or has no registers.
@@ -85,7 +85,7 @@ impl<'a> Dependencies<'a> {
         Self::decided_by(decide, shape, registers, routes)
     }
 
-    /// The same for routers with another decision function.
+    /// The dependencies for routers with another decision function.
     pub(super) fn decided_by(
         decide: Decide,
         shape: &'a Shape,
@@ -119,7 +119,7 @@ impl<'a> Dependencies<'a> {
         }
     }
 
-    /// A shortest circle; `None` if there is none.
+    /// A shortest circle; `None` if none exists.
     pub fn circle(&self) -> Option<Circle> {
         let named = |number: usize| {
             let node = (number / PER_NODE) as u32;
@@ -132,7 +132,7 @@ impl<'a> Dependencies<'a> {
     /// The channels that a packet in `channel` may wait for.
     ///
     /// # Panics
-    /// If there is no such channel.
+    /// If the channel does not exist.
     pub fn waits_for(&self, channel: Channel) -> Vec<Channel> {
         let mut next = Vec::new();
         self.for_each_next(number(channel), |number| {

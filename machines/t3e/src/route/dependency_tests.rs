@@ -134,7 +134,7 @@ fn initial_hops_make_none_on_vc0_unless_they_lead_into_a_dateline() {
         ..INITIAL
     };
     let circle = found(decide, "4x4x4", into_dateline, 0).expect("a circle");
-    // Around a ring in Y or Z by initial hops of some packets.
+    // Circle around a ring in Y or Z, closed by initial hops of some packets.
     assert!(circle.0.len() > 4, "{circle}");
     let on_vc1: Decide = |registers, tag, arrival| {
         let mut decision = decide(registers, tag, arrival);
@@ -149,7 +149,7 @@ fn initial_hops_make_none_on_vc0_unless_they_lead_into_a_dateline() {
 
 #[test]
 fn a_final_hop_keeps_the_channel_in_minus_z() {
-    // If channels change only at the dateline, it never reaches the dateline on VC1.
+    // If channels change only at the dateline, a final hop never reaches the dateline on VC1.
     let ways = Ways {
         final_hop: true,
         adaptive: true,
@@ -161,8 +161,8 @@ fn a_final_hop_keeps_the_channel_in_minus_z() {
         let dependencies = Dependencies::of(&shape, &registers(&shape), all);
         assert_eq!(dependencies.circle(), None);
     }
-    // With any others, routes that would are omitted, and those that might return from an adaptive
-    // channel there do not adapt.
+    // With any other tables, omit routes whose final hop would; do not adapt those that might
+    // return from an adaptive channel there.
     for (text, seed) in [("4x4x4", 0), ("4x4x4", 1), ("5x3x4", 2)] {
         let shape = shape(text);
         let registers = any_channels(&shape, &mut Rng::new(seed, 4));
@@ -332,7 +332,7 @@ fn large_machines_are_checked() {
 
 #[test]
 fn datelines_of_two_columns_make_a_circle_of_initial_hops() {
-    // Why all columns have the dateline of +Z at ordinate 1 if planes are partial.
+    // Shows why all columns have the dateline of +Z at ordinate 1 if planes are partial.
     let shape = shape("4x2x3+2x2x1");
     let mut registers = registers(&shape);
     let ways = || {

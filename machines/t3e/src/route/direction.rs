@@ -34,26 +34,26 @@ impl Direction {
     /// The direction in `dimension` (0 is X), towards larger ordinates or smaller ones.
     ///
     /// # Panics
-    /// If there is no such dimension.
+    /// If the dimension does not exist.
     #[inline]
     pub const fn of(dimension: usize, minus: bool) -> Self {
         assert!(dimension < 3, "a torus has three dimensions");
         Self::ALL[dimension + 3 * minus as usize]
     }
 
-    /// Its index in the order, which is also the number of its port.
+    /// The direction's index in the order, which is also the number of its port.
     #[inline]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// Its dimension: 0 is X.
+    /// Dimension of the direction: 0 is X.
     #[inline]
     pub const fn dimension(self) -> usize {
         self as usize % 3
     }
 
-    /// Whether it leads towards smaller ordinates.
+    /// Whether the direction leads towards smaller ordinates.
     #[inline]
     pub const fn is_minus(self) -> bool {
         self as usize >= 3
@@ -64,7 +64,7 @@ impl Direction {
         Self::ALL[(self as usize + 3) % 6]
     }
 
-    /// In T3E notation: `+X`.
+    /// The direction in T3E notation: `+X`.
     pub const fn name(self) -> &'static str {
         ["+X", "+Y", "+Z", "-X", "-Y", "-Z"][self as usize]
     }
@@ -122,7 +122,7 @@ impl DirectionSet {
             .map(|index| Direction::ALL[index])
     }
 
-    /// Its directions, in routing order.
+    /// The directions in the set, in routing order.
     pub fn iter(self) -> impl Iterator<Item = Direction> {
         Direction::ALL
             .into_iter()

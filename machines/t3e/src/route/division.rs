@@ -21,8 +21,9 @@ use super::shape::Shape;
 use super::tables::Tables;
 use super::walk::{Stray, walk};
 
-/// Maximum number of rounds of the search, and of router steps in all of them.
+/// Maximum number of rounds of the search.
 const ROUNDS: u32 = 1_000;
+/// Maximum number of router steps in all rounds.
 const STEPS: u64 = 200_000_000;
 /// Rounds between evaluations of the lengths.
 const LOOK: u32 = 25;
@@ -58,7 +59,7 @@ struct Region {
     sizes: Vec<usize>,
     strides: Vec<usize>,
     nodes: Vec<u32>,
-    /// The links of its initial and its final hop, where it does not adapt.
+    /// The links of the packet's initial and final hops, where it does not adapt.
     outside: Vec<(u32, Direction)>,
     /// By node: the length of the shortest path from there, and its first direction.
     shortest: Vec<(f64, usize)>,
@@ -225,7 +226,7 @@ impl Ways<'_> {
             round += 1;
             let rate = f64::from(round).sqrt().recip() / largest;
             for at in 0..flows.len() {
-                // In alternating order, so that no flow is always first.
+                // Alternate the order, so that no flow is always first.
                 let turned = round % 2 == 0;
                 let (from, pe, packets) = flows[if turned { flows.len() - 1 - at } else { at }];
                 self.shortest(&mut region, (from, pe), &lengths)?;
@@ -332,7 +333,7 @@ mod tests {
             .collect()
     }
 
-    /// For every packet, including those that adapt after an initial hop.
+    /// Checks every packet, including those that adapt after an initial hop.
     #[test]
     fn the_shortest_way_is_that_of_all_which_routers_leave() {
         let shape: Shape = "4x4x4".parse().expect("a shape");
@@ -369,7 +370,7 @@ mod tests {
         assert!(found > 10, "{found}");
     }
 
-    /// Tables of a full torus no longer have such entries: adaptive packets with a final hop.
+    /// Covers adaptive packets with a final hop, which tables of a full torus no longer have.
     #[test]
     fn the_hops_outside_the_region_count() {
         let shape: Shape = "4x5x4".parse().expect("a shape");

@@ -42,13 +42,13 @@ impl fmt::Display for Place {
 /// its memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tag {
-    /// Its destination, or the node where its final hop begins.
+    /// The packet's destination, or the node where its final hop begins.
     pub to: Place,
     /// Dimensions travelled towards smaller ordinates, one bit each: bit 0 is X.
     pub signs: u8,
-    /// At `to`, it takes one more hop in -Z (T3E sec. 2.2).
+    /// Whether the packet takes one more hop in -Z at `to` (T3E sec. 2.2).
     pub final_hop: bool,
-    /// It may use adaptive channels (T3E sec. 5).
+    /// Whether the packet may use adaptive channels (T3E sec. 5).
     pub adaptive: bool,
 }
 

@@ -17,9 +17,9 @@ pub enum Scheme {
     DimensionOrder,
     /// The direction order of the T3E: eight choices of signs.
     DirectionOrder,
-    /// With initial hops (T3E sec. 2.2).
+    /// Direction order with initial hops (T3E sec. 2.2).
     InitialHops,
-    /// With final hops as well: the full routing of the T3E.
+    /// Initial hops, and final hops as well: the full routing of the T3E.
     FinalHops,
 }
 
@@ -120,7 +120,7 @@ impl Pairs<'_> {
 /// Breaks `links` different links of a machine at random.
 ///
 /// # Panics
-/// If it has fewer links.
+/// If the machine has fewer links.
 pub fn break_any(shape: &Shape, links: usize, rng: &mut Rng) -> Broken {
     let mut whole: Vec<(u32, Direction, u32)> = shape.links().collect();
     assert!(links <= whole.len(), "there are {} links", whole.len());

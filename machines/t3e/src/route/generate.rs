@@ -13,10 +13,8 @@ use super::walk::Roam;
 /// Why tables cannot be generated for a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TablesError {
-    /// More processors than entries, even in fours.
     #[error("{0} processors, where look-up tables have room for {most}", most = TABLE_ENTRIES * GROUP)]
     TooMany(usize),
-    /// A processor at a node that does not exist.
     #[error("processor {pe} is at node {node}, which does not exist")]
     NoNode {
         /// The logical processor.
@@ -24,7 +22,6 @@ pub enum TablesError {
         /// The node given for it.
         node: u32,
     },
-    /// Four processors whose low bits do not match their positions.
     #[error(
         "processors {0} to {last}, which share an entry, are not a block of X=2, Y=2 in this order",
         last = .0 + 3
@@ -281,13 +278,13 @@ impl Generator<'_> {
             tag.to = self.shape.place(node);
             tag.adaptive &= self.may_adapt(start, node, &tag);
         }
-        // The look-up restores the low bits if several processors share the entry.
+        // The look-up replaces the low bits of `tag.to` if several processors share the entry.
         Entry { tag, initial }
     }
 
     fn may_adapt(&mut self, start: u32, to: u32, tag: &Tag) -> bool {
-        // A packet returning from an adaptive channel on the path in -Z would look up its channel
-        // again, in the table of another router.
+        // Do not adapt: a packet returning from an adaptive channel on the path in -Z would look up
+        // its channel again, in the table of another router.
         if tag.final_hop && self.through_dateline(start, to, tag.signs).is_some() {
             return false;
         }

@@ -169,7 +169,7 @@ fn an_entry_serves_four_or_none() {
         .iter()
         .position(|&node| node == dead)
         .expect("it has a number");
-    // Its three neighbours in the block are reached.
+    // The three neighbours of the dead node in its block are reached.
     assert!(
         tables
             .unreachable()
@@ -180,8 +180,8 @@ fn an_entry_serves_four_or_none() {
     assert!(tables.of(dead).is_empty());
     let [_, _, ordered] = follow(&shape, &broken, &tables);
     assert!(ordered > 0);
-    // One is entered only in -X and another only in -Y: each has a route, but the four have none in
-    // common.
+    // Let one of the four be entered only in -X and another only in -Y: each has a route, but the
+    // four have none in common.
     for direction in Direction::ALL {
         broken.set_link(
             &shape,
@@ -233,7 +233,7 @@ fn a_spare_takes_the_place_of_a_dead_node() {
 
 #[test]
 fn a_final_hop_crosses_the_dateline_on_vc0_only() {
-    // Up the column there is no path to (0,0,2), and down it ends a hop too early.
+    // Up the column no path leads to (0,0,2), and down it ends a hop too early.
     let shape = shape("1x1x4");
     let mut broken = Broken::none(&shape);
     broken.set_link(&shape, 1, Direction::PlusZ, true);

@@ -16,13 +16,13 @@ pub(super) struct Lines<'a> {
     length: Vec<[u8; 3]>,
     /// By node and direction: hops to the next link that does not work.
     reach: Vec<[u8; 6]>,
-    /// By node, a bit for each dimension in which it is an odd number of nodes past the dateline.
+    /// By node: dimensions in which it is an odd number of nodes past the dateline, one bit each.
     odd: Vec<u8>,
     /// By node and direction, a bit for each ordinate that packets from here must not travel to:
     /// they would start on VC1 and go through the dateline.
     barred: Vec<[u32; 6]>,
-    /// The same by direction and ordinate, for all nodes from there to the other ordinate, whatever
-    /// their other ordinates; empty if nothing is barred.
+    /// By direction and ordinate: bits of the ordinates barred for any node on the path there,
+    /// whatever its other ordinates; empty if nothing is barred.
     barred_anywhere: Vec<[u32; 32]>,
 }
 
@@ -209,7 +209,7 @@ impl<'a> Lines<'a> {
         self.path(from, to, self.directions(from, to, signs).iter())
     }
 
-    /// The same in the order X, Y, Z, whatever the signs; the T3E does not route so.
+    /// The path of a packet in the order X, Y, Z, whatever the signs; the T3E does not route so.
     pub(super) fn in_dimension_order(&self, from: u32, to: Place, signs: u8) -> Option<Path> {
         let directions = self.directions(from, to, signs);
         let in_order = [0, 1, 2, 3, 4, 5].map(|n| Direction::of(n / 2, n % 2 == 1));

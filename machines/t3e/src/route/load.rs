@@ -44,7 +44,6 @@ impl Loads {
         Ok(loads)
     }
 
-    /// No load.
     pub(super) fn none(shape: &Shape) -> Self {
         Self {
             packets: vec![[0.0; 6]; shape.nodes() as usize],
@@ -58,7 +57,7 @@ impl Loads {
     /// Packets on a link.
     ///
     /// # Panics
-    /// If there is no such node.
+    /// If the node does not exist.
     pub fn on(&self, node: u32, direction: Direction) -> f64 {
         self.packets[node as usize][direction.index()]
     }

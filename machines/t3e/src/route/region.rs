@@ -90,7 +90,7 @@ impl Regions {
     }
 
     /// Whether no part is missing or broken on any minimal path of a packet with `tag` from `from`.
-    /// Conservative in columns with partial planes: the missing part may be beside all paths.
+    /// Conservative in columns with partial planes: the missing part may lie outside all paths.
     #[inline]
     pub(super) fn is_clear(&self, from: Place, tag: &Tag) -> bool {
         if self.sums.is_empty() {
@@ -105,7 +105,7 @@ impl Regions {
             high[n] = start + (end + self.size[n] - start) % self.size[n] + 1;
         }
         let links = |n: usize| {
-            // The last of them lead out of the box.
+            // Exclude the last nodes: their links in this direction lead out of the box.
             let mut high = high;
             high[n] -= 1;
             high[n] == low[n] || self.count(n + 1, low, high) == 0

@@ -13,8 +13,8 @@ pub struct RouteRegisters {
     /// Directions whose rings have their dateline here, one bit each.
     pub datelines: u8,
     /// Directions in which straight traffic leaves on VC0, whatever channel it arrived on, one bit
-    /// each: for maintenance, to drain a network jammed by wrong tables. T3E sec. 9 says that such
-    /// a network can be cleaned up, not how.
+    /// each: for maintenance, to drain a network jammed by invalid tables. T3E sec. 9 says that
+    /// such a network can be cleaned up, not how.
     pub escapes: u8,
     /// The virtual channel table, by direction (T3E sec. 3.2): bit n is the channel, VC0 or VC1, of
     /// a packet that enters the direction here and whose destination's ordinate in it is n modulo

@@ -33,7 +33,7 @@ pub struct Shape {
     partial: Vec<[u8; 3]>,
     in_fours: bool,
     places: Vec<Place>,
-    /// By [`Place::bits`].
+    /// Node numbers by [`Place::bits`].
     numbers: Vec<u32>,
     neighbours: Vec<[u32; 6]>,
 }
@@ -41,9 +41,9 @@ pub struct Shape {
 /// A line of nodes along a dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ring {
-    /// By ordinate.
+    /// Nodes by ordinate.
     pub nodes: Vec<u32>,
-    /// Whether the last is wired to the first.
+    /// Whether the last node is wired to the first.
     pub closed: bool,
 }
 
@@ -52,10 +52,8 @@ pub struct Ring {
 pub enum ShapeError {
     #[error("`{0}` is no size: three numbers such as 8x8x8 are expected")]
     Syntax(String),
-    /// A dimension without nodes.
     #[error("a size in {0} of zero")]
     Empty(char),
-    /// More nodes than an address can hold.
     #[error("{size} nodes in {dimension}, where addresses have room for {most}")]
     TooLarge {
         /// X, Y or Z.
@@ -64,7 +62,6 @@ pub enum ShapeError {
         size: u32,
         most: u32,
     },
-    /// A partial plane larger than the torus.
     #[error("a partial plane of {found} nodes in {dimension}, above a torus of {torus}")]
     Overhang {
         /// X or Y.
@@ -168,7 +165,7 @@ impl Shape {
     /// The position of a node.
     ///
     /// # Panics
-    /// If there is no such node.
+    /// If the node does not exist.
     pub fn place(&self, node: u32) -> Place {
         self.places[node as usize]
     }
@@ -183,7 +180,7 @@ impl Shape {
     /// The neighbour of a node in `direction`, if it has one.
     ///
     /// # Panics
-    /// If there is no such node.
+    /// If the node does not exist.
     #[inline]
     pub fn neighbour(&self, node: u32, direction: Direction) -> Option<u32> {
         let neighbour = self.neighbours[node as usize][direction.index()];
@@ -193,7 +190,7 @@ impl Shape {
     /// The line of nodes along `dimension` through `node`.
     ///
     /// # Panics
-    /// If there is no such node or dimension.
+    /// If the node or dimension does not exist.
     pub fn ring(&self, node: u32, dimension: usize) -> Ring {
         let mut place = self.place(node);
         let at = |ordinate| {
@@ -225,7 +222,7 @@ impl Shape {
     /// datelines of both by changing columns. Open lines need none.
     ///
     /// # Panics
-    /// If there is no such node.
+    /// If the node does not exist.
     pub fn datelines(&self, node: u32) -> u8 {
         let mut bits = 0;
         for dimension in 0..3 {
@@ -243,7 +240,7 @@ impl Shape {
     /// The Z ordinate of a node's neighbour in +Z; its own if it has none.
     ///
     /// # Panics
-    /// If there is no such node.
+    /// If the node does not exist.
     pub fn plus_z(&self, node: u32) -> u8 {
         let above = self.neighbour(node, Direction::PlusZ).unwrap_or(node);
         self.place(above).0[2]
@@ -252,7 +249,7 @@ impl Shape {
     /// The registers of a node whose packets change channels only at the dateline.
     ///
     /// # Panics
-    /// If there is no such node.
+    /// If the node does not exist.
     pub fn registers(&self, node: u32) -> RouteRegisters {
         let absent = |dimension| {
             let ring = self.ring(node, dimension);

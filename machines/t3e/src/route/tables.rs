@@ -8,10 +8,10 @@ pub const TABLE_ENTRIES: usize = 544;
 /// Processors that share an entry in machines of more than [`TABLE_ENTRIES`] processors.
 pub const GROUP: usize = 4;
 
-/// Encoding of an empty entry: there is no path.
+/// Encoding of an empty entry: no path exists.
 pub const NO_ROUTE: u32 = u32::MAX;
 
-/// The table entry for logical processor `pe`; `None` if there is no path.
+/// The table entry for logical processor `pe`; `None` if no path exists.
 ///
 /// With groups of four, "the two low bits of the logical node address are untranslated" (T3E sec.
 /// 2): bit 0 is the lowest bit of the X ordinate, and bit 1 that of Y.
@@ -39,7 +39,7 @@ impl Tables {
     /// The table of a node's router: [`Entry::bits`], or [`NO_ROUTE`]. Empty for an isolated node.
     ///
     /// # Panics
-    /// If there is no such node.
+    /// If the node does not exist.
     pub fn of(&self, node: u32) -> &[u32] {
         &self.entries[node as usize]
     }
@@ -54,10 +54,10 @@ impl Tables {
         &self.destinations
     }
 
-    /// The route from a node to a logical processor, if there is one.
+    /// The route from a node to a logical processor, if any.
     ///
     /// # Panics
-    /// If there is no such node.
+    /// If the node does not exist.
     pub fn route(&self, node: u32, pe: u32) -> Option<Entry> {
         look_up(self.of(node), self.in_fours(), pe)
     }

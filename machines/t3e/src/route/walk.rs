@@ -14,28 +14,24 @@ pub struct Channel {
     pub node: u32,
     /// The direction of the link.
     pub direction: Direction,
-    /// 0 or 1.
+    /// The channel's number, 0 or 1.
     pub vc: u8,
 }
 
 /// Why a packet does not reach its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Stray {
-    /// Its path leads to a missing or broken link.
     #[error("node {node} has no working link in {direction}")]
     NoLink {
         /// The node the packet has reached.
         node: u32,
-        /// The direction it should take.
+        /// The direction the packet should take.
         direction: Direction,
     },
-    /// It would never arrive.
     #[error("it goes around in circles")]
     Circle,
-    /// No node on its line has the ordinate it looks for.
     #[error("it is discarded at node {0}, whose line has no such ordinate")]
     Nowhere(u32),
-    /// It is delivered to the wrong node.
     #[error("it is delivered at node {0}")]
     Delivered(u32),
 }
@@ -44,7 +40,7 @@ pub enum Stray {
 /// deterministic choice.
 ///
 /// # Errors
-/// If it does not arrive there.
+/// If the packet does not arrive there.
 ///
 /// # Panics
 /// If a node does not exist or has no registers.
@@ -111,11 +107,11 @@ impl Roam {
     /// attempt to take a broken path" (T3E sec. 2.4). A router offers only one of these directions;
     /// that all of them count follows T3E sec. 2 ("a faulty link in one of the minimal paths"), and
     /// covers routers that offer others. Adaptivity must also be off where a line lacks the
-    /// ordinate that the packet looks for: beside partial planes it would travel around a column,
+    /// ordinate that the packet looks for: near partial planes it would travel around a column,
     /// past the ordinate where it should have left it.
     ///
     /// # Panics
-    /// If there is no such node.
+    /// If the node does not exist.
     pub fn is_free(&mut self, shape: &Shape, broken: &Broken, from: u32, tag: &Tag) -> bool {
         self.search += 1;
         self.stack.clear();

@@ -16,7 +16,7 @@ pub(super) struct Arrivals(u64);
 pub(super) struct Frames(VecDeque<(u8, u32)>);
 
 impl Frames {
-    /// Flits of `vc` have arrived.
+    /// Records flits of `vc` that have arrived.
     pub fn enqueue(&mut self, vc: usize, flits: u32) {
         self.0.push_back((vc as u8, flits));
     }
@@ -54,7 +54,7 @@ const fn at(cycle: u64) -> u32 {
 }
 
 impl Arrivals {
-    /// A flit of `vc` arrives in `cycle`, in which no other does.
+    /// Records a flit of `vc` that arrives in `cycle`, in which no other does.
     #[inline]
     pub fn announce(&mut self, cycle: u64, vc: usize) {
         debug_assert!(self.0 >> at(cycle) & 0xf == 0, "a link moves one flit");

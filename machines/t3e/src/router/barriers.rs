@@ -36,19 +36,19 @@ pub(super) struct Urgent {
 }
 
 impl Urgent {
-    /// An urgent flit has arrived at `port`.
+    /// Records that an urgent flit has arrived at `port`.
     #[inline]
     pub fn came(&mut self, port: usize) {
         self.arrived |= 1 << port;
     }
 
-    /// The link of `port` may take flits again.
+    /// Records that the link of `port` may take flits again.
     #[inline]
     pub fn unblock(&mut self, port: usize) {
         self.blocked &= !(1 << port);
     }
 
-    /// The link of `port` has a new session.
+    /// Gives up packets over the link of `port`, which has a new session.
     pub fn cut(&mut self, port: usize) {
         self.maintenance.cut(port);
     }
@@ -81,7 +81,7 @@ impl Urgent {
         mut execute: impl FnMut(&mut Self, &MaintenancePacket, &Links<FlitEnd>),
     ) -> u8 {
         let mut used = 0;
-        // Packets begun here go first, so that they keep their port.
+        // Send packets begun here first, so that they keep their port.
         for out in bits(self.maintenance.sending().into()) {
             while let Some(flit) = self.maintenance.next_flit(out) {
                 self.send(out, flit, links);

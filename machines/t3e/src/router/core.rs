@@ -40,7 +40,7 @@ pub struct RouterRegisters {
     /// Ports closed to requests and responses, one bit each: the nodes behind them are isolated
     /// (T3E sec. 9). Maintenance packets and barrier messages pass.
     pub cut_off: u8,
-    /// Names of path ends.
+    /// Processor numbers by the positions where paths end.
     pub names: Arc<Names>,
 }
 
@@ -64,12 +64,10 @@ impl RouterCore {
         &mut self.crossbar
     }
 
-    /// The barrier units.
     pub fn barriers(&self) -> &BarrierRouter {
         &self.urgent.barriers
     }
 
-    /// Counters of maintenance packets.
     pub fn maintenance(&self) -> &MaintenanceCounters {
         &self.urgent.maintenance.counters
     }
@@ -168,7 +166,7 @@ impl ChipCore for RouterCore {
         }
         crossbar.rename(names);
         crossbar.set_cut_off(cut_off);
-        // Links count as down until they report that they are up.
+        // Start with all links down, until they report that they are up.
         (0..PORTS).for_each(|port| crossbar.set_down(port, true));
         Self {
             crossbar,
@@ -213,7 +211,7 @@ impl ChipCore for RouterCore {
     fn run_until(&mut self, limit: u64, links: &mut Links<FlitEnd>) {
         self.follow_links(links);
         while self.urgent.has_work() && self.crossbar.cycle() < limit {
-            // Urgent flits have the wires in this clock.
+            // Keep other flits off these wires: urgent flits have them in this clock.
             let used = self.run_urgent(Pace::Clock, links);
             let wires = |links: &mut Links<FlitEnd>, taken| {
                 for port in bits(used.into()) {
@@ -302,7 +300,7 @@ impl CoreRemoteRegisters for RouterCore {
         let way = legs.ok_or_else(|| DeviceError::Unreachable {
             register: register.to_string(),
         })?;
-        // All routers have the same registers.
+        // Look up the name here: all routers have the same registers.
         let register = registers::address_of(chip.core(), register)?;
         let core = chip.core_mut();
         let (tag, own) = core.urgent.maintenance.request(way, register, write);

@@ -48,17 +48,18 @@ pub struct Crossbar {
     pub table: LookUpTable,
     /// The logical "who am I": the processor's number (T3E sec. 2).
     pub processor: u16,
-    /// Names of path ends.
+    /// Processor numbers by the positions where paths end.
     names: KnownNames,
     memory: Memory,
-    /// Ports whose link is down, and isolated ports, one bit each.
+    /// Ports whose link is down, one bit each.
     down: u8,
+    /// Isolated ports, one bit each.
     cut_off: u8,
-    /// Outputs unusable for either reason.
+    /// Outputs that are down or isolated, one bit each.
     dead: u8,
-    /// Requests of the processor and packets of the memory are held back.
+    /// Whether requests of the processor and packets of the memory are held back.
     quiesced: bool,
-    /// Decisions about waiting packets may be outdated.
+    /// Whether decisions about waiting packets may be outdated.
     stale: bool,
     inputs: [Input; INPUTS],
     outputs: [Output; PORTS],
@@ -66,10 +67,11 @@ pub struct Crossbar {
     frames: [Frames; PORTS],
     /// Ports with frames whose flits have not all been taken in, one bit each.
     framed: u8,
-    /// By cycle, ports at which a flit arrives and at which one leaves the stages, one bit each;
-    /// and the number of these flits.
+    /// By cycle, ports at which a flit arrives, one bit each.
     coming: [u8; SLOTS],
+    /// By cycle, ports at which a flit leaves the stages, one bit each.
     ripening: [u8; SLOTS],
+    /// Number of flits in the stages.
     in_stages: u32,
     /// Inputs with flits that are ready, one bit each.
     ready: u8,
@@ -94,19 +96,23 @@ struct Cycle {
     used: u8,
     /// Inputs whose flit has passed the crossbar, one bit each.
     won: u8,
-    /// Outputs with a channel that can send, and those channels.
+    /// Outputs with a channel that can send, one bit each.
     sending: u8,
+    /// By output: the channels that can send, one bit each.
     can: [u8; PORTS],
-    /// Outputs whose adaptive channel is requested, and the requesters.
+    /// Outputs whose adaptive channel is requested, one bit each.
     adapting: u8,
+    /// By output: the requesters of the adaptive channel.
     adaptive: [u64; PORTS],
-    /// Inputs that request with a header, and its channel.
+    /// Inputs that request with a header, one bit each.
     asking: u8,
+    /// By input: the channel of that header.
     headers: [u8; INPUTS],
-    /// Of those, inputs whose header won only an adaptive channel.
+    /// Inputs whose requesting header won only an adaptive channel, one bit each.
     adaptive_only: u8,
-    /// Inputs whose arriving header might go straight through, and its channel.
+    /// Inputs whose arriving header might go straight through, one bit each.
     straight: u8,
+    /// By port: the channel of that header.
     straights: [u8; PORTS],
 }
 
@@ -153,14 +159,13 @@ impl Crossbar {
         self.cycle = self.cycle.max(cycle);
     }
 
-    /// An output has changed: a credit arrived, or the link came up.
+    /// Wakes the crossbar, since a credit arrived or a link came up.
     #[inline]
     pub fn wake(&mut self) {
         self.quiet = 0;
         self.awake = true;
     }
 
-    /// The next cycle.
     pub const fn cycle(&self) -> u64 {
         self.cycle
     }
@@ -247,7 +252,7 @@ impl Crossbar {
 
     /// Routes a header that has reached the front of a virtual channel.
     fn look_at(&mut self, port: usize, vc: usize, ports: &mut impl FlitPorts) {
-        // Responses proceed, or requests under way would never drain.
+        // Let responses proceed while quiesced, or requests under way would never drain.
         let is_new = port == MEMORY || port == PROCESSOR && vc == vc::REQUEST;
         if self.inputs[port].fronts[vc] != Front::Unknown || self.quiesced && is_new {
             return;
@@ -255,7 +260,7 @@ impl Crossbar {
         let word = self.word(port, vc, ports);
         let front = match Header::parse(word) {
             Ok((header, _)) => self.route(port, vc, word, header),
-            // Inputs reject such headers.
+            // Discard it, though inputs already reject unreadable headers.
             Err(_) => Front::Discarded { left: 1 },
         };
         self.set_front(port, vc, front);
@@ -276,7 +281,7 @@ impl Crossbar {
         self.inputs[port].fronts[vc] = front;
     }
 
-    /// Where a packet with this header may go.
+    /// Routes a packet with this header.
     #[inline(always)]
     fn route(&mut self, port: usize, from: usize, word: u64, mut header: Header) -> Front {
         let vc = from;
@@ -326,7 +331,7 @@ impl Crossbar {
         self.inputs[port].headers[from] = word;
         let wants = Wants::new(flits, (out, vc as u8), adaptive);
         match self.follows_kept(port, &header) {
-            // Without room it stays unknown and is tried again in its turn.
+            // Without room the front stays unknown: the next turn tries again.
             true => {
                 let kept = self.keep(number(port, from), wants, &header);
                 kept.unwrap_or(Front::Unknown)
@@ -335,7 +340,7 @@ impl Crossbar {
         }
     }
 
-    /// Every input requests its outputs.
+    /// Collects the requests of all inputs for outputs.
     fn collect_requests(&mut self, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
         for port in bits(u64::from(self.ready)) {
             if !self.has_path(port) {
@@ -425,8 +430,8 @@ impl Crossbar {
         }
         if !goes {
             self.inputs[port].give_up();
-            // A response of the processor must get out of the way as well: while it waits, the
-            // processor serves no requests, and these fill the network.
+            // Move a response of the processor into the memory too: while it waits, the processor
+            // serves no requests, and these fill the network.
             let in_the_way = port < PROCESSOR || port == PROCESSOR && vc == vc::RESPONSE;
             if self.dead >> wants.out() & 1 != 0 && in_the_way {
                 self.leave_network(port, vc, wants);
@@ -434,7 +439,7 @@ impl Crossbar {
         }
     }
 
-    /// Every output selects a channel to send.
+    /// Selects a channel to send for every output.
     #[inline]
     fn arbitrate(&mut self, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
         // A packet that goes straight through takes the wires of its output; an owner with nothing
@@ -557,7 +562,7 @@ impl Crossbar {
         self.counters.flits += 1;
     }
 
-    /// The last flit of the packet at the front of `vc` has left.
+    /// Continues with the next packet of `vc`, since the last flit of this one has left.
     #[inline]
     fn next_packet(&mut self, port: usize, vc: usize, ports: &mut impl FlitPorts) {
         let input = &mut self.inputs[port];

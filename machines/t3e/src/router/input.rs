@@ -5,8 +5,8 @@ use crate::format::VCS;
 /// No port or channel.
 pub(super) const NONE: u8 = u8::MAX;
 
-/// The outputs that a packet at the front of a virtual channel may take: in one register, since
-/// every router asks every packet.
+/// The outputs that a packet at the front of a virtual channel may take, in one register, since
+/// every router reads them for every packet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Wants(u32);
 
@@ -39,7 +39,7 @@ impl Wants {
         (self.0 >> 16) as u8
     }
 
-    /// The output whose adaptive channel it may take instead.
+    /// The output whose adaptive channel the packet may take instead.
     #[inline]
     pub const fn adaptive(self) -> Option<u8> {
         match (self.0 >> 24) as u8 {
@@ -84,11 +84,13 @@ pub(super) struct Input {
     pub channels: u8,
     /// Channels whose packet has won an output and whose header has not left, one bit each.
     begins: u8,
-    /// The channel that makes requests, or [`NONE`]; and the one to try first after it gives up.
+    /// The channel that makes requests, or [`NONE`].
     chosen: u8,
+    /// The channel to try first after the chosen one gives up.
     turn: u8,
-    /// Flits ready for the crossbar, and all that have arrived and not left.
+    /// Flits ready for the crossbar.
     pub ready: [u16; VCS],
+    /// Flits that have arrived and not left.
     pub held: [u16; VCS],
     pub fronts: [Front; VCS],
     /// Outgoing header flits of the routed packets at the front.
@@ -132,7 +134,7 @@ impl Input {
         Some(self.chosen.into())
     }
 
-    /// The requesting channel yields to the next one.
+    /// Makes the requesting channel yield to the next one.
     #[inline]
     pub fn give_up(&mut self) {
         if self.chosen != NONE {
@@ -141,7 +143,7 @@ impl Input {
         }
     }
 
-    /// The packet at the front of `vc` starts.
+    /// Marks that the packet at the front of `vc` starts.
     #[inline]
     pub fn begin(&mut self, vc: usize) {
         self.begins |= 1 << vc;
@@ -155,7 +157,7 @@ impl Input {
         begins.then_some(self.headers[vc])
     }
 
-    /// The last flit of the packet at the front of `vc` has left: another channel may request.
+    /// Lets another channel request after the last flit of a packet of `vc` has left.
     #[inline]
     pub fn packet_ended(&mut self, vc: usize) {
         if usize::from(self.chosen) == vc {
@@ -163,14 +165,14 @@ impl Input {
         }
     }
 
-    /// Flits of `vc` have passed the stages.
+    /// Adds flits of `vc` that have passed the stages.
     #[inline]
     pub fn ripened(&mut self, vc: usize, flits: u16) {
         self.ready[vc] += flits;
         self.channels |= 1 << vc;
     }
 
-    /// Ready flits of `vc` leave.
+    /// Removes ready flits of `vc`.
     #[inline]
     pub fn leave(&mut self, vc: usize, flits: u16) {
         self.held[vc] -= flits;

@@ -12,7 +12,7 @@ pub const MAX_PROCESSORS: usize = 4 * ENTRIES;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LookUpTable {
     entries: Box<[Option<Entry>]>,
-    /// An entry serves four processors: the two low bits of a number are not translated.
+    /// Whether an entry serves four processors: the two low bits of a number are not translated.
     in_fours: bool,
 }
 

@@ -54,8 +54,9 @@ enum Incoming {
     #[default]
     Nothing,
     Through(Through),
-    /// A packet for this router: the header has arrived, or both flits before the value.
+    /// A packet for this router of which the header has arrived.
     Header(MaintenanceHeader),
+    /// A packet for this router of which only the value is missing.
     Trail(MaintenanceHeader, MaintenanceTrail),
     /// Discard the rest of the packet.
     Eaten,
@@ -82,19 +83,20 @@ struct Outgoing {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Taken {
     Nothing,
-    /// Send it by this port.
+    /// Send the flit by this port.
     Forward(usize, Flit),
-    /// It completes a request to this router.
+    /// The flit completes a request to this router.
     Request(MaintenancePacket),
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Maintenance {
     incoming: [Incoming; PORTS],
-    /// Who sends by each port: an input's number, or [`HERE`].
+    /// Senders by port: an input's number, or [`HERE`].
     holders: [Option<u8>; PORTS],
-    /// By output, and outputs in use, one bit each.
+    /// Packets begun or completed here, by output.
     outgoing: [Option<Outgoing>; PORTS],
+    /// Outputs in use by these packets, one bit each.
     sending: u8,
     next_tag: u8,
     answers: VecDeque<(u8, MaintenanceCommand, u64)>,
@@ -174,7 +176,7 @@ impl Maintenance {
         self.sending &= !(1 << out);
     }
 
-    /// A link went down: packets under way over it are lost in both directions.
+    /// Gives up packets under way over a link that went down, in both directions.
     pub fn cut(&mut self, port: usize) {
         self.give_up(port);
         let holder = self.holders[port].take();
@@ -203,7 +205,7 @@ impl Maintenance {
             return Taken::Nothing;
         };
         let out = hop.direction().index();
-        // The last flit of another packet may have the wires in this clock.
+        // Do not take the port if the last flit of another packet has the wires in this clock.
         if self.holders[out].is_some() || used >> out & 1 != 0 {
             self.counters.eaten += 1;
             self.incoming[port] = Incoming::Eaten;
@@ -230,7 +232,7 @@ impl Maintenance {
                     trail.step(hop);
                     trail.emit()
                 }
-                // The routers ahead have its header and reserve a port for it until its last flit.
+                // Complete the packet: the routers ahead reserve a port until its last flit.
                 None => MaintenanceTrail::spoiled(),
             };
         }
@@ -257,7 +259,7 @@ impl Maintenance {
         trail.map(|(trail, _)| trail)
     }
 
-    /// A packet without hops left has arrived.
+    /// Handles a packet that has arrived here.
     fn arrive(&mut self, packet: MaintenancePacket) -> Taken {
         if !packet.command.is_reply() {
             return Taken::Request(packet);
@@ -275,9 +277,9 @@ impl Maintenance {
         self.answers.push_back((tag, command, value));
     }
 
-    /// The link of the port took no flit: the packet is lost.
+    /// Gives up a packet of which the link of the port took no flit.
     pub fn lose(&mut self, out: usize) {
-        // Without a holder, it was the last flit.
+        // No holder means that it was the last flit.
         let holder = self.holders[out].take();
         self.counters.lost += 1;
         self.let_go(out, holder);
@@ -297,12 +299,12 @@ impl Maintenance {
     /// Sends a packet that begins here.
     fn set_out(&mut self, packet: MaintenancePacket) {
         let mut words = packet.words();
-        // Our own packets are never damaged.
+        // Parsing never fails here: a packet begun here is undamaged.
         let Some((mut header, _)) = MaintenanceHeader::parse(words[0]) else {
             return;
         };
         let Some(hop) = header.step() else {
-            // To ourselves.
+            // A reply to this router's request to itself.
             self.counters.answered += 1;
             self.keep(packet.tag, packet.command, packet.value);
             return;

@@ -29,11 +29,11 @@ pub(super) struct Kept {
     is_response: bool,
     flits: [u64; MAX_PACKET_FLITS],
     count: u8,
-    /// Flits that have come in, or gone out.
+    /// Number of flits taken in, or sent.
     at: u8,
-    /// The queue it waits in, or waited in last.
+    /// The queue that the packet waits in, or waited in last.
     queue: u8,
-    /// Packets that arrived before it.
+    /// Number of packets that arrived before.
     turn: u64,
 }
 
@@ -50,15 +50,15 @@ impl Kept {
 /// Packets waiting for a path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
-    /// Each queue is in order of arrival. Packets to one processor share a queue.
+    /// Waiting packets, each queue in order of arrival. Packets to one processor share a queue.
     waiting: [[VecDeque<Kept>; QUEUES]; CLASSES],
     /// Packets that the crossbar sends, or will send next.
     going: [Option<Kept>; CLASSES],
-    /// Packets coming in, by channel of the input.
+    /// Incomplete packets, by channel of the input.
     coming: Vec<(u8, Kept)>,
-    /// Requests here or coming in, by processor number.
+    /// Number of requests, complete or not, by processor number.
     requests: BTreeMap<u16, u32>,
-    /// Flits of all packets here or coming in.
+    /// Flits of all packets, complete or not.
     flits: u32,
     /// Packets that have arrived.
     came: u64,
@@ -196,7 +196,7 @@ impl Memory {
         self.going[class]
     }
 
-    /// The selected packet waits again.
+    /// Returns the selected packet to its queue.
     pub fn put_back(&mut self, vc: usize) {
         if let Some(packet) = self.going[class(vc)].take() {
             debug_assert_eq!(packet.at, 0, "it has not begun to go");
@@ -209,7 +209,7 @@ impl Memory {
         self.going[class(vc)].as_ref()
     }
 
-    /// Sends its next flit.
+    /// Sends the next flit of the selected packet.
     pub fn take_out(&mut self, vc: usize) -> u64 {
         let going = &mut self.going[class(vc)];
         let packet = going.as_mut().expect("a flit is taken that is there");
@@ -271,7 +271,7 @@ mod tests {
         assert!(!memory.begin(2, (1, true), 2, 11), "there is an end to it");
     }
 
-    /// As with a single queue that is searched.
+    /// Packets leave as from a single queue that is searched.
     #[test]
     fn packets_of_all_outputs_go_in_the_order_in_which_they_came() {
         let mut rng = phitwire::rng::Rng::new(3, 3);

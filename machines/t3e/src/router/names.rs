@@ -1,4 +1,4 @@
-//! The processor that a packet in the network is for.
+//! Identifies the processor that a packet in the network is for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl KnownNames {
         &self.current
     }
 
-    /// Processors have moved.
+    /// Replaces the names after processors have moved, and keeps the former ones.
     pub fn replace(&mut self, names: Arc<Names>) {
         let before = core::mem::replace(&mut self.current, names);
         for (key, number) in before.pairs() {
@@ -71,7 +71,7 @@ impl KnownNames {
     }
 
     /// The number of the processor that a packet is for. A request follows a processor that has
-    /// moved; a response does not, since the number's new owner did not ask.
+    /// moved; a response does not, since the number's new owner did not send the request.
     pub fn of(&self, tag: &Tag, is_response: bool) -> Option<u16> {
         let current = self.current.of(tag);
         match is_response {

@@ -13,7 +13,7 @@ const CHANNEL_AT: u32 = 32;
 const NAMES: [&str; 6] = ["+X", "+Y", "+Z", "-X", "-Y", "-Z"];
 
 impl CoreOutlooks for RouterCore {
-    /// Ordered requests and their responses do not adapt.
+    /// Predicts outputs: ordered requests and their responses do not adapt.
     fn outlook(chip: &T3eRouter, question: &Question) -> Outlook {
         let crossbar = chip.core().crossbar();
         let registers = &crossbar.registers;

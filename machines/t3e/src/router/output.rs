@@ -120,13 +120,13 @@ impl Output {
         self.holder.into()
     }
 
-    /// The owner of the wires has nothing to send.
+    /// Frees the wires, since their owner has nothing to send.
     #[inline]
     pub fn bubble(&mut self) {
         self.holder = NONE;
     }
 
-    /// A header of `who` leaves on `vc`.
+    /// Starts a packet of `who`, whose header leaves on `vc`.
     #[inline]
     pub fn begin(&mut self, vc: usize, who: u8) {
         self.owners[vc] = who;
@@ -151,7 +151,7 @@ impl Output {
         }
     }
 
-    /// The last flit of the packet on `vc` has left.
+    /// Frees `vc` after the last flit of its packet, for the next requester.
     #[inline]
     pub fn end(&mut self, vc: usize) {
         self.started &= !(1 << vc);
@@ -165,7 +165,7 @@ impl Output {
         }
     }
 
-    /// The packet on `vc` keeps the wires.
+    /// Keeps the wires for the packet on `vc`.
     #[inline]
     pub fn hold(&mut self, vc: usize) {
         self.holder = vc as u8;

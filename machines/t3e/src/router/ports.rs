@@ -11,13 +11,13 @@ pub const PROCESSOR: usize = 6;
 
 /// The links of a router, port by port.
 pub trait FlitPorts {
-    /// The following calls belong to this cycle.
+    /// Begins a cycle, to which the following calls belong.
     fn begin_cycle(&mut self, cycle: u64) {
         let _ = cycle;
     }
     /// Flits of `vc` that may be pushed; zero while the link is down.
     fn credits(&self, port: usize, vc: usize) -> u32;
-    /// Whether new packets may start at a port. Those under way proceed while there are credits.
+    /// Whether new packets may start at a port. Others proceed while there are credits.
     fn takes(&self, port: usize) -> bool {
         let _ = port;
         true
@@ -29,7 +29,7 @@ pub trait FlitPorts {
     fn push(&mut self, port: usize, vc: usize, flit: Flit);
     /// The oldest flit in the input of `vc`, which must not be empty.
     fn front(&self, port: usize, vc: usize) -> u64;
-    /// Removes and returns it.
+    /// Removes and returns the oldest flit in the input of `vc`.
     ///
     /// # Panics
     /// If the input is empty.

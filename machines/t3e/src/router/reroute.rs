@@ -33,7 +33,7 @@ pub struct RouterTables {
     datelines: u8,
     /// Isolated ports, one bit each.
     cut_off: u8,
-    /// Names of path ends.
+    /// Processor numbers by the positions where paths end.
     names: Vec<(u16, u16)>,
 }
 
@@ -42,7 +42,7 @@ pub struct RouterTables {
 enum TablesError {
     #[error("not understood: {0}")]
     Form(#[from] serde_json::Error),
-    /// They belong to another router.
+    /// The tables belong to another router.
     #[error("they are those of the router at {theirs}, and this one is at {own}")]
     Place {
         own: crate::route::Place,
@@ -105,7 +105,7 @@ impl RouterTables {
         digest.to_string()
     }
 
-    /// The configuration that results from applying them to `own`.
+    /// The configuration that results from applying the tables to `own`.
     fn applied(self, own: &RouterRegisters) -> Result<RouterRegisters, TablesError> {
         let place = own.route.place;
         if self.place != place.bits() {

@@ -26,7 +26,6 @@ const LATE_STREAM: u64 = 0x73e_1a7e;
 const BESIDE_STREAM: u64 = 0x73e_ba44;
 /// Timeout of barriers, which harm may lose.
 const PATIENCE: Duration = Duration::from_ms(2_000);
-/// Maximum number of nodes in a case.
 const MOST_NODES: u32 = 16;
 /// One bit in this many is wrong on a noisy lane. A packet has at most fifty bits on a lane:
 /// sometimes two are wrong, which is detected; three, possibly undetected, in about one of ten
@@ -84,7 +83,7 @@ fn shape(rng: &mut Rng) -> Shape {
             }
             false => Vec::new(),
         };
-        // Not all sizes are valid.
+        // Draw again if the sizes are invalid.
         if let Ok(shape) = Shape::new(size, partial)
             && (2..=MOST_NODES).contains(&shape.nodes())
         {
@@ -245,7 +244,7 @@ fn traffic(rng: &mut Rng, processors: &[u16], seed: u64) -> TrafficSpec {
         Operation::Amo,
     ];
     let op = pick(rng, &ops);
-    // Stamps of less than four bytes cannot distinguish a loss from other damage.
+    // Put at least four bytes: shorter stamps cannot distinguish a loss from other damage.
     let size = match op {
         Operation::Put => 4 + rng.below(61) as u32,
         Operation::Get => 8 * (1 + rng.below(8) as u32),
@@ -289,7 +288,7 @@ impl Soaked for Tori {
         let mut late_rng = Rng::new(seed, LATE_STREAM);
         let beside = Beside::random(how, &mut late_rng);
         let mut spec = torus(&mut rng, beside.lane_threshold());
-        // Times scale with the round trip: 25 ns of cable, or microseconds between processes.
+        // Scale times with the round trip: 25 ns of cable, or microseconds between processes.
         let is_paced = spec.settings.profile == Profile::Paper;
         let (unit_us, latency) = match is_paced {
             true => (1, Duration::from_ns(1 + rng.below(200))),
@@ -310,14 +309,14 @@ impl Soaked for Tori {
             true => netem(&mut rng, unit_us),
             false => String::new(),
         };
-        // Unusable frames end a session after a millisecond in one profile, and after a second in
-        // the other.
+        // Scale with the time after which unusable frames end a session: a millisecond in one
+        // profile, a second in the other.
         let (unit, longest) = match is_paced {
             true => (Duration::from_us(500), Duration::from_ms(3)),
             false => (Duration::from_ms(10), Duration::from_ms(3_000)),
         };
-        // Corruption charges all lanes, so give up none; cases that must give up lanes drop it
-        // instead.
+        // Do not give up lanes, since corruption affects all; cases that must give up lanes drop
+        // the corruption instead.
         if !beside.lanes && corrupts(&impairment, &harms) {
             spec.settings.lane_retry_threshold = 0;
         }

@@ -66,7 +66,7 @@ fn a_barrier_of_an_idle_machine_takes_three_clocks_a_hop() {
     assert_eq!(report.barriers, 20);
     assert!(report.checks > 0);
     nothing_strange(&world);
-    // From its centre four hops, and one to the processor, both ways, of three clocks each.
+    // Four hops from the centre, and one to the processor, both ways, of three clocks each.
     let clocks = report.latency.max_ns.div_ceil(13);
     assert!((24..=36).contains(&clocks), "{clocks} clocks");
 }
@@ -111,7 +111,7 @@ fn a_run_ends_at_all_participants_after_the_same_barrier() {
     timed.duration_ns = 200_000;
     let reports = run(&mut world, &[timed.clone()], Duration::from_ms(50));
     assert!(reports[0].is_clean(), "{:?}", reports[0]);
-    // Again immediately, at the same unit.
+    // Run again immediately, at the same unit.
     timed.run = 2;
     timed.eureka = true;
     let reports = run(&mut world, &[timed], Duration::from_ms(50));

@@ -8,7 +8,7 @@ use phitwire::net::{Network, NodeRef};
 use phitwire::sim::check::Allowance;
 use phitwire::time::Duration;
 
-/// Asks the router of node `to` through that of node `from`; `None` without a reply.
+/// Sends a request to the router of node `to` through that of node `from`; `None` without a reply.
 fn ask(
     world: &mut World<Torus>,
     (from, to): (u32, u32),

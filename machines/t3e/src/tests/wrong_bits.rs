@@ -14,7 +14,7 @@ fn noise(world: &mut World<Torus>, directions: u8, per_bit: Probability) {
         for (port, lane) in (0..directions).flat_map(|port| lanes().map(move |lane| (port, lane))) {
             let fault = LinkFault::LaneNoise { lane, per_bit };
             world.fabric.command(router, |device, now| {
-                // At the end of a row there is no such link.
+                // Ignore the error: at the end of a row the link does not exist.
                 let _ = device.link_fault(now, port, fault);
             });
         }
@@ -66,7 +66,7 @@ fn nothing_goes_around_for_ever_or_waits_for_a_rest_that_never_comes() {
         world.fabric.run_for(Duration::from_us(10));
         assert_eq!(counted(&world, "flits"), before, "{case}: nothing moves");
         assert!(world.finish(1, Duration::from_ms(2_000)), "{case} ends");
-        // The timeout for the rest of a packet is half a second.
+        // Wait longer than the timeout for the rest of a packet, half a second.
         world.fabric.run_for(Duration::from_ms(600));
         assert_eq!(world.violations(), [], "{case}");
         let misdirected = counted(&world, "misdirected_packets");

@@ -8,10 +8,10 @@ use crate::vc::{self, Tries, VcTables};
 /// How packets that may choose between VC0 and VC1 do so (T3E sec. 4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Channels {
-    /// By tables that balance the load.
+    /// Tables that balance the load.
     #[default]
     Optimised,
-    /// On VC0 up to the dateline, "the time-of-crossing assignment".
+    /// VC0 up to the dateline, "the time-of-crossing assignment".
     TimeOfCrossing,
 }
 
@@ -31,7 +31,7 @@ impl Channels {
         found.map(|(_, channels)| *channels)
     }
 
-    /// Its word in descriptions.
+    /// The variant's word in descriptions.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Optimised => "optimised",
@@ -142,7 +142,7 @@ const ORDINATES: usize = 32;
 struct Travelled {
     /// By direction and ordinate of the first node: bits for the ordinates of the last node.
     ways: [[u32; ORDINATES]; 6],
-    /// The same for packets that continue in -Z by a final hop.
+    /// By ordinate of the first node: the same bits for packets that continue in -Z by a final hop.
     further: [u32; ORDINATES],
     /// Z ordinates at which final hops follow another direction, one bit each.
     final_hops: u32,

@@ -60,7 +60,7 @@ pub(super) fn circle(
     let (first, direction, _) = circle.0[0];
     let dimension = direction.dimension();
     let node = torus.shape.node(first);
-    // The position of the ring's tables, if the description has them.
+    // Report the position of the ring's tables, if the description has them.
     let (place, help) = match node {
         Some(node) if torus.vc_tables.names(&torus.shape, node, dimension) => (
             Place::Router(node, dimension as u32),

@@ -21,7 +21,6 @@ pub enum DefectError {
     Syntax,
     #[error("the torus has no such node")]
     NoNode,
-    /// The node has no link in that direction.
     #[error("node {0} has no link in {1}")]
     NoLink(Place, Direction),
 }

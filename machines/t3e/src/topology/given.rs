@@ -29,7 +29,6 @@ pub(super) const KEY: &str = "vc_tables";
 /// Name of a file of tables in messages.
 const WHAT: &str = "the file of tables";
 pub(super) const DIMENSIONS: [(&str, usize); 3] = [("X", 0), ("Y", 1), ("Z", 2)];
-/// Maximum number of nodes in a ring.
 const MOST_NODES: usize = 32;
 
 /// Rings that are alike: nothing else about a ring affects its tables.
@@ -37,7 +36,7 @@ const MOST_NODES: usize = 32;
 pub struct RingKind {
     /// 0 for X, 1 for Y, 2 for Z.
     pub dimension: usize,
-    /// The ordinates of its nodes, in ascending order.
+    /// The ordinates of the ring's nodes, in ascending order.
     pub ordinates: Vec<u8>,
 }
 
@@ -202,7 +201,7 @@ impl GivenTables {
     /// Writes the tables as sections.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// The errors of `out`.
     pub fn write(&self, out: &mut String) -> fmt::Result {
         for (n, (dimensions, kind, datelines, entries)) in self.sections().into_iter().enumerate() {
             let names: Vec<String> = dimensions
@@ -292,7 +291,7 @@ pub(super) fn read(
                 });
             }
             for _ in 0..problems.more() {
-                // Counts only: the limit of reported mistakes is reached.
+                // Only count this mistake: the limit of reported mistakes is reached.
                 fields
                     .mistakes
                     .add(|| K::BadValue.at(place.clone(), "and more"));
@@ -476,7 +475,7 @@ fn tables(fields: &mut Fields, value: Value<'_, '_>, nodes: usize) -> Option<Vec
 
 fn table(fields: &mut Fields, value: Value<'_, '_>) -> Option<u8> {
     let text = fields.text(value)?;
-    // Reads just enough of a long text to see that it is too long.
+    // Read just enough of a long text to see that it is too long.
     let bit = |(entry, letter): (usize, u8)| match letter {
         b'0' if entry < 8 => Some(0),
         b'1' if entry < 8 => Some(1_u8 << entry),

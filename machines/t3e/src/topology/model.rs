@@ -13,7 +13,7 @@ use phitwire::net::{
     Clock, End, Graph, Link, Network, NodeRef, OwnSettings, PlanError, Profile, Runtime, Settings,
 };
 
-/// Nodes at most: as many as processors that look-up tables can tell apart.
+/// Maximum number of nodes: as many as processors that look-up tables can tell apart.
 pub const MAX_NODES: u32 = MAX_PROCESSORS as u32;
 
 /// Minimum phits of an input of the carrier, which it divides into buffers for bursts of 18 phits:
@@ -116,13 +116,13 @@ pub struct Torus {
     pub(super) computed: Computed,
 }
 
-/// No settings of its own.
+/// The torus has no settings of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TorusSettings;
 
 impl OwnSettings for TorusSettings {
-    /// The machine's links cannot detect silence; ours go down after this one, so that packets
-    /// waiting for them can leave the network.
+    /// The machine's links cannot detect silence. Ours go down after two seconds of it, so that
+    /// packets waiting for them can leave the network.
     const GIVE_UP_MS: u64 = 2_000;
     /// Between processes a round trip is longer than the machine's, and covering it takes more than
     /// its E-registers; at the machine's depths these are the limit.
@@ -193,7 +193,7 @@ impl Torus {
     /// none.
     pub fn processor(&self, node: u32) -> Option<u16> {
         let own = |&number: &usize| self.destinations[number] == node;
-        // Nearly all are at the node of the same number.
+        // Try the node's own number first, which nearly all processors have.
         let first = Some(node as usize).filter(|&number| number < self.destinations.len());
         let found = first.filter(own).or_else(|| {
             let mut numbers = 0..self.destinations.len();
@@ -229,8 +229,8 @@ impl Torus {
         is_broken(link.a) || is_broken(link.b)
     }
 
-    /// The same torus with packets that may adapt or not, and with these channel tables. If
-    /// channels are chosen, the tables of the description are ignored.
+    /// This torus with packets that may adapt or not, and with these channel tables. If channels
+    /// are chosen, the tables of the description are ignored.
     #[must_use]
     pub fn choosing(&self, adaptive: Option<bool>, channels: Option<Channels>) -> Self {
         let vc_tables = match channels {
@@ -290,7 +290,7 @@ impl Torus {
         runtime: &Runtime,
     ) -> Result<Vec<(u8, FlitLinkConfig)>, PlanError> {
         let profile = runtime.profile.unwrap_or(self.settings.profile);
-        // Packets end at processors.
+        // Correct packets only at processors, where they end.
         let corrects = matches!(node, NodeRef::Processor(_));
         let depths = |port| match profile {
             Profile::Live => Depths::LIVE,
@@ -300,7 +300,8 @@ impl Torus {
         let of = (self, &self.settings);
         let carriers = self.graph.ports(of, node, (STANDARD, RATE), runtime)?;
         let configured = |(port, mut carrier): (u8, phitwire::link::LinkConfig)| {
-            // The carrier is not part of the machine: flits must never wait for it.
+            // Enlarge the carrier's input: flits must never wait for it, since it is not part of
+            // the machine.
             let phits = &mut carrier.profile.input_phits_per_vc;
             *phits = (*phits).max(CARRIER_PHITS);
             let link = FlitLinkConfig {

@@ -85,7 +85,7 @@ fn sizes(outline: &Outline) -> Vec<Given> {
     };
     let text = |[x, y, z]: [usize; 3]| format!("{x}x{y}x{z}");
     let is_joined = |size, partial| pairs(size, partial) == outline.joined;
-    // Few enough to include tori that lack links.
+    // Include tori that lack links: these sizes are few enough.
     let whole = boxes(MOST_NODES, nodes).map(|size| Given::of([("size", text(size))]));
     let mut all: Vec<Given> = whole.collect();
     for rest in 1..nodes {
@@ -220,7 +220,7 @@ mod tests {
             };
             let counted = pairs(read(size), partial.map_or([0; 3], read));
             assert_eq!(counted, joined.len(), "{size} {partial:?}");
-            // And such a one is among those that are tried.
+            // The generated sizes include this torus.
             let nodes = spec.shape.nodes() as usize;
             let sizes = sizes(&Outline {
                 routers: nodes,

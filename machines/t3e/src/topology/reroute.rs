@@ -41,7 +41,7 @@ impl Torus {
     fn destinations_by(&self, replaced: &BTreeMap<u32, u32>) -> Vec<u32> {
         let standing_in = |&node: &u32| {
             let mut last = node;
-            // A substitute may have failed too; the bound ends cycles.
+            // Follow substitutes that failed too; the bound ends cycles.
             for _ in 0..replaced.len() {
                 last = replaced.get(&last).copied().unwrap_or(last);
             }
@@ -132,7 +132,7 @@ impl Reroutable for Torus {
 #[derive(Debug)]
 struct Rerouted {
     tables: Vec<RouterTables>,
-    /// By node.
+    /// Processor numbers by node.
     numbers: Vec<u16>,
     /// Pairs of node and processor, as nodes, without a path in the look-up tables.
     unreached: BTreeSet<(u32, u32)>,
@@ -226,7 +226,7 @@ impl RoutedTables for Rerouted {
         self.tables.get(router as usize).map(RouterTables::digest)
     }
 
-    /// No table leads to a node without a number; what matters is whether one could.
+    /// Whether tables could join the two nodes: none leads to a node without a number.
     fn joins(&self, from: u32, to: u32) -> bool {
         let part = self.part(from);
         part.is_some() && part == self.part(to) && !self.unreached.contains(&(from, to))

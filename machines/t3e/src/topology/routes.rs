@@ -15,11 +15,11 @@ use crate::router::{LookUpTable, Names, RouterRegisters};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routes {
     pub broken: Broken,
-    /// By node.
+    /// Registers by node.
     pub registers: Vec<RouteRegisters>,
     /// Routes from every node to every processor.
     pub tables: Tables,
-    /// Names of path ends.
+    /// Processor numbers by the positions where paths end.
     pub names: Arc<Names>,
 }
 
@@ -132,7 +132,7 @@ impl Torus {
     /// If there are no tables.
     ///
     /// # Panics
-    /// If there is no such router.
+    /// If the router does not exist.
     pub fn registers_of(&self, router: u32) -> Result<RouterRegisters, TablesError> {
         Ok(self.registers_by(self.routes()?, router, self.own_number(router)))
     }

@@ -49,7 +49,7 @@ impl SideNetworks for Torus {
         works: &dyn Fn(usize) -> bool,
     ) -> Result<BarrierPlan, String> {
         let working = self.working(works);
-        // The description does not know run-time replacements: use the NIC's node, not its number.
+        // Use the NIC's node, not its number: the description does not know run-time replacements.
         let node_of = |&(nic, number): &(NodeRef, u16)| {
             let name = || self.node_name(nic);
             let NodeRef::Processor(node) = nic else {
@@ -131,7 +131,7 @@ fn shortest(
             end = Some(state);
             break;
         }
-        // The next leg costs nothing, so visit it before states one hop farther.
+        // Visit the next leg before states one hop farther: it costs nothing.
         if leg + 1 < LEGS {
             for minus in [true, false] {
                 let next = (node, leg + 1, minus);

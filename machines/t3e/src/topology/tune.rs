@@ -208,7 +208,7 @@ struct Found<'a> {
     dimensions: Vec<usize>,
     rings: usize,
     datelines: [u8; 2],
-    /// By ordinate, of + and of -.
+    /// Tables by ordinate, of + and of -.
     entries: &'a [[u8; 2]],
     /// The tables before the search: time of crossing.
     plain: VcTables,

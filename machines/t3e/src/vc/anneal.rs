@@ -88,7 +88,7 @@ impl Annealing {
             .filter(|&other| ring.is_minimal(source, other))
             .filter(shares)
             .peekable();
-        // Final hops use the entry of the router's own ordinate.
+        // Keep the entry of the router's own ordinate fixed if final hops use it.
         let own = self.final_hops && shares(&source);
         users.peek() == Some(&destination)
             && !own
@@ -102,7 +102,7 @@ struct Entry {
     /// The router's position, and that of the first destination that uses the entry.
     of: (usize, usize),
     vc1: bool,
-    /// The links that its routes cross, once per level.
+    /// The links that the entry's routes cross, once per level.
     crossings: Vec<Crossing>,
     /// The objective's change when the entry changes, apart from the differences of links.
     own_weight: f64,

@@ -133,7 +133,7 @@ fn changes_add_up_to_the_objective() {
         for entry in search.entries.iter().filter(|entry| entry.vc1) {
             tables.set_vc1(annealing.entries, entry.of.0, entry.of.1);
         }
-        // The same from the tables, route by route.
+        // Compute the objective from the tables too, route by route.
         let squares = |level| tables.imbalances(level).iter().map(|i| i * i).sum::<f64>();
         let again: f64 = Level::of(nodes).map(squares).sum::<f64>()
             + f64::from(ring_weight - 1) * squares(Level { nodes });

@@ -26,8 +26,8 @@ impl Level {
         core::iter::successors(Some(nodes), half).map(|nodes| Self { nodes })
     }
 
-    /// Its routes in `ring`, as positions. A sub-ring "is effectively a mesh rather than a torus":
-    /// in this direction its routes lead to later positions.
+    /// Routes of the level in `ring`, as positions. A sub-ring "is effectively a mesh rather than a
+    /// torus": in this direction its routes lead to later positions.
     pub fn routes(self, ring: &UnidirectionalRing) -> impl Iterator<Item = (usize, usize)> {
         let whole = self.nodes == ring.nodes();
         let within = move |&(source, destination): &(usize, usize)| {
@@ -48,7 +48,7 @@ impl Level {
 /// The imbalance of a ring's links: 0 if VC0 and VC1 are used equally, 1 at worst.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Balance {
-    /// Average over all links; those without traffic count as 0.
+    /// Average imbalance over all links; those without traffic count as 0.
     pub average: f64,
     /// Imbalance of the worst link.
     pub maximum: f64,

@@ -30,12 +30,12 @@ pub struct Tries {
 /// The tables of the machine for `ring`, always the same. For a ring in Z with a node of a partial
 /// plane, `final_hops` keeps the entry of each router's own ordinate at VC0.
 ///
-/// This takes some milliseconds per direction.
+/// The search takes some milliseconds per direction.
 pub fn optimised(ring: Ring, final_hops: bool) -> VcTables {
     searched(ring, final_hops, Tries::default())
 }
 
-/// The same with other effort, which may take longer.
+/// Like [`optimised`] with other effort, which may take longer.
 pub fn searched(ring: Ring, final_hops: bool, tries: Tries) -> VcTables {
     let machine = Annealing::machine(ring.ordinates().len());
     let annealing = Annealing {

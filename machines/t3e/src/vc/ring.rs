@@ -8,13 +8,10 @@ pub const NODES: core::ops::RangeInclusive<usize> = 2..=32;
 /// Why a ring is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RingError {
-    /// Too few nodes or too many.
     #[error("a ring of {0} nodes: it has 2 to 32")]
     Nodes(usize),
-    /// An ordinate that is not above the previous one.
     #[error("ordinate {0} does not follow the one before it: a ring's are sorted and distinct")]
     Order(u8),
-    /// A dateline at an ordinate without a node.
     #[error("a dateline at ordinate {0}, where the ring has no node")]
     Dateline(u8),
 }
@@ -33,7 +30,7 @@ impl Ring {
     /// -, so the two directions are mirror images.
     ///
     /// # Errors
-    /// If it has fewer than 2 nodes or more than 32.
+    /// If the ring has fewer than 2 nodes or more than 32.
     pub fn whole(nodes: usize) -> Result<Self, RingError> {
         if !NODES.contains(&nodes) {
             return Err(RingError::Nodes(nodes));
@@ -67,12 +64,12 @@ impl Ring {
         })
     }
 
-    /// The ordinates of its nodes, in ascending order.
+    /// The ordinates of the ring's nodes, in ascending order.
     pub fn ordinates(&self) -> &[u8] {
         &self.ordinates
     }
 
-    /// The ordinates of its datelines, of + and of -.
+    /// The ordinates of the ring's datelines, of + and of -.
     pub fn datelines(&self) -> [u8; 2] {
         self.datelines.map(|position| self.ordinates[position])
     }
@@ -140,7 +137,7 @@ impl UnidirectionalRing {
         self.minus
     }
 
-    /// The ordinates of its nodes, by position.
+    /// The ordinates of the ring's nodes, by position.
     pub fn ordinates(&self) -> &[u8] {
         &self.ordinates
     }

@@ -10,7 +10,6 @@ use super::tables::{Entries, RingTables};
 pub struct Cell {
     /// The values of T3E table 1, with three decimals.
     pub paper: Balance,
-    /// Our values.
     pub ours: Balance,
 }
 

@@ -5,7 +5,7 @@ use super::ring::{Ring, UnidirectionalRing};
 /// Number of entries in a table for one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entries {
-    /// One per node of the ring: "full tables" (T3E table 1).
+    /// One entry per node of the ring: "full tables" (T3E table 1).
     Full,
     /// Eight, by the lower three bits of the destination's ordinate, as in the machine. (T3E sec. 4
     /// says "the lower 8 bits", but T3E sec. 3.2 has tables of radix 8.)
@@ -44,9 +44,8 @@ impl RingTables {
         Some(Self { ring, channels })
     }
 
-    /// The same channels, position by position, in a ring that [is
-    /// like](UnidirectionalRing::is_like) this one, such as its mirror image; `None` if `ring` is
-    /// not.
+    /// These channels, position by position, in a ring that [is like](UnidirectionalRing::is_like)
+    /// this one, such as its mirror image; `None` if `ring` is not.
     pub fn mirrored(&self, ring: UnidirectionalRing) -> Option<Self> {
         let channels = self.channels.clone();
         self.ring.is_like(&ring).then_some(Self { ring, channels })

@@ -91,7 +91,7 @@ pub struct UringBackend {
     side_ready: bool,
     /// Messages of the batch that are in the submission queue or in the kernel.
     submitted: usize,
-    /// Those that failed, with their error.
+    /// Sends that failed, with their error.
     failed: Vec<(usize, Errno)>,
     /// Whether a receive was refused as an unknown operation (before Linux 6.0).
     refused: bool,
@@ -165,7 +165,7 @@ impl UringBackend {
         };
         let shared = self.shared.take();
         if !gone {
-            // Rather leak a few megabytes than let the kernel write to freed memory.
+            // Leak a few megabytes: the kernel must not write to freed memory.
             std::mem::forget(shared);
         }
     }
@@ -227,7 +227,7 @@ impl UringBackend {
                 Ok(_) => false,
                 Err(error) => match Errno::from_raw(error.raw_os_error().unwrap_or(0)) {
                     Errno::ETIME | Errno::EINTR => false,
-                    // The kernel needs its completions taken, or memory for requests, first.
+                    // Retry later: the kernel first needs completions taken, or free memory.
                     Errno::EBUSY | Errno::EAGAIN => true,
                     _ => return Err(error),
                 },
@@ -447,7 +447,7 @@ impl Backend for UringBackend {
         self.ports.room(port)
     }
 
-    /// Only queues the sends: the next [`wait`](Backend::wait) submits them and waits in one call.
+    /// Queues the sends: the next [`wait`](Backend::wait) submits them and waits in one call.
     fn flush(&mut self) {
         self.queue_sends();
     }

@@ -74,7 +74,7 @@ impl Filter {
         Ok(filter)
     }
 
-    /// Whether the filter accepts any frame that `node` sends.
+    /// Whether the filter accepts any frame from `node`.
     pub fn hears(&self, node: &str) -> bool {
         self.nodes.is_empty() || self.nodes.iter().any(|own| own == node)
     }
@@ -103,21 +103,21 @@ pub enum What {
     Damaged,
 }
 
-/// What is known of a frame.
+/// The properties of a frame that the filter checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub what: What,
-    /// How many of its packets or sets are resends.
+    /// Number of its packets or sets that are resends.
     pub retries: u64,
 }
 
-/// Most sessions remembered per direction.
+/// Maximum number of sessions remembered per direction.
 const MOST_SESSIONS: usize = 16;
 
 /// The sessions of one direction of a link.
 #[derive(Debug, Default)]
 pub struct Known {
-    /// By the epochs of both ends.
+    /// Sessions by the epochs of both ends.
     sessions: BTreeMap<[u32; 2], Repeats>,
 }
 

@@ -55,7 +55,7 @@ fn did_you_mean(meant: Option<&str>) -> String {
     meant.map_or_else(String::new, |meant| format!("did you mean `{meant}`? Or "))
 }
 
-/// The same for a lab.
+/// The "did you mean" question for a lab; empty if no other lab has a similar name.
 fn another_lab(lab: &str) -> String {
     let labs = labs();
     did_you_mean(nearest(lab, &labs).filter(|other| *other != lab))
@@ -72,7 +72,7 @@ pub struct LinkEnd {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabLink {
     pub id: String,
-    /// Its ends, in the order of the topology.
+    /// The ends of the link, in the order of the topology.
     pub ends: [LinkEnd; 2],
 }
 

@@ -127,7 +127,7 @@ pub fn interface(out: &mut Vec<u8>, name: &str, description: &str) {
     let mut block = Block::new(out, INTERFACE_DESCRIPTION);
     block.out.extend(ETHERNET.to_ne_bytes());
     block.out.extend([0; 2]);
-    // No snap length: frames are never truncated.
+    // Write snap length 0, for no limit: frames are never truncated.
     block.word(0);
     block.option(IF_NAME, name.as_bytes());
     block.option(IF_DESCRIPTION, description.as_bytes());

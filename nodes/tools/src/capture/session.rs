@@ -28,7 +28,7 @@ const STOPPER: u64 = u64::MAX;
 const LOOK_FOR_GONE_EVERY: Duration = Duration::from_secs(1);
 /// Longest wait while nothing is captured.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Most time between a message's timestamp and its arrival in the socket's queue.
+/// Maximum time between a message's timestamp and its arrival in the socket's queue.
 const STAMP_TO_QUEUE: Duration = Duration::from_millis(1);
 /// Messages of one tap before others have their turn.
 const MOST_OF_ONE: usize = 4_096;
@@ -49,7 +49,6 @@ pub enum CaptureError {
         path: PathBuf,
         source: io::Error,
     },
-    /// No interface of the chosen links exists.
     #[error("none of the interfaces is there: all have been deleted")]
     NoInterfaces,
     #[error(
@@ -65,7 +64,7 @@ pub enum CaptureError {
         "{needed} directions of links need as many open files, and {limit} are allowed: name fewer links by --link, or `ulimit -n {needed}`"
     )]
     TooMany {
-        /// One file per direction, and a few more.
+        /// Descriptors needed: one per direction, and a few more.
         needed: u64,
         limit: u64,
     },
@@ -100,12 +99,12 @@ pub enum End {
 /// A captured direction of a link.
 #[derive(Debug)]
 pub struct Heard {
-    /// Its name in the file: `LINK:A->B`.
+    /// Name of the direction in the file: `LINK:A->B`.
     pub name: String,
     pub description: String,
     /// Frames written.
     pub frames: u64,
-    /// Resent packets, or whatever its links repeat, among those captured.
+    /// Captured resends: packets, or the units that the direction's links resend.
     pub retries: u64,
     /// Messages that the kernel dropped for lack of room.
     pub dropped: u64,
@@ -171,7 +170,7 @@ impl Capture {
             .sum::<u64>()
             + OTHER_FILES;
         allow_files(needed)?;
-        // A separate thread enters the namespaces, so that this one stays in its own.
+        // Enter the namespaces in a separate thread, so that this one stays in its own.
         let opened = thread::scope(|scope| {
             let opener = scope.spawn(|| open_taps(lab, wanted));
             opener
@@ -259,7 +258,7 @@ impl Capture {
                 patience
             })?;
             let older = self.listen(&ready, &mut reader, &mut waiting);
-            // At the end, write everything.
+            // At the end, write all waiting frames.
             let older = if end.is_some() { u64::MAX } else { older };
             match self.write(&mut waiting, older, sink, filter, &mut left) {
                 Ok(None) => {}
@@ -271,7 +270,7 @@ impl Capture {
                 }
             }
         }
-        // Only now is it known which frames are in the file.
+        // Compile the statistics after the flush, which decides which frames are in the file.
         let flushed = sink.flush();
         let statistics = self.statistics(sink);
         let finished = sink.finish(&statistics);
@@ -280,7 +279,7 @@ impl Capture {
 
     /// The directions that may have captured something.
     fn wait(&self, patience: Duration) -> Result<Vec<usize>, CaptureError> {
-        // Room for all: a direction that is left out might have an older frame than the others.
+        // Leave room for all: a direction left out might have an older frame than the others.
         let mut events = vec![EpollEvent::empty(); self.heard.len() + 1];
         // Round up: otherwise the last millisecond would be spent polling.
         let patience = patience.as_micros().div_ceil(1_000) as u16;
@@ -317,7 +316,7 @@ impl Capture {
                     Ok(true) if to.len() - begin < MOST_OF_ONE => {}
                     Ok(has_more) => break has_more,
                     Err(error) => {
-                        // Down is reported once, and may come up again; gone is for ever.
+                        // Keep the tap of an interface that is down: only deletion is permanent.
                         if error.raw_os_error() != Some(libc::ENETDOWN) {
                             self.drop_tap(index);
                         }
@@ -359,7 +358,7 @@ impl Capture {
         filter: &Filter,
         left: &mut u64,
     ) -> Result<Option<End>, SinkError> {
-        // Stable, so that frames of one direction keep their order whatever their timestamps.
+        // Sort stably, so that frames of one direction with equal times keep their order.
         waiting.sort_by_key(|frame| frame.at);
         let count = waiting.partition_point(|frame| frame.at < older);
         let mut block = Vec::new();
@@ -522,7 +521,7 @@ fn allow_files(needed: u64) -> Result<(), CaptureError> {
     if soft >= needed {
         return Ok(());
     }
-    // Root may exceed the hard limit.
+    // Raise the hard limit too: root may.
     match setrlimit(Resource::RLIMIT_NOFILE, needed, hard.max(needed)) {
         Ok(()) => Ok(()),
         Err(_) if hard >= needed => {

@@ -1,5 +1,5 @@
-//! Captures of simulated networks: the same files, in simulated time from 1970 on. A frame is
-//! written as it leaves its sender, before it is known whether it is lost or damaged on the way.
+//! Captures of simulated networks: the same format, in simulated time from 1970 on. A frame is
+//! written as it leaves its sender, before its loss or damage on the wire is known.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
@@ -22,7 +22,7 @@ pub struct SimulatedCapture {
 
 struct State {
     sink: Sink,
-    /// Count of directions; A to B of link 0 comes first.
+    /// Number of directions; for link 0, A to B precedes B to A.
     directions: usize,
     last_ns: u64,
     block: Vec<u8>,

@@ -1,5 +1,5 @@
-//! Destination of a capture: a file, a ring of files, or standard output. Whatever happens, a file
-//! contains only whole blocks.
+//! Destination of a capture: a file, a ring of files, or standard output. A file contains only
+//! whole blocks, even after an error.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -27,7 +27,7 @@ pub enum SinkError {
     /// Standard output cannot be a ring.
     #[error("standard output is no ring of files: leave out --files, or name a file")]
     NoRing,
-    /// Not even the head of a capture fits.
+    /// The header blocks of a capture exceed the limit.
     #[error(
         "--max-bytes {limit} is too little: {least} bytes say which links are captured; give at least that and room for frames"
     )]
@@ -58,10 +58,10 @@ fn remedy(error: &io::Error) -> &'static str {
     }
 }
 
-/// Whether a capture goes on.
+/// Whether the capture can continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// There is room for more.
+    /// The file or ring accepts more.
     Left,
     /// The limit is reached.
     Full,
@@ -208,7 +208,7 @@ impl Sink {
                 Ok(Room::Unread)
             }
             (Err(source), target) => {
-                // Cut off partial blocks, which leaves their room to the statistics.
+                // Truncate partial blocks: the statistics need the room.
                 if let Target::File(file, _) = target {
                     let _ = file.set_len(self.written);
                     let _ = io::Seek::seek(file, io::SeekFrom::Start(self.written));
@@ -257,7 +257,7 @@ impl Sink {
             if self.ring.len() > self.limits.files
                 && let Some(oldest) = self.ring.pop_front()
             {
-                // It may have been removed already.
+                // Ignore an error: the file may have been removed already.
                 let _ = fs::remove_file(oldest);
             }
         }
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(names, ["x-00005.pcapng", "x-00006.pcapng"]);
         let last = fs::read(to.file()).expect("the last");
         assert_eq!(last, [&HEAD[..], &[5; 8], &[9; 4]].concat());
-        // A block that fits no file does not make an endless ring.
+        // A block larger than a file must not cause an endless ring.
         assert_eq!(to.add(0, &[0; 20]).expect("no error"), Room::Full);
     }
 

@@ -14,7 +14,7 @@ const HEADERS_BYTES: usize = ETHERNET_HEADER_BYTES + UDP_HEADERS_BYTES;
 const IPV4: [u8; 2] = [0x08, 0x00];
 
 /// Calls `each` with the headers and the link frame of every datagram of a captured message; a
-/// message that is no train is passed unchanged.
+/// message that is not a train is passed unchanged.
 pub fn for_each_datagram(message: &[u8], mut each: impl FnMut(&[u8], &[u8])) {
     if message.get(12..ETHERNET_HEADER_BYTES) == Some(&ETHERTYPE.to_be_bytes()) {
         let (headers, frame) = message.split_at(ETHERNET_HEADER_BYTES);
@@ -44,7 +44,7 @@ pub fn for_each_datagram(message: &[u8], mut each: impl FnMut(&[u8], &[u8])) {
         own[24..26].copy_from_slice(&sum.to_be_bytes());
         let udp_bytes = ip_bytes - IP_BYTES as u16;
         own[38..40].copy_from_slice(&udp_bytes.to_be_bytes());
-        // No checksum: that of the train was left to the device.
+        // Clear the checksum: that of the train was left to the device.
         own[40..42].fill(0);
         each(&own, frame);
     }

@@ -9,7 +9,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::legend::{Entry, Key, entries};
 use super::{Axis, Chart, Colour, Curve, GREY, Panel, Point, Stroke};
 
-/// Width of the panels, with the numbers beside them.
+/// Width of the panels, including the numbers at their sides.
 const WIDTH: i32 = 700;
 /// Height of all panels, without what is above and below.
 const HEIGHT: i32 = 440;
@@ -55,7 +55,7 @@ fn across(x: &Axis, value: f64) -> i32 {
 
 impl Layout {
     fn new(chart: &Chart, entries: &[Entry]) -> Self {
-        // Numbers that would touch are stacked in rows.
+        // Stack numbers in rows where they would overlap.
         let mut ends: Vec<i32> = Vec::new();
         let mut order: Vec<usize> = (0..chart.marks.len()).collect();
         order.sort_by(|&a, &b| chart.marks[a].x.total_cmp(&chart.marks[b].x));
@@ -221,7 +221,7 @@ fn draw_band(
     let upper = steady.iter().map(|&point| end(point, 1.0));
     let lower = steady.iter().rev().map(|&point| end(point, -1.0));
     context.draw_series([Polygon::new(upper.chain(lower).collect::<Vec<_>>(), style)])?;
-    // The ends of the intervals show a band of one point, or a thin one.
+    // Mark the ends of the intervals: a thin band, or one of a single point, would be invisible.
     for point in steady {
         let ends = [end(point, 1.0), end(point, -1.0)];
         let line = rgb(curve.colour).stroke_width(1);
@@ -273,12 +273,12 @@ fn draw_curve(
 
 type Places = Vec<(f64, f64)>;
 
-/// Where the line between two points crosses `top`.
+/// The point at which the line between two points crosses `top`.
 fn crossing(top: f64, (x0, y0): (f64, f64), (x1, y1): (f64, f64)) -> (f64, f64) {
     (x0 + (x1 - x0) * (top - y0) / (y1 - y0), top)
 }
 
-/// A curve up to its first crossing of `top`, where it is cut, so that it visibly goes on.
+/// A curve up to its first crossing of `top`, where it is cut, so that it visibly continues.
 pub(super) fn up_to(top: f64, points: &[(f64, f64)]) -> Places {
     let inside = points.iter().take_while(|&&(_, y)| y <= top).count();
     let mut shown = points[..inside].to_vec();

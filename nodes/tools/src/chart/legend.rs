@@ -1,8 +1,8 @@
-//! The legend beside the panels.
+//! The legend at the side of the panels.
 
 use super::{Chart, Colour, GREY, Stroke};
 
-/// Most letters per line of the legend.
+/// Maximum number of letters per line of the legend.
 const MOST_LETTERS: usize = 30;
 
 /// The symbol of an entry.
@@ -22,11 +22,11 @@ pub(super) enum Key {
 pub(super) struct Entry {
     pub key: Key,
     pub colour: Colour,
-    /// Its text, in lines.
+    /// Text of the entry, in lines.
     pub lines: Vec<String>,
 }
 
-/// The entries: curves, vertical lines, and whatever else needs an explanation.
+/// The entries: curves, vertical lines, and other marks that need an explanation.
 pub(super) fn entries(chart: &Chart) -> Vec<Entry> {
     let entry = |key, colour, words: &str| Entry {
         key,
@@ -43,7 +43,7 @@ pub(super) fn entries(chart: &Chart) -> Vec<Entry> {
         .filter(|mark| !mark.name.is_empty())
         .map(|mark| {
             let is_dotted = mark.is_dotted;
-            // One entry for a line that several curves have, each in its own colour.
+            // Make one entry for a line that several curves have, each in its own colour.
             let mut others = chart.marks.iter().filter(|other| other.name == mark.name);
             let colour = match others.all(|other| other.colour == mark.colour) {
                 true => mark.colour,

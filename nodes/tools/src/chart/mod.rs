@@ -1,9 +1,9 @@
 //! Line charts: stacked panels with a common horizontal scale.
 //!
 //! All commands use them: the latency-load curves of `phitwire sim`, and the measuring tools'
-//! results over size or loss. Ticks are at round numbers, the legend is beside the panels, where it
-//! hides nothing, spreads over several runs are bands, and points that are not steady (latency past
-//! saturation) are drawn differently.
+//! results over size or loss. Ticks are at round numbers, the legend is outside the panels, where
+//! it hides nothing, spreads over several runs are bands, and points that are not steady (latency
+//! past saturation) are drawn differently.
 
 mod draw;
 mod legend;
@@ -48,7 +48,7 @@ pub struct Point {
     pub y: f64,
     /// Half-width of its 95 % interval; zero for a single run.
     pub half_width: f64,
-    /// Whether a longer run would give the same.
+    /// Whether a longer run would give the same result.
     pub is_steady: bool,
 }
 
@@ -76,11 +76,11 @@ pub enum Stroke {
 
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// Its text in the legend; if empty, another curve of its colour explains it.
+    /// Text of the curve in the legend; if empty, another curve of its colour explains it.
     pub name: String,
     pub colour: Colour,
     pub stroke: Stroke,
-    /// Its points, from left to right.
+    /// Points of the curve, from left to right.
     pub points: Vec<Point>,
 }
 
@@ -88,7 +88,7 @@ pub struct Curve {
 #[derive(Clone, Debug)]
 pub struct Panel {
     pub axis: Axis,
-    /// Its share of the height.
+    /// The panel's share of the height.
     pub share: u32,
     /// The curves, topmost last.
     pub curves: Vec<Curve>,
@@ -100,10 +100,10 @@ pub struct Mark {
     pub x: f64,
     /// The number above it.
     pub label: String,
-    /// Its text in the legend.
+    /// Text of the mark in the legend.
     pub name: String,
     pub colour: Colour,
-    /// Whether it is dotted, not dashed.
+    /// Whether the line is dotted, not dashed.
     pub is_dotted: bool,
 }
 
@@ -111,7 +111,7 @@ pub struct Mark {
 #[derive(Clone, Debug)]
 pub struct Chart {
     pub title: String,
-    /// How the figures were obtained, in smaller letters.
+    /// Conditions of the measurement, in smaller letters.
     pub subtitle: String,
     /// The scale that all panels share.
     pub x: Axis,

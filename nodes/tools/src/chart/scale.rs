@@ -1,6 +1,6 @@
 //! Scales: positions and labels of ticks.
 
-/// How values map to positions.
+/// The mapping of values to positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Linear, from zero on.
@@ -11,9 +11,9 @@ pub enum Scale {
     Doublings,
 }
 
-/// Most ticks on a scale.
+/// Maximum number of ticks on a scale.
 const MOST_TICKS: f64 = 10.0;
-/// Most powers of ten that a logarithmic scale may span and still have ticks at 2 and 5.
+/// A logarithmic scale that spans more powers of ten has no ticks at 2 and 5.
 const FINE_DECADES: f64 = 2.5;
 
 impl Scale {
@@ -109,7 +109,7 @@ fn round_step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
     let factors = [1.0, 2.0, 5.0, 10.0];
     let mut steps = factors.into_iter().map(|factor| factor * power);
-    // Numbers such as 0.05 are not exact.
+    // Allow for rounding: numbers such as 0.05 are not exact.
     steps
         .find(|step| *step >= least * (1.0 - 1e-9))
         .unwrap_or(10.0 * power)

@@ -1,4 +1,4 @@
-//! One rule for how commands end after a signal.
+//! How commands exit after a signal.
 
 use std::process::ExitCode;
 

@@ -23,7 +23,7 @@ use crate::manage::fleet::{Fleet, PATIENCE_ONCE};
 use crate::manage::{Commanded, manager, survey::Survey};
 use crate::whole_file;
 
-/// Most changes of an entry that a run of the search may try: some minutes for a large ring.
+/// Maximum number of changes of an entry in a run of the search: some minutes for a large ring.
 const MOST_STEPS: i64 = 100_000_000;
 
 #[derive(Args, Debug)]
@@ -188,8 +188,8 @@ fn fleet(lab: LabDir, network: &dyn Network) -> miette::Result<Fleet> {
 }
 
 /// Why tables cannot be checked: packets take other paths than the description's. Maintenance
-/// packets need only one control socket, so over them the other routers are not asked for their
-/// links, and the report says so.
+/// packets need only one control socket, so with them the links of the other routers are not
+/// queried, and the report says so.
 fn doubt(
     lab: &LabDir,
     network: &dyn Network,

@@ -137,7 +137,7 @@ enum CollectiveCommand {
     Stop,
 }
 
-/// Most places of a stage that are printed.
+/// Maximum number of positions of a stage that are printed.
 const MOST_PLACES: usize = 8;
 
 /// An invalid register value.
@@ -201,7 +201,7 @@ impl Command {
         }
     }
 
-    /// The answer as text.
+    /// The reply as text.
     fn render(&self, data: &Value) -> String {
         match (self, data) {
             (Self::Links, data) => match Vec::<LinkReport>::deserialize(data) {
@@ -243,7 +243,7 @@ impl Command {
         }
     }
 
-    /// Removes from the answer what was not requested.
+    /// Removes from the reply what was not requested.
     fn narrow(&self, data: Value) -> Value {
         match (self, data) {
             (
@@ -354,7 +354,7 @@ fn links_table(links: &[LinkReport]) -> String {
     table.render()
 }
 
-/// The stages, one row per channel, followed by the places that hold something.
+/// The stages, one row per channel, followed by the occupied positions.
 fn pipeline_table(report: &PipelineReport) -> String {
     let mut table = TextTable::new(&["stage", "channel", "held", "of", "unit", "stalls", "where"]);
     for stage in &report.stages {

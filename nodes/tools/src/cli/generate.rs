@@ -33,7 +33,7 @@ impl Wanted {
         if !self.given.all("name").is_empty() {
             return Ok(network);
         }
-        // Names that would be too long contain only the options' values, or a hash.
+        // If a name would be too long, use only the options' values, or a hash.
         let (mut name, mut short) = (network.name().to_owned(), network.name().to_owned());
         for option in self.generator.options.iter().filter(|o| !o.required) {
             let values = self.given.all(option.name);
@@ -49,7 +49,7 @@ impl Wanted {
         if name == network.name() {
             return Ok(network);
         }
-        // Names become names of files and links.
+        // Restrict the letters: the names are used for files and links.
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
         let fits = [&name, &short]
             .into_iter()
@@ -141,7 +141,7 @@ pub fn run(wanted: &Wanted) -> miette::Result<ExitCode> {
 /// # Errors
 /// A network that could not be read back.
 pub(super) fn description(network: &dyn Network) -> miette::Result<String> {
-    // Contradictory options, such as rates within one octant, show only in the whole network.
+    // Check the network for contradictory options, such as rates within one octant.
     let mistakes = network.check_with(Effort::Bounded);
     if let Some(mistake) = mistakes.into_iter().next() {
         return Err(miette!(help = mistake.help.clone(), "{}", mistake.message)

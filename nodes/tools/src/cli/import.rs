@@ -15,7 +15,6 @@ use super::{generate, print};
 use crate::input_file::{FileKind, InputFile};
 use crate::interchange::{self, Difference, Readable, Same};
 
-/// Most links named in a message.
 const MOST_NAMED: usize = 5;
 
 #[derive(Args, Debug)]
@@ -75,7 +74,7 @@ fn named(network: &dyn Network, same: &Same, described: String) -> String {
         String::from("# Nodes, and what they are called in the file that this is from:\n");
     let theirs = routers.iter().chain(nics);
     for (node, their) in network.node_names().iter().zip(theirs) {
-        // Writing to a String cannot fail; foreign names may contain anything.
+        // Escape foreign names, which may contain anything. Writing to a String cannot fail.
         let _ = writeln!(text, "# {node} = {}", their.escape_debug());
     }
     text + "\n" + &described

@@ -75,7 +75,7 @@ impl Script {
     }
 }
 
-/// Becomes the script: its signals, output and status are this process's.
+/// Replaces this process with the script, which gets its signals, output and exit status.
 ///
 /// # Errors
 /// If there are no scripts, or the kernel cannot run one.
@@ -85,7 +85,7 @@ pub fn run(args: LabArgs) -> miette::Result<ExitCode> {
     let script = own_scripts()?.join(file);
     let mut command = Command::new(&script);
     command.args(words);
-    // The lab runs this build, rather than one that the scripts would build first.
+    // Make the lab run this build, rather than one that the scripts would build first.
     if let Some(directory) = own.as_deref().and_then(Path::parent)
         && env::var_os("PHITWIRE_BIN_DIR").is_none()
         && directory.join("phitwire-msgrate").exists()
@@ -105,7 +105,7 @@ pub fn own_scripts() -> miette::Result<PathBuf> {
     scripts(named, env::current_exe().ok().as_deref())
 }
 
-/// The directory of the scripts: from the environment, beside the sources of this build, or where
+/// The directory of the scripts: from the environment, next to the sources of this build, or where
 /// packages install them.
 fn scripts(named: Option<PathBuf>, own: Option<&Path>) -> miette::Result<PathBuf> {
     if let Some(named) = named {

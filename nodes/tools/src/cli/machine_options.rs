@@ -27,12 +27,12 @@ pub fn args(machines: &[(&'static str, &'static [OptionSpec])]) -> Vec<Arg> {
             false => format!("{machine}: {}", spec.help),
         };
         let help: Vec<String> = same.iter().map(help).collect();
-        // If machines disagree about the kind of value, the network's own machine checks it.
+        // Accept any text if machines disagree about the kind: the network's own machine checks it.
         let kind = match same.iter().all(|(_, other)| other.kind == spec.kind) {
             true => spec.kind,
             false => Kind::Text,
         };
-        // The same if only one of them would reject a value.
+        // Likewise, do not check here if several machines have the option: they may differ.
         let check = spec.check.filter(|_| same.len() == 1);
         args.push(
             arg(

@@ -124,9 +124,9 @@ enum Command {
 pub struct Tool {
     /// The name of the subcommand.
     pub name: &'static str,
-    /// Its description in `--help`.
+    /// Description of the tool in `--help`.
     pub about: &'static str,
-    /// Its arguments, for completions and manuals.
+    /// Arguments of the tool, for completions and manuals.
     pub command: fn() -> clap::Command,
     /// Runs it; the first argument is its name.
     pub main: fn(Vec<OsString>) -> ExitCode,
@@ -156,7 +156,7 @@ pub fn main(machines: Catalogue, tools: &[Tool]) -> ExitCode {
     let log = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal() && colours_are_wanted())
-        // A closed standard error is not worth a message.
+        // Ignore a closed standard error.
         .log_internal_errors(false);
     tracing_subscriber::registry().with(log).with(filter).init();
     let result = match cli.command {
@@ -242,7 +242,7 @@ fn there_are(error: &clap::Error, arguments: impl Iterator<Item = String>) -> Op
     Some(names.collect::<Vec<_>>().join(", "))
 }
 
-/// Prints an answer to standard output.
+/// Prints a result to standard output.
 fn print(text: &str) -> miette::Result<ExitCode> {
     output::print(text)
         .into_diagnostic()

@@ -1,4 +1,4 @@
-//! `phitwire ping`: whether a NIC answers another one, and how fast.
+//! `phitwire ping`: whether one NIC reaches another, and how fast.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -168,7 +168,7 @@ pub fn run(args: &PingArgs) -> miette::Result<ExitCode> {
         let sent = live::send(&mut client, &args.from, &spec, limit, &is_over)?;
         let end = sent.end;
         if end.is_none() && is_over() {
-            // Interrupted before it could count as lost.
+            // Do not count an interrupted probe as lost.
             break;
         }
         let round_trip_ns = end.map_or(0, |end| end.ended_ps.saturating_sub(end.posted_ps) / 1_000);
@@ -201,7 +201,7 @@ pub fn run(args: &PingArgs) -> miette::Result<ExitCode> {
     let is_cut = args.count != 0 && tally.sent < args.count;
     Ok(match (tally.answered, tally.sent) {
         (0, 1..) => ExitCode::FAILURE,
-        // An endless run may be ended before it sends anything.
+        // A run without `--count` may be interrupted before it sends anything.
         (0, 0) if args.count != 0 && !is_cut => ExitCode::FAILURE,
         _ => ended(is_cut),
     })

@@ -23,7 +23,7 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// Progress of the command `command`; `template` is indicatif's, for the bar.
+    /// Shows the progress of `command`; `template` is an indicatif template for the bar.
     pub fn new(command: &'static str, template: &str) -> Self {
         let state = Arc::default();
         if !std::io::stderr().is_terminal() {
@@ -100,7 +100,7 @@ impl Drop for Lines {
     fn drop(&mut self) {
         if let Some((end, thread)) = self.0.take() {
             drop(end);
-            // A panic in the thread has been reported by then.
+            // Ignore a panic of the thread: it has been reported.
             let _ = thread.join();
         }
     }

@@ -337,7 +337,7 @@ mod tests {
         assert!(row["label"].is_string() && row["ours"].is_f64() && row["relative_error"].is_f64());
     }
 
-    /// Only values printed in the paper have the key `paper` and appear in its column.
+    /// Values that are not in the paper must have no key `paper` and not appear in its column.
     #[test]
     fn a_number_of_ours_is_not_called_the_papers() {
         let mut table = table();

@@ -18,7 +18,7 @@ use super::print;
 use crate::sim::ready;
 use crate::trace::live::{Lab, place};
 
-/// Most routers on a path.
+/// Maximum number of routers on a path.
 const MOST_HOPS: usize = 64;
 
 /// Show which way a packet would go from a network interface to another, without sending one: at
@@ -58,7 +58,7 @@ struct Hop {
     in_port: u8,
     #[serde(flatten)]
     outlook: Outlook,
-    /// Where each output leads: `NODE:PORT`.
+    /// The peer of each output: `NODE:PORT`.
     leads: Vec<Option<String>>,
 }
 
@@ -86,7 +86,7 @@ impl Asked<'_> {
                 };
                 let told = device.need_outlook().map(|router| router.outlook(question));
                 let mut outlook = told.map_err(|error| miette!("{name}: {error}"))?;
-                // Links of a description are neither up nor down.
+                // Clear the state: links of a description are neither up nor down.
                 outlook.ways.iter_mut().for_each(|way| way.is_up = None);
                 Ok(outlook)
             }

@@ -160,7 +160,7 @@ pub fn run(args: RunArgs) -> miette::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One more than the highest NIC number.
+/// Number of processors: one more than the highest NIC number.
 fn processors(network: &dyn Network) -> u16 {
     let number = |node| match node {
         NodeRef::Processor(number) => Some(number),

@@ -15,7 +15,7 @@ use super::trace::write_perfetto;
 use crate::trace::live::place;
 use crate::trace::{Ends, Teller, Trace, Unit, VERSION, table};
 
-/// Most messages traced per run.
+/// Maximum number of messages traced per run.
 const MOST_MESSAGES: usize = 100;
 
 /// What is to be traced of a run.
@@ -64,7 +64,7 @@ impl SimTraceArgs {
     /// The tracing options of a run.
     ///
     /// # Errors
-    /// If there are no such NICs, or there are several points.
+    /// If a NIC does not exist, or there are several points.
     pub(super) fn traced(
         &self,
         network: &dyn Network,

@@ -160,7 +160,7 @@ impl SoakArgs {
         (family.case)(seed, late)
     }
 
-    /// The case, reduced as the arguments ask.
+    /// The case of this seed, reduced as the arguments specify.
     fn case(&self, family: &Family, seed: u64) -> Box<dyn SoakCase> {
         self.whole_case(family, seed).reduced(&reduction(self))
     }
@@ -206,7 +206,7 @@ pub fn run(args: SoakArgs) -> Result<ExitCode> {
     if args.trace {
         return replay(&args);
     }
-    // Only between seeds: a replay ends like any command.
+    // Catch signals only here, where runs end between seeds: a replay ends like any command.
     let stop = Stop::at_signals().into_diagnostic()?;
     end_with_reader().into_diagnostic()?;
     let begin = Instant::now();
@@ -320,7 +320,7 @@ fn soak(args: &SoakArgs, stop: &Stop, begin: Instant) -> Tally {
     let mut tally = tally
         .into_inner()
         .unwrap_or_else(|broken| broken.into_inner());
-    // The failures of one seed are in the order of the families, since one thread ran them.
+    // Sort by seed only: the failures of one seed are in the order of the families already.
     tally.failed.sort_by_key(|failed| failed.seed);
     tally
 }
@@ -357,7 +357,7 @@ fn shrunk(args: &SoakArgs, case: &dyn SoakCase) -> Keep {
     let keep = case.shrink(|smaller| attempt(smaller, &mut |_, _| {}).is_err());
     let chosen = args.keep_harms.as_ref().map(|list| list.0.as_slice());
     Keep {
-        // Indices in the full case, not in the reduced one.
+        // Convert indices in the reduced case to those in the full one.
         harms: keep.harms.map(|kept| match chosen {
             Some(chosen) => kept
                 .iter()
@@ -533,7 +533,7 @@ mod tests {
         if most > 0 {
             assert_eq!(with(most - 1).unknown_harm(), None);
         }
-        // One of many seeds has it.
+        // Accept a harm that only one of many seeds has.
         assert_eq!(args("--seeds 1..1000 --keep-harms 0").unknown_harm(), None);
     }
 

@@ -59,7 +59,7 @@ impl<'n> Maintenance<'n> {
     /// The router of this name in a lab that runs `network`.
     ///
     /// # Errors
-    /// If there is no such router, or the machine has no such packets.
+    /// If the router does not exist, or the machine has no such packets.
     pub fn new(lab: &str, network: &'n dyn Network, name: &str) -> miette::Result<Self> {
         if network.side_networks().is_none() {
             return Err(miette!("lab `{lab}` is of a machine without such packets"));
@@ -76,7 +76,7 @@ impl<'n> Maintenance<'n> {
     /// Reads or writes a register of the router `to`.
     ///
     /// # Errors
-    /// If there is no such router, no path, no answer, or a refusal.
+    /// If the router does not exist, has no path, does not reply, or refuses.
     pub fn ask(
         &mut self,
         to: &str,

@@ -64,7 +64,7 @@ pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
         let asked_all = settled.is_empty();
         let asked: Vec<String> = nodes.difference(&settled).cloned().collect();
         let left = patience.left(asleep).unwrap_or_default();
-        // The longest that a round may sleep on purpose.
+        // The longest intended sleep of a round.
         asleep = control::TIMEOUT + INTERVAL;
         let answers = control::ask_all(
             &args.lab,
@@ -85,7 +85,7 @@ pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
             if asked_all {
                 return Ok(ExitCode::SUCCESS);
             }
-            // All have been up; check whether they are at the same time.
+            // All have been up at some time; check whether they are now.
             settled.clear();
             continue;
         }
@@ -110,7 +110,7 @@ fn expected_nodes(args: &WaitArgs) -> miette::Result<BTreeSet<String>> {
     Ok(read_network(path)?.node_names().into_iter().collect())
 }
 
-/// One line per link of `node` that is not up, from its answer.
+/// Lines for the links of `node` that are not up, from its reply.
 fn not_up(node: &str, answer: Result<Value, ClientError>) -> Result<Vec<String>, ClientError> {
     let links: Vec<LinkReport> = serde_json::from_value(answer?)?;
     Ok(links

@@ -6,20 +6,20 @@ use std::time::{Duration, Instant};
 
 use super::{Answer, Request};
 
-/// Most bytes of a request's head, and of its body.
+/// Size limit of a request's head, and of its body.
 const MOST_HEAD: usize = 16 << 10;
 const MOST_BODY: usize = 64 << 10;
-/// Most headers of a request.
+/// Maximum number of headers of a request.
 const MOST_HEADERS: usize = 100;
 /// Timeout of an idle connection, and of reading a request.
 const READ: Duration = Duration::from_secs(10);
-/// Timeout of writing an answer.
+/// Timeout of writing a response.
 const WRITE: Duration = Duration::from_secs(10);
 
 /// Why a connection ends.
 #[derive(Debug)]
 enum Trouble {
-    /// It was closed, or timed out.
+    /// The connection was closed, or timed out.
     Gone,
     /// Not a valid request: a status and the reason.
     Wrong(u16, &'static str),
@@ -31,13 +31,13 @@ impl From<io::Error> for Trouble {
     }
 }
 
-/// Answers the requests on a connection in order, until it ends.
+/// Responds to the requests on a connection in order, until it ends.
 pub fn converse(
     stream: &TcpStream,
     asks: &dyn Fn(),
     answer: &(impl Fn(&Request) -> Answer + ?Sized),
 ) {
-    // Accepted sockets may not inherit the listener's mode.
+    // Set the mode explicitly: accepted sockets may not inherit the listener's.
     if stream.set_nonblocking(false).is_err() {
         return;
     }
@@ -55,7 +55,7 @@ pub fn converse(
             }
             Err(Trouble::Wrong(status, why)) => {
                 let _ = write(stream, &Answer::plain(status, why), false, true);
-                // If closed with unread data, the kernel would discard the answer.
+                // Closing with unread data would make the kernel discard the response.
                 drain(stream);
                 return;
             }
@@ -141,13 +141,13 @@ fn head(bytes: &[u8]) -> Result<Option<(Request, usize, usize)>, Trouble> {
     if request.header("Transfer-Encoding").is_some() {
         return Err(Trouble::Wrong(501, "bodies are sent with their length"));
     }
-    // Of two lengths, another parser might take the other.
+    // Reject two lengths: another parser might use the other one.
     let is_length = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("Content-Length");
     let mut lengths = request.headers.iter().filter(is_length);
     let length = match (lengths.next(), lengths.next()) {
         (None, _) => Some(0),
         (Some((_, one)), None) if one.bytes().all(|digit| digit.is_ascii_digit()) => {
-            // A number with too many digits counts as too long.
+            // Treat a number with too many digits as too long.
             (!one.is_empty()).then(|| one.parse().unwrap_or(usize::MAX))
         }
         _ => None,
@@ -159,7 +159,7 @@ fn head(bytes: &[u8]) -> Result<Option<(Request, usize, usize)>, Trouble> {
 fn write(stream: &TcpStream, answer: &Answer, is_head: bool, is_last: bool) -> io::Result<()> {
     let mut head = format!("HTTP/1.1 {} {}\r\n", answer.status, reason(answer.status));
     for (name, value) in &answer.headers {
-        // A value must not begin a new header line.
+        // Prevent a value from beginning a new header line.
         let value = value.replace(['\r', '\n'], " ");
         head.push_str(&format!("{name}: {value}\r\n"));
     }

@@ -1,7 +1,7 @@
 //! A small HTTP/1.1 server for [`view`](crate::view) and `phitwire metrics`.
 //!
 //! Clients are untrusted, so everything is limited: connections, bytes of a request, and the time
-//! to read a request and to write an answer. Each connection has its own thread, so that a slow
+//! to read a request and to write a response. Each connection has its own thread, so that a slow
 //! client delays no other; when there are too many, the one idle longest is closed. Requests are
 //! parsed by `httparse`.
 
@@ -22,9 +22,9 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use phitwire_nodes::stop::Stop;
 
-/// Most connections at a time.
+/// Maximum number of open connections.
 const MOST_CONNECTIONS: usize = 64;
-/// Most threads at a time: a closed connection's thread may still be running.
+/// Maximum number of threads: a closed connection's thread may still be running.
 const MOST_THREADS: usize = 2 * MOST_CONNECTIONS;
 /// Interval of checks whether a thread has ended.
 const TURN: Duration = Duration::from_millis(5);
@@ -73,7 +73,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// An answer whose body has this content type, such as `text/plain`.
+    /// A response whose body has this content type, such as `text/plain`.
     pub fn new(status: u16, kind: &str, body: impl Into<Arc<[u8]>>) -> Self {
         Self {
             status,
@@ -102,7 +102,7 @@ struct Connected {
 
 impl Open {
     fn held(&self) -> MutexGuard<'_, BTreeMap<u64, Connected>> {
-        // No update can be left half done.
+        // Ignore poisoning: no panic can interrupt an update.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -138,7 +138,7 @@ impl Open {
     }
 }
 
-/// Answers until `stop` is requested, then closes all connections.
+/// Responds to requests until `stop` is requested, then closes all connections.
 ///
 /// # Errors
 /// If waiting for connections fails.
@@ -163,7 +163,7 @@ pub fn serve(
             let Ok(own) = stream.try_clone() else {
                 continue;
             };
-            // Threads of closed connections end soon.
+            // Wait for threads of closed connections, which end soon.
             while threads.load(Ordering::SeqCst) >= MOST_THREADS && stop.requests() == 0 {
                 thread::sleep(TURN);
             }
@@ -204,7 +204,7 @@ fn next(listener: &TcpListener, stop: &Stop) -> io::Result<Option<TcpStream>> {
                 error.kind(),
                 io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
             ) {
-                // The client has gone already, or resources are exhausted: others may free some.
+                // Retry later: the client is gone, or resources are exhausted for now.
                 thread::sleep(RECOVER);
             }
             Ok(None)

@@ -21,7 +21,7 @@ fn served(talk: impl FnOnce(SocketAddr)) -> Duration {
     let answer = |request: &Request| {
         let told = format!("{} {} {:?}", request.method, request.path(), request.body);
         match request.path() {
-            // More than the kernel buffers for a client that does not read.
+            // Exceeds what the kernel buffers for a client that does not read.
             "/large" => Answer::new(200, "text/plain", vec![b'x'; 32 << 20]),
             _ => Answer::plain(200, &told),
         }
@@ -45,10 +45,10 @@ fn connect(at: SocketAddr) -> TcpStream {
     stream
 }
 
-/// The whole answer to these bytes.
+/// The whole response to these bytes.
 fn told(at: SocketAddr, bytes: &[u8]) -> String {
     let mut stream = connect(at);
-    // The server may answer and close before all of it is written.
+    // Ignore an error: the server may respond and close before it has read all.
     let _ = stream.write_all(bytes);
     let mut told = Vec::new();
     let _ = stream.read_to_end(&mut told);

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 
 use super::graph::{Graph, Node};
 
-/// Most nodes: larger graphs are only compared in order.
+/// Size limit: larger graphs are only compared in order.
 const MOST_NODES: usize = 8_192;
-/// Most link ends examined.
+/// Maximum number of link ends examined.
 const MOST_STEPS: u64 = 100_000_000;
 
 /// A graph for colouring: routers, then NICs with links to several routers.
@@ -37,7 +37,7 @@ impl Plain {
                 [Node::Router(router), Node::Nic(nic)] | [Node::Nic(nic), Node::Router(router)] => {
                     homes[nic].push((router, count));
                 }
-                // Our networks have no such links, so the link counts differ.
+                // Ignore such a link: our networks have none, so the link counts differ.
                 [Node::Nic(_), Node::Nic(_)] => {}
             }
         }

@@ -78,7 +78,7 @@ pub(super) fn read(text: &str) -> Result<Graph, Mistake> {
             if is_router {
                 routers = routers.max(number + 1);
             }
-            // The latency of the link.
+            // Skip the latency of the link.
             if let Some((next, at)) = words.peek()
                 && !matches!(*next, "router" | "node")
             {

@@ -9,7 +9,7 @@ use super::graph::{Graph, Node};
 /// Path of the description in containers.
 const DESCRIPTION: &str = "/etc/phitwire/topology.toml";
 
-/// Writes the topology; the description must be beside it as `NAME.toml`.
+/// Writes the topology; the description must be in the same directory as `NAME.toml`.
 pub(super) fn write(graph: &Graph) -> Export {
     let title = name_of(&graph.title);
     let mut text = format!(

@@ -15,7 +15,7 @@ pub enum Node {
     Nic(usize),
 }
 
-/// One end of a link; formats without ports have none.
+/// An end of a link; formats without ports have no `port`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
     pub node: Node,
@@ -38,7 +38,7 @@ pub struct Graph {
 pub enum Difference {
     /// As text.
     Other(String),
-    /// Only these links of the network are missing.
+    /// The graph lacks these links of the network, and is otherwise equal.
     Missing(BTreeSet<usize>),
 }
 
@@ -57,7 +57,7 @@ impl fmt::Display for Difference {
 pub enum Same {
     /// In the same order.
     InOrder,
-    /// By name.
+    /// By name, in another order.
     ByName,
     /// By structure: for each router and each NIC of the network, its name in the graph.
     ByLinks([Vec<String>; 2]),
@@ -143,7 +143,7 @@ impl Graph {
         }
     }
 
-    /// The same graph with its nodes in the order of these names; `None` if its names differ.
+    /// This graph with its nodes in the order of those of `order`; `None` if the names differ.
     pub(super) fn by_name(&self, order: &Self) -> Option<Self> {
         let places = |of: &[String], in_order: &[String]| {
             let all: BTreeMap<&str, usize> = in_order.iter().map(String::as_str).zip(0..).collect();
@@ -185,10 +185,10 @@ impl Graph {
         named.compare_in_order(&other).map(|()| Same::ByName)
     }
 
-    /// The same, or else by structure alone.
+    /// Compares as [`compare`](Self::compare), or else by structure alone.
     ///
     /// # Errors
-    /// Their difference in order or by name.
+    /// The difference in order or by name.
     pub fn compare_all(&self, network: &dyn Network) -> Result<Same, Difference> {
         self.compare(network).or_else(|difference| {
             let other = Self::of(network);
@@ -287,7 +287,7 @@ impl Graph {
                     None => left.push(id),
                 }
             }
-            // Those of the file with other ports, or without.
+            // Links of the file with other ports, or none, match any of the rest.
             missing.extend(left.into_iter().skip(theirs.len()));
         }
         missing

@@ -9,7 +9,7 @@ use roxmltree::{Document, Node as Element, ParsingOptions};
 use super::Mistake;
 use super::graph::{End, Graph, Node};
 
-/// Most elements in a file.
+/// Maximum number of elements in a file.
 const MOST_ELEMENTS: u32 = 4_000_000;
 /// Limit of attributes per element, nesting and namespaces. The XML reader compares each of them
 /// with all others; graphs have a handful.
@@ -67,7 +67,7 @@ fn escaped(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
-            // A reader would turn it into a line feed.
+            // Escape it: a reader would turn it into a line feed.
             '\r' => escaped.push_str("&#13;"),
             _ => escaped.push(c),
         }

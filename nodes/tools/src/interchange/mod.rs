@@ -58,7 +58,7 @@ pub enum Readable {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Export {
     pub text: String,
-    /// What was left out, in sentences.
+    /// Parts of the network left out, in sentences.
     pub left_out: Vec<String>,
 }
 

@@ -9,16 +9,16 @@ use phitwire::net::Network;
 use super::InterchangeError;
 use super::graph::{Difference, Graph, Same};
 
-/// How long to try networks.
+/// Time limit of the search.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The network that a graph matches.
 #[derive(Debug)]
 pub struct Found {
     pub network: Box<dyn Network>,
-    /// Its generator and options, or the name of a ready network.
+    /// Generator and options of the network, or its name if it is a ready one.
     pub name: String,
-    /// How its nodes match.
+    /// How the nodes match.
     pub same: Same,
 }
 
@@ -48,7 +48,7 @@ impl Candidate {
     }
 }
 
-/// All candidates with this outline.
+/// All candidates that fit this outline.
 fn candidates(outline: &Outline) -> impl Iterator<Item = Candidate> {
     let generators = machines()
         .machines()
@@ -59,7 +59,7 @@ fn candidates(outline: &Outline) -> impl Iterator<Item = Candidate> {
         sizes.map(move |given| (generator, given))
     });
     let mut generated: Vec<_> = sizes.collect();
-    // Several may have the same graph: prefer the one with the fewest options.
+    // Prefer the fewest options: several candidates may have the same graph.
     generated.sort_by_key(|(_, given)| given.names().count());
     let generated = generated.into_iter();
     let generated = generated.map(|(generator, given)| Candidate::Generated(generator, given));
@@ -105,7 +105,7 @@ pub fn find(graph: &Graph) -> Result<Found, InterchangeError> {
                     near = Some((links.len(), candidate.name()));
                 }
             }
-            // Few in practice, and smaller than the networks they generate.
+            // Keep these for later: few in practice, and smaller than the networks they generate.
             Err(Difference::Other(_)) => others.push(candidate),
         }
     }

@@ -22,14 +22,14 @@ fn graphml_gives_every_ready_network_back() {
         assert_eq!(found.as_deref(), Some(description), "{name}");
         assert_eq!(graph, Graph::of(&*network), "{name}");
         assert_eq!(graph.compare(&*network), Ok(Same::InOrder));
-        // In any order, which does not matter with a single router: our nodes have names.
+        // In another order, nodes match by name; a single router matches in any order.
         let same = shuffled(&graph, 3).compare(&*network);
         let is_one = graph.routers.len() == 1;
         assert!(same == Ok(Same::ByName) || is_one, "{name}: {same:?}");
     }
 }
 
-/// The same graph with its nodes and links in another order.
+/// The graph with its nodes and links in another order.
 fn shuffled(graph: &Graph, seed: usize) -> Graph {
     // A step coprime to the length visits every index.
     let order = |len: usize| {
@@ -64,7 +64,7 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// The same graph without names and ports, like those of other tools.
+/// The graph without names and ports, like those of other tools.
 fn nameless(graph: &Graph) -> Graph {
     let names = |what: &str, count: usize| (0..count).map(|n| format!("{what}{n}")).collect();
     let bare = |end: End| End { port: None, ..end };
@@ -184,7 +184,7 @@ fn links_that_are_missing_are_named_and_left_out() {
         let left = Graph::of(&*again).links.len();
         let is_wired = usize::from(word == "broken");
         assert_eq!(left, graph.links.len() + is_wired, "{name}");
-        // Without ports only the number of links between two nodes is known.
+        // Without ports the comparison knows only the number of links between two nodes.
         let Err(Difference::Missing(links)) = nameless(&graph).compare(&*network) else {
             panic!("{name}");
         };

@@ -10,15 +10,16 @@ use serde_json::Value;
 
 use super::fleet::Routers;
 
-/// Most changes listed in text; the rest are counted.
+/// Maximum number of changes listed in text; the rest are counted.
 const MOST_TOLD: usize = 48;
 
 /// Reported when links and routers were not examined.
 pub const LINKS_UNSEEN: &str = "judged by the description's ways; links were not looked at";
 
-/// A router that failed this often is not asked again in the same pass, and after this many
-/// failures in a row no router is: with a timeout each, thousands of registers would take hours.
+/// Failures after which a router gets no more requests in the same pass.
 const MOST_FAILURES: usize = 2;
+/// Failures in a row after which no router does: with a timeout each, thousands of registers would
+/// take hours.
 const MOST_IN_A_ROW: usize = 12;
 const NOT_ASKED: &str = "not asked: it did not answer before";
 const INTERRUPTED: &str = "not asked: interrupted";
@@ -46,10 +47,10 @@ impl<R: Routers> Registers for R {
     }
 }
 
-/// The register value in a router's answer.
+/// The register value in a router's reply.
 ///
 /// # Errors
-/// If there is none.
+/// If the reply has no value.
 pub fn value_in(answer: &Value) -> Result<u64, String> {
     let value = answer["value"].as_u64();
     value.ok_or_else(|| String::from("the answer is malformed"))
@@ -60,9 +61,9 @@ pub fn value_in(answer: &Value) -> Result<u64, String> {
 pub struct Changed {
     pub router: String,
     pub register: String,
-    /// Its old value; `None` if it could not be read.
+    /// Value before the load; `None` if it could not be read.
     pub before: Option<u64>,
-    /// Its value when read back.
+    /// Value read back after the load.
     pub after: u64,
 }
 
@@ -88,7 +89,7 @@ pub struct Loaded {
     pub failed: Vec<Failed>,
     /// Why loading would have been refused without force.
     pub forced: Option<String>,
-    /// What the check did not examine.
+    /// The part that the check did not examine.
     pub unseen: Option<&'static str>,
     /// The cycle that the old tables allowed: new tables do not free packets that wait in it.
     pub circle_before: Option<String>,
@@ -96,13 +97,13 @@ pub struct Loaded {
     pub interrupted: bool,
 }
 
-/// How to load tables.
+/// Options of loading tables.
 pub struct How<'a> {
     /// Why the tables cannot be checked, if so.
     pub doubt: Option<String>,
-    /// Whether to load them all the same.
+    /// Whether to load tables that are unsafe or cannot be checked.
     pub force: bool,
-    /// Whether to stop.
+    /// Returns true after a signal, to end the load.
     pub stop: &'a dyn Fn() -> bool,
 }
 
@@ -124,8 +125,8 @@ pub enum LoadError {
 }
 
 /// Reads all tables of a network, checks the result of `new`, writes those that differ, and reads
-/// them back. Tables that are wrong or cannot be checked are rejected unless forced. If a signal
-/// ends it midway, the report lists what was written.
+/// them back. Unsafe tables, or those that cannot be checked, are rejected unless forced. If a
+/// signal ends it midway, the report lists what was written.
 ///
 /// # Errors
 /// [`LoadError`]: then nothing was written.
@@ -179,7 +180,7 @@ pub fn load(
     for wanted in new {
         loading.read_back(wanted);
     }
-    // A router that was only busy has answered by now.
+    // Try failed registers again: a router that was only busy may have replied by now.
     loading.failures.clear();
     for wanted in new
         .iter()
@@ -202,7 +203,7 @@ struct Loading<'a> {
     /// Consecutive failed requests, by router and over all.
     failures: BTreeMap<u32, usize>,
     in_a_row: usize,
-    /// Registers whose write was not answered, and their old values.
+    /// Registers whose write got no reply, and their old values.
     unanswered: BTreeMap<RegisterOf, Option<u64>>,
     loaded: Loaded,
 }
@@ -249,7 +250,7 @@ impl Loading<'_> {
         }
     }
 
-    /// The register holds its intended value, whatever was reported before.
+    /// Notes that the register holds its intended value, and removes any failure reported for it.
     fn holds(&mut self, of: &RegisterValue) {
         let (router, register) = (self.name(of), of.register.clone());
         let is_it = |failed: &Failed| failed.router == router && failed.register == register;
@@ -276,7 +277,7 @@ impl Loading<'_> {
         for held in &mut all {
             match self.ask(held, None) {
                 Ok(value) => held.value = value,
-                // Write it whatever it holds, and report if that fails too.
+                // Force writes an unread register too, and reports if that fails.
                 Err(_) if force => {
                     unread.insert((held.node, held.register.clone()));
                 }

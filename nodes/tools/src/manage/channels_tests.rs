@@ -12,9 +12,9 @@ use super::channels::{How, LINKS_UNSEEN, LoadError, Loaded, Registers, load};
 #[derive(Default)]
 struct Lab {
     held: BTreeMap<(u32, String), u64>,
-    /// A router that does not answer.
+    /// A router that does not reply.
     silent: Option<u32>,
-    /// A router that answers this many requests too late.
+    /// A router, and the number of requests to which it replies too late.
     late: Option<(u32, usize)>,
     /// A register that ignores writes.
     stuck: Option<(u32, &'static str)>,
@@ -44,7 +44,7 @@ impl Registers for Lab {
     }
 }
 
-/// Without signals.
+/// Options without signals.
 fn how(doubt: Option<String>, force: bool) -> How<'static> {
     let stop = &|| false;
     How { doubt, force, stop }
@@ -55,7 +55,7 @@ fn ring() -> Box<dyn Network> {
     ring.expect("a ring")
 }
 
-/// The same ring, with packets that change channels at the dateline.
+/// The ring, with packets that change channels at the dateline.
 fn ring_of_zeros() -> Box<dyn Network> {
     let text =
         "family = \"t3e\"\nname = \"x\"\nsize = \"8x1x1\"\nchannels = \"time-of-crossing\"\n";
@@ -127,7 +127,7 @@ fn tables_with_a_circle_are_loaded_by_force_only() {
         "{}",
         forced.text()
     );
-    // From there to correct tables, force is not needed.
+    // Correct tables can then be loaded without force.
     let right = load_all(&mut lab, "00000000", false).expect("no circle");
     assert_eq!((right.changed.len(), right.forced), (16, None));
 }
@@ -191,7 +191,7 @@ fn what_could_not_be_read_is_written_whatever_it_should_hold() {
     lab.held.insert(wrong.clone(), 0xff);
     let loaded = load((&*zeros, tunable), &new, &mut lab, how(None, true)).expect("forced");
     assert!(loaded.is_whole(), "{loaded:?}");
-    // Both tables of the router, and nothing else.
+    // Writes exactly the two tables of the router.
     assert_eq!((lab.written, lab.held[&wrong]), (2, 0));
     let changed: Vec<_> = loaded
         .changed
@@ -220,7 +220,7 @@ fn a_report_says_what_was_not_looked_at() {
     assert_eq!(json["unseen"], LINKS_UNSEEN);
 }
 
-/// Never answers, and each request takes its time.
+/// Never replies, and each request takes time.
 #[derive(Default)]
 struct Nobody(usize);
 

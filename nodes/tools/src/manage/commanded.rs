@@ -34,7 +34,7 @@ pub enum Change {
     Rename {
         /// The replaced NIC.
         from: String,
-        /// Its replacement.
+        /// The replacement of the node.
         to: String,
     },
     /// Give a NIC its own number again.
@@ -50,7 +50,7 @@ pub enum ChangeError {
     /// The machine cannot do that.
     #[error("{0}")]
     Refused(String),
-    /// It would change nothing.
+    /// The command would change nothing.
     #[error("{0}")]
     Already(String),
     #[error("{path}: {source}")]
@@ -62,7 +62,7 @@ pub enum ChangeError {
 }
 
 impl Commanded {
-    /// The commands of a lab; none if there is no file.
+    /// The commands of a lab; empty if the file does not exist.
     pub fn read(lab: &LabDir) -> Self {
         let text = fs::read_to_string(lab.path().join(FILE)).unwrap_or_default();
         serde_json::from_str(&text).unwrap_or_default()
@@ -76,7 +76,7 @@ impl Commanded {
         let path = lab.path().join(FILE);
         let half = lab.path().join(format!("{FILE}.new"));
         let text = serde_json::to_string_pretty(self).expect("names are plain data");
-        // A watcher may read it at any time.
+        // Replace the file atomically: a watcher may read it at any time.
         fs::write(&half, text + "\n")
             .and_then(|()| fs::rename(&half, &path))
             .map_err(|source| ChangeError::Io { path, source })

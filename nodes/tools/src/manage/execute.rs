@@ -18,7 +18,7 @@ pub const HOLD_MS: u64 = 10_000;
 
 /// Longest sleep between two checks of what is due.
 const STEP: Duration = Duration::from_ms(20);
-/// Timeout for the answer of a router.
+/// Timeout of a router's reply.
 const LONGEST_ANSWER: Duration = Duration::from_ms(5_000);
 
 /// The outcome, and the errors of routers that failed.
@@ -26,13 +26,13 @@ const LONGEST_ANSWER: Duration = Duration::from_ms(5_000);
 pub struct Done {
     /// The outcome of the sequence.
     pub outcome: RerouteReport,
-    /// By router, the last error of its own or of its socket.
+    /// By router, its last error or that of its socket.
     pub troubles: BTreeMap<u32, String>,
 }
 
 /// Installs `tables` in those of the `living` routers that are in `changed`, polling
-/// `told_to_stop`. Returns after at most the sum of the sequence's times, and always after having
-/// tried to release every router.
+/// `told_to_stop`. Returns after at most the sum of the sequence's times, and always after an
+/// attempt to release every router.
 pub fn execute(
     routers: &mut impl Routers,
     living: &[u32],
@@ -40,7 +40,7 @@ pub fn execute(
     tables: &dyn RoutedTables,
     told_to_stop: &dyn Fn() -> bool,
 ) -> Done {
-    // Timeouts count only time in which this process ran or waited for an answer.
+    // Timeouts count only time in which this process ran or waited for a reply.
     let (clock, mut attendance) = (Clock::new(), Attendance::new(Time::ZERO));
     let mut now = |asleep| attendance.look(clock.now(), asleep);
     let sources: Vec<NodeRef> = living.iter().map(|&router| NodeRef::Chip(router)).collect();
@@ -77,7 +77,7 @@ fn answer(
     command: Command,
     tables: &dyn RoutedTables,
 ) -> Result<Answer, ClientError> {
-    // Every command is for a router, sources included.
+    // Every command addresses a router, sources included.
     let NodeRef::Chip(router) = command.node else {
         return Ok(Answer::Gone);
     };

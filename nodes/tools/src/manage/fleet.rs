@@ -11,13 +11,13 @@ use phitwire_nodes::run_dir::{LabDir, RunDirError, ThisLab};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// How long a node may take to answer a watcher. It answers between two turns of its event loop; a
-/// process that a busy machine delays longer is as good as dead for the network too. With a
-/// watcher's interval, a stalled router is noticed within a second.
+/// Timeout of a node's reply to a watcher. Nodes reply between two turns of the event loop; a
+/// process that a busy host delays longer is as good as dead for the network too. With a watcher's
+/// interval, a stalled router is noticed within a second.
 pub const PATIENCE: Duration = Duration::from_millis(750);
 
-/// How long it may take to answer a one-shot command, which does not look again: a router that was
-/// only busy would be taken for dead.
+/// Timeout of a node's reply to a one-shot command, which does not poll again: with less, a router
+/// that was only busy would count as dead.
 pub const PATIENCE_ONCE: Duration = phitwire_nodes::control::TIMEOUT;
 
 /// Sends requests to routers.
@@ -25,13 +25,13 @@ pub trait Routers {
     /// Sends a request to router `router`, by its number in the machine.
     ///
     /// # Errors
-    /// If it does not answer, or refuses.
+    /// If the router does not reply, or refuses.
     fn ask(&mut self, router: u32, request: &Request) -> Result<Value, ClientError>;
 
     /// Sends a request to NIC `nic`, by its number in the machine.
     ///
     /// # Errors
-    /// If it does not answer, or refuses.
+    /// If the NIC does not reply, or refuses.
     fn ask_nic(&mut self, nic: u32, request: &Request) -> Result<Value, ClientError>;
 
     /// Sends one request to many routers, in this order, and waits for all silent ones together.
@@ -43,10 +43,10 @@ pub trait Routers {
     }
 }
 
-/// Sends a request and parses the answer.
+/// Sends a request and parses the reply.
 ///
 /// # Errors
-/// If it does not answer, refuses, or answers something else.
+/// If the router does not reply, refuses, or sends an unexpected reply.
 pub fn ask<T: DeserializeOwned>(
     routers: &mut impl Routers,
     router: u32,
@@ -55,7 +55,7 @@ pub fn ask<T: DeserializeOwned>(
     Ok(serde_json::from_value(routers.ask(router, request)?)?)
 }
 
-/// Sends one request to many routers and parses the answers.
+/// Sends one request to many routers and parses the replies.
 pub fn ask_all<T: DeserializeOwned>(
     routers: &mut impl Routers,
     of: &[u32],
@@ -69,9 +69,9 @@ pub fn ask_all<T: DeserializeOwned>(
 
 /// The routers of a lab. Connections are kept, and reopened after an error.
 ///
-/// A router that does not answer in time keeps its connection and owes the answer. Until that
-/// arrives it gets no request and is not waited for: a stalled process accepts no connections, so
-/// repeated attempts would fill its queue, where a connect then waits without end.
+/// A router that does not reply in time keeps its connection and owes the reply. Until that arrives
+/// it gets no request and is not waited for: a stalled process accepts no connections, so repeated
+/// attempts would fill its queue, where a connect then waits without end.
 #[derive(Debug)]
 pub struct Fleet {
     lab: LabDir,
@@ -94,7 +94,7 @@ impl Fleet {
     /// requests.
     ///
     /// # Errors
-    /// If there is no such lab.
+    /// If the lab does not exist.
     pub fn new(lab: LabDir, network: &dyn Network) -> Result<Self, RunDirError> {
         let name = |node| (node, network.node_name(node).into_owned());
         Ok(Self {
@@ -106,7 +106,7 @@ impl Fleet {
         })
     }
 
-    /// The same routers, with `patience` to answer instead of [`PATIENCE`].
+    /// These routers, with timeout `patience` instead of [`PATIENCE`].
     #[must_use]
     pub fn patient(self, patience: Duration) -> Self {
         Self { patience, ..self }
@@ -122,7 +122,7 @@ impl Fleet {
         };
         let path = self.lab.socket(name)?;
         let client = Client::connect_within(&path, self.patience).map_err(unreachable)?;
-        // Checked afterwards: a node that we reached while the lab has its name belongs to it.
+        // Check after connecting: a node reached while the lab has its name belongs to it.
         if !self.this.is_there() {
             return Err(unreachable(io::ErrorKind::NotFound.into()));
         }
@@ -159,7 +159,7 @@ impl Fleet {
         nodes.iter().zip(begun).map(finish).collect()
     }
 
-    /// Sends a request to a node that owes no answer.
+    /// Sends a request to a node that owes no reply.
     fn begin(&mut self, node: NodeRef, request: &Request) -> Result<(), ClientError> {
         let kept = self.lines.remove(&node);
         let is_kept = kept.is_some();
@@ -168,7 +168,7 @@ impl Fleet {
             None => self.connect(node)?,
         };
         if line.owes {
-            // Only an answer that is there already: it was waited for when it was requested.
+            // Take only a reply that has arrived: the request has had its timeout already.
             match line.client.answer_within(Duration::ZERO) {
                 Err(ClientError::Silent) => {
                     self.lines.insert(node, line);
@@ -182,7 +182,7 @@ impl Fleet {
             if !is_kept || !is_closed(&error) {
                 return Err(error);
             }
-            // The node was restarted, or it closed an idle connection to make room for others.
+            // Reconnect: the node was restarted, or closed an idle connection for lack of room.
             line = self.connect(node)?;
             line.client.send(request)?;
         }
@@ -191,7 +191,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Waits for the answer to a request that was sent.
+    /// Waits for the reply to a request that was sent.
     fn finish(&mut self, node: NodeRef, patience: &mut Patience) -> Result<Value, ClientError> {
         let Some(mut line) = self.lines.remove(&node) else {
             return Err(ClientError::Silent);
@@ -208,7 +208,7 @@ impl Fleet {
     }
 }
 
-/// Whether the peer has closed the connection.
+/// Whether the error means that the peer has closed the connection.
 fn is_closed(error: &ClientError) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionReset};
     matches!(error, ClientError::Io(error) if matches!(error.kind(), BrokenPipe | ConnectionReset))

@@ -122,7 +122,7 @@ fn routers_that_stand_still_are_waited_for_together_and_once() {
             took >= PATIENCE && took < PATIENCE + Duration::from_millis(250),
             "within a second, with the interval: {took:?}"
         );
-        // A stalled process accepts nothing: hundreds of connections would fill its queue.
+        // Do not reconnect to a stalled process: hundreds of connections would fill its queue.
         let start = Instant::now();
         for _ in 0..300 {
             assert_eq!(survey(&lab, &mut fleet).0, STILL);
@@ -141,7 +141,7 @@ fn routers_that_stand_still_are_waited_for_together_and_once() {
     }
 }
 
-/// A one-shot command does not look again, so a router that was only busy must not count as dead.
+/// A one-shot command does not poll again, so a router that was only busy must not count as dead.
 #[test]
 fn who_asks_once_waits_for_routers_that_are_only_busy() {
     for (patience, silent) in [(PATIENCE, &STILL[..]), (PATIENCE_ONCE, &[])] {
@@ -158,7 +158,7 @@ fn who_asks_once_waits_for_routers_that_are_only_busy() {
     }
 }
 
-/// The lab is taken down, and another comes up under its name, with other tables.
+/// The lab is taken down, and another with other tables gets its name.
 #[test]
 fn routers_of_the_next_lab_of_that_name_are_not_asked() {
     let lab = Lab::new();
@@ -190,7 +190,7 @@ fn a_connection_that_was_left_is_made_anew() {
     let path = lab.dir.socket(&router).expect("a good name");
     let connect = || Client::connect_to(&path).expect("somebody listens");
     let forgotten: Vec<Client> = (0..31).map(|_| connect()).collect();
-    // One more fits once the longest idle connection is closed.
+    // The node closes the longest idle connection to accept one more.
     connect().ask(&Request::Links).expect("it is taken in");
     assert_eq!(survey(&lab, &mut fleet).0, [0; 0]);
     drop(forgotten);

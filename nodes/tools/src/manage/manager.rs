@@ -19,15 +19,15 @@ use super::report::{Report, Status};
 use super::routers;
 use super::survey::Survey;
 
-/// How often tables are recomputed because something failed or came back during a reroute, before
-/// that is left to the next call.
+/// Maximum number of times that tables are recomputed because something failed or recovered during
+/// a reroute; the next call does the rest.
 const MOST_ROUNDS: u32 = 5;
 /// Simultaneous failures are not noticed at once: two surveys this far apart have to agree before a
 /// watcher acts.
 const SETTLE: Duration = Duration::from_millis(150);
-/// It acts after this many surveys even if links never settle.
+/// Maximum number of surveys before a watcher acts, even if links never settle.
 const MOST_SURVEYS: u32 = 10;
-/// How soon a watcher retries what failed.
+/// Delay before a watcher retries what failed.
 const RETRY: Duration = Duration::from_secs(1);
 /// Longest delay before a signal is noticed.
 const STEP: Duration = Duration::from_millis(25);
@@ -50,13 +50,13 @@ pub enum ManageError {
     /// Trouble with the lab's directory.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
-    /// No router answers.
+    /// No router replies.
     #[error(
         "no router of lab `{lab}` answers: `netns-scripts/status.sh --lab {lab}` says how it stands. {why}"
     )]
     AllSilent {
         lab: String,
-        /// What one of them reported.
+        /// The error that one of the routers caused.
         why: String,
     },
     /// The routers of this machine have no route tables that can be recomputed.
@@ -90,7 +90,7 @@ pub fn claim(lab: &LabDir) -> Result<Claim, ManageError> {
 }
 
 impl<'n> Manager<'n> {
-    /// Becomes the manager of `lab`, which runs `network`. Its routers have `patience` to answer.
+    /// Becomes the manager of `lab`, which runs `network`, with `patience` as timeout of replies.
     ///
     /// # Errors
     /// See [`ManageError`].
@@ -136,8 +136,8 @@ impl<'n> Manager<'n> {
             })
     }
 
-    /// Surveys the lab at this interval and reroutes whenever something has failed or come back,
-    /// until told to stop. Calls `tell` with a report each time, and once at the beginning.
+    /// Surveys the lab at this interval and reroutes whenever something has failed or recovered,
+    /// until a stop is requested. Calls `tell` with a report each time, and once at the beginning.
     ///
     /// # Errors
     /// [`ManageError::Gone`]
@@ -179,7 +179,7 @@ impl<'n> Manager<'n> {
     }
 
     fn survey(&mut self) -> Survey {
-        // Read again each time: other commands write it while this one watches.
+        // Read the commands again each time: other processes write them while this one watches.
         let commanded = Commanded::read(&self.lab);
         Survey::take(self.tables.network, &mut self.fleet, &commanded)
     }
@@ -249,7 +249,7 @@ impl<'n> Tables<'n> {
         }
     }
 
-    /// Living routers whose tables differ from these.
+    /// Working routers whose tables differ from these.
     pub fn changed(&mut self, survey: &Survey) -> Vec<u32> {
         self.for_faults(&survey.faults);
         let differs = |router: &u32| survey.digests.get(router) != self.digests.get(router);
@@ -262,7 +262,7 @@ fn digests(network: &dyn Network, routed: &dyn RoutedTables) -> BTreeMap<u32, St
     routers(network).filter_map(of_one).collect()
 }
 
-/// One reroute, in as many rounds as it takes. An error is the reason why no router answers.
+/// Reroutes in as many rounds as necessary. An error says why no router replies.
 pub(super) fn reroute(
     tables: &mut Tables<'_>,
     (routers, commanded): (&mut impl Routers, &Commanded),
@@ -326,11 +326,11 @@ pub(super) fn reroute(
     }
 }
 
-/// How many pairs of routers the new tables restore, compared with the installed ones.
+/// Number of pairs of routers that the new tables restore, compared with the installed ones.
 fn restored(tables: &Tables<'_>, survey: &Survey, routers: &mut impl Routers) -> Option<usize> {
     let mut installed = BTreeMap::new();
     for router in survey.living(tables.network) {
-        // A router that does not answer now will be noticed when its tables are installed.
+        // Skip a router that does not reply: the installation of its tables will report it.
         if let Ok(own) = ask::<Value>(routers, router, &Request::Tables) {
             installed.insert(router, own);
         }

@@ -10,7 +10,7 @@
 //! - [`fleet`] sends requests to the routers of a lab;
 //! - [`survey`] finds what has failed;
 //! - [`commanded`] keeps isolated routers and replaced NICs;
-//! - [`execute`] executes a reroute, and releases the routers whatever happens;
+//! - [`execute`] executes a reroute, and releases the routers even after errors;
 //! - [`report`] reports what was done;
 //! - [`manager`] runs one reroute, or one after another for ever.
 //!

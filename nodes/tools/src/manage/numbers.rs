@@ -7,7 +7,7 @@ use super::fleet::Routers;
 use super::manager::Tables;
 use super::report::Report;
 
-/// Sets the number of every NIC that answers, where numbers can change.
+/// Sets the number of every NIC that replies, where numbers can change.
 pub(super) fn renumber(report: &mut Report, tables: &Tables<'_>, nodes: &mut impl Routers) {
     for node in tables.network.nodes() {
         let NodeRef::Processor(nic) = node else {
@@ -16,7 +16,7 @@ pub(super) fn renumber(report: &mut Report, tables: &Tables<'_>, nodes: &mut imp
         let Some(number) = tables.routed.number(nic) else {
             continue;
         };
-        // A silent NIC gets its number from a later reroute, once it answers again.
+        // Skip a silent NIC: a later reroute sets its number, once it replies again.
         let Ok(info) = nodes.ask_nic(nic, &Request::Info) else {
             continue;
         };

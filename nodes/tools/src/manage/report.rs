@@ -12,18 +12,18 @@ use super::manager::Tables;
 use super::routers;
 use super::survey::Survey;
 
-/// Most pairs listed; all are counted.
+/// Maximum number of pairs listed; all are counted.
 const MOST_PAIRS: usize = 10_000;
-/// Most pairs and names shown as text.
+/// Maximum number of pairs and names shown as text.
 const MOST_SHOWN: usize = 12;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
-    /// Every living router has the right tables already.
+    /// Every working router had the tables that it needs.
     #[default]
     NothingToDo,
-    /// Every living router has the right tables now.
+    /// Every working router now has the tables that it needs.
     Done,
     /// A dry run.
     Planned,
@@ -69,9 +69,9 @@ pub struct Disconnected {
 pub struct Report {
     pub lab: String,
     pub status: Status,
-    /// Links between answering routers that are not up.
+    /// Links that are not up, between routers that reply.
     pub failed_links: Vec<FailedLink>,
-    /// Routers that do not answer, or have no link up.
+    /// Routers that do not reply, or have no link up.
     pub failed_routers: Vec<FailedNode>,
     /// NICs whose link is not up: no table can help them.
     pub failed_nics: Vec<FailedNode>,
@@ -79,24 +79,24 @@ pub struct Report {
     pub changed_routers: Vec<String>,
     /// NICs that got another number, and that number.
     pub renumbered: BTreeMap<String, u16>,
-    /// Why there are no tables for these failures.
+    /// Why no tables exist for these failures.
     pub refused: Option<String>,
-    /// How often tables were computed because something failed or came back during the reroute.
+    /// Number of times that tables were computed because of changes during the reroute.
     pub rounds: u32,
     /// Duration of each phase in milliseconds, over all rounds.
     pub took_ms: BTreeMap<&'static str, f64>,
     /// Routers that did not finish a phase in time.
     pub late: BTreeMap<&'static str, Vec<String>>,
-    /// Routers that stopped answering during the reroute, and why.
+    /// Routers that stopped replying during the reroute, and why.
     pub lost_meanwhile: Vec<FailedNode>,
     /// Pairs of routers that could have lost packets or did not reach each other, and now do;
     /// computed for networks of up to 1,024 routers.
     pub restored_pairs: Option<usize>,
     /// Pairs of routers, from and to, that do not reach each other.
     pub disconnected_pairs: u64,
-    /// Those of which neither router has failed.
+    /// Disconnected pairs of which neither router has failed.
     pub living_disconnected: u64,
-    /// These pairs, at most 10,000.
+    /// The disconnected pairs, at most 10,000.
     pub disconnected: Vec<Disconnected>,
 }
 

@@ -1,4 +1,4 @@
-//! What has failed in a lab.
+//! Surveys of the failures in a lab.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,18 +14,18 @@ use super::routers;
 pub struct Survey {
     /// The faults that route tables have to avoid.
     pub faults: Faults,
-    /// Failed links between two answering routers, by id, and why they are not up.
+    /// Failed links between two routers that reply, by id, and why they are not up.
     pub links: BTreeMap<u32, String>,
     /// Silent routers, by number, and why.
     pub silent: BTreeMap<u32, String>,
-    /// NICs whose link to an answering router is not up, and why.
+    /// NICs whose link to a router that replies is not up, and why.
     pub nics: BTreeMap<u32, String>,
-    /// The digest of the route tables of each answering router.
+    /// The digest of the route tables of each router that replies.
     pub digests: BTreeMap<u32, String>,
 }
 
 impl Survey {
-    /// Asks every router for its links. Commanded isolation counts as failure too.
+    /// Queries every router for its links. Commanded isolation counts as failure too.
     pub fn take(network: &dyn Network, fleet: &mut impl Routers, commanded: &Commanded) -> Self {
         let mut survey = Self::default();
         let mut ports = BTreeMap::new();
@@ -80,7 +80,7 @@ impl Survey {
             };
             match (a.node, b.node) {
                 (NodeRef::Processor(nic), _) | (_, NodeRef::Processor(nic)) => {
-                    // The link of a dead router is covered by the router.
+                    // Omit the link of a dead router: the router is listed.
                     if let Some(why) = why {
                         self.nics.insert(nic, why);
                     }
@@ -95,7 +95,7 @@ impl Survey {
         }
         self.faults = Faults::of_links(network, failed);
         self.faults.routers.extend(self.silent.keys());
-        // Links of silent routers are reported with the router.
+        // Omit links of silent routers, for the same reason.
         self.links.retain(|&id, _| {
             let (a, b) = network.ends(id as usize);
             ![a, b].iter().any(|end| match end.node {
@@ -105,12 +105,12 @@ impl Survey {
         });
     }
 
-    /// Whether the same things have failed; the reasons may differ.
+    /// Whether the failures are the same; the reasons may differ.
     pub fn is_like(&self, other: &Self) -> bool {
         self.faults == other.faults && self.nics.keys().eq(other.nics.keys())
     }
 
-    /// Routers that need tables: those that answer and either can be sent packets or are isolated.
+    /// Routers that need tables: those that reply and either can be sent packets or are isolated.
     pub fn living(&self, network: &dyn Network) -> impl Iterator<Item = u32> {
         let is_told = |router: &u32| {
             self.faults.isolated.contains(router) && self.digests.contains_key(router)
@@ -120,9 +120,9 @@ impl Survey {
     }
 }
 
-/// The trouble at an end of a link, if any: `Some(None)` when its router does not answer.
+/// The trouble at an end of a link, if any: `Some(None)` when its router does not reply.
 fn trouble(end: &End, ports: &BTreeMap<u32, Vec<LinkReport>>) -> Option<Option<String>> {
-    // The router's end reports the same as its NIC's.
+    // Skip the NIC's end: the router's reports the same.
     let NodeRef::Chip(router) = end.node else {
         return None;
     };

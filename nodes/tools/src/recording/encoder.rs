@@ -24,16 +24,16 @@ pub struct EndMoment {
     pub state: String,
     /// Why packets do not flow.
     pub why: Option<String>,
-    /// All other numbers, by [`EndField`].
+    /// The other numbers, by [`EndField`].
     pub numbers: [i64; END_FIELDS],
 }
 
 /// The state of a node.
 #[derive(Clone, Debug)]
 pub struct NodeMoment {
-    /// Why it does not answer; then nothing else is used.
+    /// Why the node does not reply; then nothing else is used.
     pub silent: Option<String>,
-    /// All other numbers, by [`NodeField`].
+    /// The other numbers, by [`NodeField`].
     pub numbers: [i64; NODE_FIELDS],
     /// The content of its stages, if requested.
     pub pipeline: Option<PipelineReport>,
@@ -141,7 +141,7 @@ impl Encoder {
         if text.is_empty() {
             return 0;
         }
-        // Texts that change with every moment would make the table grow for ever.
+        // Remove what changes with every moment: the table would grow for ever.
         let text = steady(text);
         if let Some(&number) = self.numbers.get(&text) {
             return number;
@@ -189,7 +189,6 @@ impl Encoder {
     }
 }
 
-/// Most distinct texts.
 const MOST_TEXTS: usize = 4_096;
 
 /// Masks the numbers that change with time: digits that stand alone before a unit of time.
@@ -209,7 +208,7 @@ fn steady(text: &str) -> String {
     text
 }
 
-/// Whether two lists of stages have the same numbers.
+/// Whether two lists of stages can use the same numbers.
 fn is_alike(known: &[Stage], stages: &[Stage]) -> bool {
     let same = |(a, b): (&Stage, &Stage)| {
         a.name == b.name

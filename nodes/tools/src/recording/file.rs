@@ -15,7 +15,7 @@ use super::state::{Fault, Line, State};
 
 /// The longest line of a file in bytes, decompressed.
 const LONGEST_LINE: u64 = 64 << 20;
-/// Most bytes of all lines: bounds the memory that a small file can make a reader use.
+/// Size limit of all lines: bounds the memory that a small file can make a reader use.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// Why a recording cannot be read.
@@ -24,10 +24,9 @@ pub enum FileError {
     /// The file cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// Not a recording.
+    /// The file is not a recording.
     #[error("it is no recording: {0}; `phitwire record` and `phitwire sim --record` write some")]
     NoRecording(String),
-    /// Its header is invalid.
     #[error("line 1, the header: {0}")]
     Header(#[from] HeaderError),
     /// A line cannot be parsed.
@@ -49,7 +48,7 @@ impl Writer<File> {
     /// Begins a file.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the file cannot be written.
     pub fn create(path: &Path, header: &Header) -> io::Result<Self> {
         Self::new(File::create(path)?, header)
     }
@@ -59,7 +58,7 @@ impl<W: Write> Writer<W> {
     /// Begins a recording.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the file cannot be written.
     pub fn new(out: W, header: &Header) -> io::Result<Self> {
         let out = GzEncoder::new(out, Compression::fast());
         let mut writer = Self { out };
@@ -75,7 +74,7 @@ impl<W: Write> Writer<W> {
     /// Adds a line.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the line cannot be written.
     pub fn line(&mut self, line: &Line) -> io::Result<()> {
         self.json(line)
     }
@@ -83,7 +82,7 @@ impl<W: Write> Writer<W> {
     /// Flushes all lines so far, so that they can be read from the file.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// If the lines cannot be written.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
@@ -91,7 +90,7 @@ impl<W: Write> Writer<W> {
     /// Ends the recording.
     ///
     /// # Errors
-    /// If it cannot be written.
+    /// If the rest cannot be written.
     pub fn finish(self) -> io::Result<W> {
         self.out.finish()
     }

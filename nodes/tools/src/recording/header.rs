@@ -7,9 +7,9 @@ use thiserror::Error;
 
 /// The version of the format.
 const VERSION: u32 = 1;
-/// Most nodes and links: bounds the memory that an untrusted file can make a reader use.
+/// Maximum number of nodes and of links: bounds the memory for an untrusted file.
 const MOST: usize = 1 << 16;
-/// Most bytes of a drawing.
+/// Size limit of a drawing.
 const MOST_DRAWING: usize = 16 << 20;
 
 /// The numbers of a link end, in this order, followed by [`VCS`](EndField::VCS) credits that it has
@@ -19,21 +19,21 @@ const MOST_DRAWING: usize = 16 << 20;
 pub enum EndField {
     /// The link state, a text.
     State,
-    /// Whether packets flow.
+    /// 1 if packets flow, else 0.
     Up,
     /// Lanes received on.
     RxLanes,
     /// Lanes sent on.
     TxLanes,
-    /// What the wire has carried: see [`Header::carried`].
+    /// Units sent on the wire: see [`Header::carried`].
     Carried,
-    /// The same in the other direction, as received by this end.
+    /// Units received from the wire.
     Received,
     /// Units sent for the first time.
     Sent,
     /// Units resent.
     Resent,
-    /// Units received with a wrong check.
+    /// Units received with an invalid check.
     BadChecks,
     /// Unacknowledged units.
     Window,
@@ -57,9 +57,9 @@ pub const END_FIELDS: usize = EndField::Credits as usize + 2 * EndField::VCS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum NodeField {
-    /// Why it does not answer, a text; none if it does.
+    /// Why the node does not reply, a text; none if it does.
     Silent,
-    /// Its process id.
+    /// Process id of the node.
     Process,
     /// Bytes of frames sent.
     BytesSent,
@@ -69,11 +69,11 @@ pub enum NodeField {
     Run,
     /// Messages sent in that run.
     Sent,
-    /// Messages answered in it.
+    /// Messages acknowledged in that run.
     Answered,
-    /// Messages timed out in it.
+    /// Messages timed out in that run.
     TimedOut,
-    /// Messages without answer.
+    /// Messages without a response yet.
     Outstanding,
     /// The first of the latencies.
     Latencies,
@@ -92,7 +92,7 @@ pub fn latency_bucket(ns: u64) -> usize {
     bucket.min(LATENCY_BUCKETS - 1)
 }
 
-/// What was recorded.
+/// The kind of network that was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -108,7 +108,7 @@ pub enum Source {
 pub struct Clock {
     /// The unit: `ms`, `cycles`.
     pub unit: String,
-    /// How many units one second of playback takes.
+    /// Units per second of playback.
     pub per_second: f64,
     /// When it was zero, in milliseconds since 1970, UTC, if it is wall-clock time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -122,7 +122,7 @@ pub struct NodeHead {
     pub kind: NodeKind,
 }
 
-/// A link: indices of its nodes in the node list, and ports there. End A comes first.
+/// A link: for ends A and B, the index of the node in the node list, and the port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkHead(pub [(u32, u8); 2]);
 
@@ -138,9 +138,9 @@ pub struct Header {
     pub source: Source,
     /// The unit of the lines' times.
     pub clock: Clock,
-    /// What [`EndField::Carried`] counts: `frames`, `phits`.
+    /// The unit of [`EndField::Carried`]: `frames`, `phits`.
     pub carried: String,
-    /// How much of that a wire can carry per unit of the clock, if known.
+    /// Capacity of a wire in that unit, per unit of the clock, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full: Option<f64>,
     /// Count of numbers per link end and per node, and of the credits and latencies among them.
@@ -170,7 +170,6 @@ pub enum HeaderError {
     /// A link to a node that does not exist.
     #[error("link {0} ends at node {1}, and there are {2} nodes")]
     NoSuchNode(usize, u32, usize),
-    /// A clock whose rate is not above zero.
     #[error("its clock has {0} units in a second; that is to be a number above zero")]
     Clock(String),
     /// An invalid drawing.
@@ -297,6 +296,6 @@ pub struct Event {
     /// The link where it happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<u32>,
-    /// Its description.
+    /// Text of the event.
     pub text: String,
 }

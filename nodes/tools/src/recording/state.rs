@@ -6,14 +6,13 @@ use thiserror::Error;
 
 use super::header::{Event, Header};
 
-/// Most numbers: 64 MiB of them.
+/// 64 MiB of numbers.
 const MOST_NUMBERS: usize = 8 << 20;
-/// Most texts, and their greatest length.
 const MOST_TEXTS: usize = 1 << 16;
 const LONGEST_TEXT: usize = 4_096;
-/// Most events per line.
+/// Maximum number of events per line.
 const MOST_EVENTS: usize = 1 << 16;
-/// Most stages of a node, and channels and places of a stage.
+/// Maximum number of stages of a node, and of channels and positions of a stage.
 const MOST_PARTS: usize = 4_096;
 
 /// The changes since the line before.
@@ -22,7 +21,7 @@ const MOST_PARTS: usize = 4_096;
 pub struct Line {
     /// The time, by the clock of the header.
     pub t: u64,
-    /// New texts; the first of all is number 1, and 0 is no text.
+    /// New texts; the first of all is number 1, and 0 stands for an empty one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub s: Vec<String>,
     /// Nodes whose stages are recorded from now on, or in another layout than before.
@@ -38,7 +37,7 @@ pub struct Line {
 }
 
 /// The stages of a node. Their numbers follow all existing ones: per stage the stalls, then the
-/// content of each place by channel.
+/// content of each position by channel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlacedStages {
@@ -46,7 +45,7 @@ pub struct PlacedStages {
     pub node: u32,
     /// Index of their first number.
     pub at: usize,
-    /// The stages. Stalls are counted unless absent; places are empty here.
+    /// The stages. Stalls are counted unless absent; positions are empty here.
     pub stages: Vec<Stage>,
 }
 
@@ -63,36 +62,33 @@ impl PlacedStages {
 pub enum Fault {
     #[error("time {0} comes after {1}")]
     Backwards(u64, u64),
-    /// A change of a number that does not exist.
     #[error("a number is changed that there is not: there are {0}")]
     NoSuchNumber(usize),
-    /// An odd count in `v`.
     #[error("`v` has an odd number of numbers; they come in pairs")]
     Odd,
     #[error("there are more than {1} {0}")]
     TooMany(&'static str, usize),
-    /// A link that does not exist.
     #[error("something happens at link {0}, and there are {1} links")]
     NoSuchLink(u32, usize),
     /// Stages that are not at the end of all numbers, or of no node.
     #[error("stages are put where they cannot be: at {at} for node {node}")]
     Misplaced {
         node: u32,
-        /// Index of their first number.
+        /// Index of the first number of the stages.
         at: usize,
     },
 }
 
-/// All numbers at one moment.
+/// Values of all numbers at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct State {
     pub t: u64,
     pub numbers: Vec<i64>,
     /// The texts; number 1 is the first.
     pub texts: Vec<String>,
-    /// All stages so far, in the order of their numbers.
+    /// Stages added so far, in the order of their numbers.
     placed: Vec<PlacedStages>,
-    /// By node, the index of its latest ones there.
+    /// By node, the index in `placed` of its latest stages.
     latest: Vec<Option<usize>>,
     /// Count of links.
     links: usize,
@@ -199,7 +195,7 @@ impl State {
         }
     }
 
-    /// Appends numbers for the stages of a node; `None` if there is no more room.
+    /// Appends numbers for the stages of a node; `None` if the limit is reached.
     pub(super) fn add(&mut self, node: usize, stages: Vec<Stage>) -> Option<&PlacedStages> {
         let placed = PlacedStages {
             node: node as u32,

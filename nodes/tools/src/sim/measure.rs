@@ -1,4 +1,4 @@
-//! One point of a latency-load curve.
+//! Measurement of one point of a latency-load curve.
 
 use std::time::Instant;
 
@@ -66,13 +66,13 @@ pub struct OverSeeds {
     pub latency_p99: Option<Estimate>,
     pub offered_load: Estimate,
     pub accepted_load: Estimate,
-    /// How many seeds saturated.
+    /// Number of saturated seeds.
     pub saturated: u64,
-    /// How many seeds are unsettled: neither known to be steady nor saturated.
+    /// Number of unsettled seeds: neither known to be steady nor saturated.
     pub unsettled: u64,
 }
 
-/// One seed of a point.
+/// The run of one seed of a point.
 #[derive(Clone, Debug)]
 pub struct SeedRun {
     pub report: Report,
@@ -103,7 +103,7 @@ pub struct Measured {
     /// The compared option, where several values of one are compared.
     pub routing: Option<&'static str>,
     pub cycle: Duration,
-    /// One run for each seed, at least one.
+    /// Runs of the seeds, at least one.
     pub seeds: Vec<SeedRun>,
     /// The process's peak memory so far.
     pub peak_resident_bytes: u64,
@@ -196,7 +196,7 @@ pub fn measure(
         if number == 0 {
             found = config.traced.is_some().then(|| run.found());
         } else {
-            // The distribution is output only for the first seed.
+            // Drop the distribution, which is output only for the first seed.
             report.latency_counts = LatencyCounts::default();
         }
         all.push(SeedRun {

@@ -47,8 +47,8 @@ fn of_seed(run: &SeedRun) -> Value {
     })
 }
 
-/// One measurement as a JSON object: the first seed in full, and all seeds in short. `about`
-/// (topology, traffic) comes first.
+/// Writes a measurement as a JSON object: the first seed in full, and all seeds in short. The
+/// object begins with `about` (topology, traffic).
 pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
     let first = measured.first();
     let report = &first.report;
@@ -198,8 +198,8 @@ pub(super) fn state(measured: &Measured) -> State {
     }
 }
 
-/// One measurement as a line of a table. With several seeds all figures are means over them, and
-/// the source is the one served least in any of them.
+/// A measurement as a line of a table. With several seeds all figures are means over them, and the
+/// source is the one served least in any of them.
 pub fn line(measured: &Measured) -> String {
     let over = |of: fn(&SeedRun) -> f64| {
         measured.seeds.iter().map(of).sum::<f64>() / measured.seeds.len() as f64

@@ -17,7 +17,7 @@ const ROOM: f64 = 1.25;
 /// differences in the legend. Known bounds and the highest steady loads are vertical lines.
 ///
 /// # Errors
-/// Nothing to draw, or drawing fails.
+/// If there is nothing to draw, or drawing fails.
 pub fn svg(all: &[Sample]) -> miette::Result<String> {
     chart(all).svg()
 }
@@ -38,7 +38,7 @@ struct LoadPoint {
     mean: Option<Estimate>,
     slowest: Option<Estimate>,
     accepted: Estimate,
-    /// Whether all its seeds are steady.
+    /// Whether all seeds of the point are steady.
     is_steady: bool,
 }
 
@@ -50,7 +50,7 @@ struct Mode {
     points: Vec<LoadPoint>,
 }
 
-/// All modes, in the order of their first points.
+/// The modes, in the order of their first points.
 fn modes(all: &[Sample], units: Units) -> Vec<Mode> {
     let mut groups: Vec<Vec<&Sample>> = Vec::new();
     for sample in all {
@@ -58,7 +58,7 @@ fn modes(all: &[Sample], units: Units) -> Vec<Mode> {
             group[0].suits(sample) && group[0].routing == sample.routing
         };
         match groups.iter_mut().find(is_alike) {
-            // A file given twice counts once.
+            // Ignore repeated samples: a file may be given twice.
             Some(group) if group.contains(&sample) => {}
             Some(group) => group.push(sample),
             None => groups.push(vec![sample]),
@@ -111,7 +111,7 @@ fn load_point(seeds: &[&Sample], units: Units) -> LoadPoint {
     }
 }
 
-/// How a sample's curve differs from the others, for the legend.
+/// Differences of a sample's curve from the others, for the legend.
 fn what_differs(sample: &Sample, all: &[Sample]) -> String {
     let differs = |of: fn(&Sample) -> &str| {
         let own = of(sample);
@@ -331,7 +331,7 @@ fn rounded(load: f64) -> f64 {
     (load * 1e4).round() / 1e4
 }
 
-/// Where a mode stops being steady.
+/// The load above which a mode is not steady.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Saturation {
     Never,

@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn what_is_not_there_is_refused_with_names() {
         let report = find("nowhere").expect_err("no such thing");
-        // Lines are broken at hyphens too.
+        // Join the lines, which are broken at hyphens too.
         let told: String = format!("{report:?}").split([' ', '\n', '│']).collect();
         for (name, _) in all() {
             assert!(told.contains(name), "{name}: {told}");

@@ -27,7 +27,7 @@ pub struct Record {
 struct Inner {
     writer: Option<Writer<File>>,
     encoder: Encoder,
-    /// Whether each end was up.
+    /// Whether each link end was up.
     up: Vec<bool>,
     lines: u64,
     failed: Option<io::Error>,
@@ -81,7 +81,7 @@ impl Record {
     /// Ends the recording. Returns its count of moments.
     ///
     /// # Errors
-    /// If it could not be written.
+    /// If the recording could not be written.
     pub fn finish(self) -> io::Result<u64> {
         let mut inner = self.inner.borrow_mut();
         if let Some(error) = inner.failed.take() {
@@ -107,7 +107,7 @@ impl Inner {
             moment.ends.push(end.map(|end| moment_of(end, other)));
         }
         for (chip, report) in shot.routers {
-            // Routers come first, in the order of their numbers.
+            // Index by router number: routers are the first nodes.
             if let Some(node) = moment.nodes.get_mut(chip as usize) {
                 node.pipeline = Some(report);
             }
@@ -160,7 +160,7 @@ fn moment_of(end: &EndSnapshot, other: Option<&EndSnapshot>) -> EndMoment {
     set(EndField::RxLanes, end.lanes[0].into());
     set(EndField::TxLanes, end.lanes[1].into());
     set(EndField::Carried, end.carried);
-    // Everything carried arrives.
+    // Without its own count, an end has received all that the other end has sent.
     let arrived = other.map_or(0, |other| other.carried);
     set(EndField::Received, end.received.unwrap_or(arrived));
     set(EndField::Sent, end.sent);

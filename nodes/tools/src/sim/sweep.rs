@@ -19,13 +19,12 @@ pub struct Setting {
     pub options: String,
 }
 
-/// One seed of a point, as a plot needs it.
+/// A seed of a point, as a plot needs it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct Sample {
     /// The requested load.
     pub load: f64,
     pub seed: u64,
-    /// The accepted load.
     pub accepted_load: f64,
     /// Whether the network could not accept the offered load.
     pub saturated: bool,
@@ -45,7 +44,7 @@ pub struct Sample {
     pub topology: String,
     /// The traffic pattern.
     pub traffic: String,
-    /// Other options.
+    /// Options that the sweep does not compare, such as `grain packet`.
     #[serde(default)]
     pub options: String,
     /// Nanoseconds per cycle.
@@ -58,7 +57,7 @@ pub struct Sample {
 /// Why a file cannot be read.
 #[derive(Debug, Error)]
 pub enum SweepError {
-    /// Not in the format of `phitwire sim --csv`.
+    /// The file does not have the format of `phitwire sim --csv`.
     #[error("{0}")]
     Row(#[from] csv::Error),
     /// A header without rows.
@@ -188,8 +187,8 @@ const ABOUT: [&str; 19] = [
     "command",
 ];
 
-/// All measurements as comma-separated values with a header: one row per seed with its own values.
-/// `command` returns the command that repeats a seed of a point.
+/// All measurements as comma-separated values with a header: one row per seed. `command` returns
+/// the command that repeats a seed of a point.
 pub fn csv(
     setting: &Setting,
     all: &[Measured],

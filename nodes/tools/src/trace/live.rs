@@ -1,4 +1,4 @@
-//! Tracing in a running lab: all routers watch, the NIC sends, and all are asked for what they saw.
+//! Tracing in a running lab: all routers watch, the NIC sends, and all report what they recorded.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,18 +21,18 @@ use serde_json::Value;
 use super::{Ends, Teller, Trace, Unit, VERSION};
 use crate::description;
 
-/// Longest time that routers watch, unless told to stop.
+/// Maximum time that routers watch, unless stopped earlier.
 const HOLD: Duration = Duration::from_secs(60);
-/// Timeout for the answers of all routers together.
+/// Timeout of the replies of all routers together.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Interval of polls for the answer.
+/// Interval of polls for the response to the probe.
 const LOOK: Duration = Duration::from_millis(1);
 /// Tolerated error of the offset between two processes' clocks: a process may be interrupted
 /// between reading two clocks.
 const SLACK_PS: u64 = 2_000_000_000;
-/// The same on an overloaded host: a process that stood still lets its own time catch up.
+/// Tolerance on an overloaded host: a suspended process lets its clock catch up.
 const WIDE_SLACK_PS: u64 = 2_000_000_000_000;
-/// After the answer, time for links to acknowledge the last packet.
+/// After the response, time for links to acknowledge the last packet.
 const SETTLE: Duration = Duration::from_millis(20);
 
 /// The identifiers of a NIC of a lab.
@@ -54,7 +54,7 @@ impl Lab {
     /// Opens the lab of this name.
     ///
     /// # Errors
-    /// If it is not running, or its description cannot be read.
+    /// If the lab is not running, or its description cannot be read.
     pub fn open(name: &str) -> miette::Result<Self> {
         let dir = LabDir::new(name).map_err(|error| miette!("{error}"))?;
         let file = dir.path().join("topology.toml");
@@ -77,10 +77,10 @@ impl Lab {
     /// The identifiers of a NIC.
     ///
     /// # Errors
-    /// If there is no such NIC.
+    /// If the NIC does not exist.
     pub fn place(&self, nic: &str) -> miette::Result<Place> {
         let place = place(&*self.network, nic)?;
-        // A spare may have the number of another NIC.
+        // Query the NIC: a spare may have the number of another NIC.
         let info =
             Client::connect(&self.name, nic).and_then(|mut client| client.ask(&Request::Info));
         let info = info.ok().and_then(|info| NodeInfo::deserialize(info).ok());
@@ -106,7 +106,7 @@ impl Lab {
     /// returned lock keeps others out until it is dropped.
     fn alone(&self) -> miette::Result<File> {
         let dir = LabDir::new(&self.name).map_err(|error| miette!("{error}"))?;
-        // The directory, which nothing else locks: no lock file is left behind, however this ends.
+        // Lock the directory, which nothing else locks, so that no lock file is left behind.
         let locked = File::open(dir.path()).and_then(|held| held.lock().map(|()| held));
         locked.map_err(|error| miette!("{}: {error}", dir.path().display()))
     }
@@ -125,7 +125,7 @@ impl Lab {
 /// The identifiers of a NIC, by the description alone.
 ///
 /// # Errors
-/// If there is no such NIC.
+/// If the NIC does not exist.
 pub fn place(network: &dyn Network, nic: &str) -> miette::Result<Place> {
     let node = find(network, nic)?;
     if !matches!(node, NodeRef::Processor(_)) {
@@ -152,7 +152,7 @@ pub fn place(network: &dyn Network, nic: &str) -> miette::Result<Place> {
 /// The node of this name.
 ///
 /// # Errors
-/// If there is none; suggests the nearest name.
+/// If no NIC has the name; suggests the nearest one.
 pub fn find(network: &dyn Network, name: &str) -> miette::Result<NodeRef> {
     let nodes = network.nodes();
     let found = nodes.iter().find(|&&node| network.node_name(node) == name);
@@ -174,7 +174,7 @@ pub fn words(spec: &ProbeSpec) -> String {
     }
 }
 
-/// A probe that was sent, and its end, if that came in time.
+/// A probe that was sent, and its end, if known before the timeout.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     /// The NIC's report on sending it.
@@ -235,7 +235,7 @@ fn end(
 /// Traces one probe from one NIC to another.
 ///
 /// # Errors
-/// If the source does not answer. Unanswered requests to routers are noted in the trace.
+/// If the source does not reply. Unanswered requests to routers are noted in the trace.
 pub fn trace(
     lab: &Lab,
     (from, to): (&str, &str),
@@ -262,7 +262,7 @@ pub fn trace(
         }
     }
     let sent = begin(&mut client, from, &spec).and_then(|report| {
-        // Soon, before other packets between the two evict it.
+        // Request the records soon, before other packets between the two NICs evict this one's.
         let identity = report.probe.identity;
         lab.ask_routers(&Request::Want { identity });
         let sent = end(&mut client, from, report, limit, &|| false)?;
@@ -294,7 +294,7 @@ pub fn trace(
     Ok(trace)
 }
 
-/// What routers have recorded, by the clock of the source.
+/// Records of the routers, by the clock of the source.
 fn sightings(
     answers: Vec<(NodeRef, String, Result<Value, ClientError>)>,
     offset_ns: i64,
@@ -370,7 +370,7 @@ fn told(
     };
     let (back, _) = teller.tell(response, back);
     if !there.delivered && !back.hops.is_empty() {
-        // A target that answered was reached.
+        // A response proves that the request arrived.
         ends.has_come = true;
         there = teller.tell(request, ends).0;
     }

@@ -31,7 +31,7 @@ impl Unit {
     }
 }
 
-/// A traced packet and its answer.
+/// A traced packet and its response.
 #[derive(Clone, Debug, Serialize)]
 pub struct Trace {
     pub version: u32,
@@ -46,34 +46,34 @@ pub struct Trace {
     pub operation: String,
     /// The packet's identity in routers.
     pub identity: u64,
-    /// How it ended for the sender.
+    /// Outcome of the operation at the sender.
     pub outcome: String,
     /// When it ended.
     pub ended: Option<f64>,
-    /// Its path there and, if there is an answer, back.
+    /// Path of the request and, if one was sent, of the response.
     pub ways: Vec<WayTold>,
-    /// What could not be determined, and why.
+    /// Parts that could not be determined, and why.
     pub notes: Vec<String>,
 }
 
-/// One path.
+/// The path of one packet.
 #[derive(Clone, Debug, Serialize)]
 pub struct WayTold {
     /// `request` or `response`.
     pub kind: &'static str,
-    /// The NIC that it starts from.
+    /// The sending NIC.
     pub from: String,
-    /// The NIC that it goes to.
+    /// The receiving NIC.
     pub to: String,
     /// When it started, if known.
     pub began: Option<f64>,
     /// When it arrived, if known.
     pub came: Option<f64>,
     pub hops: Vec<HopTold>,
-    /// How it ends: `delivered`, or where the packet was last seen, or that the last link sent it
-    /// and nothing more is known.
+    /// `delivered`, or the last known position of the packet, or that the last link sent it and
+    /// nothing more is known.
     pub end: String,
-    /// Whether it is known to have arrived.
+    /// Whether the packet is known to have arrived.
     pub delivered: bool,
 }
 
@@ -81,9 +81,9 @@ pub struct WayTold {
 #[derive(Clone, Debug, Serialize)]
 pub struct HopTold {
     pub router: String,
-    /// The port and virtual channel on which the packet arrived.
+    /// Port on which the packet arrived.
     pub in_port: u8,
-    /// See `in_port`.
+    /// Virtual channel on which the packet arrived.
     pub in_vc: u8,
     /// Phits or flits of the packet, if its header says.
     pub units: Option<u8>,
@@ -95,13 +95,13 @@ pub struct HopTold {
     pub stages: Vec<StageTold>,
     /// The routing decisions.
     pub choices: Vec<Choice>,
-    /// The port and virtual channel by which it left.
+    /// Port by which the packet left.
     pub out_port: Option<u8>,
-    /// See `out_port`.
+    /// Virtual channel by which the packet left.
     pub out_vc: Option<u8>,
     /// The next hop: `NODE:PORT`.
     pub next: Option<String>,
-    /// What that port's link resent until everything before was acknowledged.
+    /// Resends of that port's link until all before was acknowledged.
     pub resent: Option<u64>,
 }
 
@@ -111,9 +111,9 @@ pub struct StageTold {
     pub stage: String,
     /// When the packet left it.
     pub left: f64,
-    /// How long it was there; `None` if its arrival is unknown.
+    /// Time in the stage; `None` if the arrival is unknown.
     pub time: Option<f64>,
-    /// How much of that it waited for others.
+    /// Part of that time that the packet waited for others.
     pub wait: Option<f64>,
 }
 
@@ -124,7 +124,7 @@ pub struct Ends {
     pub began_ps: Option<u64>,
     /// When it arrived.
     pub came_ps: Option<u64>,
-    /// Whether it is known to have arrived, whatever its last link reports: it was answered.
+    /// Whether a response proves the arrival, regardless of the report of the last link.
     pub has_come: bool,
 }
 
@@ -133,7 +133,7 @@ pub struct Ends {
 pub struct Teller<'a> {
     pub network: &'a dyn Network,
     pub peers: &'a Peers,
-    /// What routers have recorded.
+    /// The records of the routers.
     pub seen: &'a Sightings,
     pub unit: Unit,
     /// When the packet was sent or born.

@@ -78,12 +78,12 @@ fn hop_rows(table: &mut TextTable, hop: &HopTold) {
         String::new(),
         by + &units,
     ]);
-    // Decisions behind the first queue concern the row buffers.
+    // Show decisions about the row buffers after the first queue.
     let (later, first): (Vec<_>, Vec<_>) = hop.choices.iter().partition(|of| of.among == "row");
     let (mut first, mut later) = (first.into_iter(), later.into_iter());
     let last = hop.stages.len().saturating_sub(1);
     for (index, stage) in hop.stages.iter().enumerate() {
-        // Decisions are made from the first queue on that is not just an input port.
+        // Show the first decisions at the first queue that is not just an input port.
         let mut what: Vec<String> = Vec::new();
         if !stage.stage.ends_with(" in") {
             what.extend(first.by_ref().map(told));
@@ -108,7 +108,7 @@ fn hop_rows(table: &mut TextTable, hop: &HopTold) {
             table.row([none(), none(), none(), none(), none(), more]);
         }
     }
-    // Decisions for a packet that has not left a stage yet.
+    // Show decisions for a packet that has not left a stage yet.
     for choice in first.chain(later) {
         let none = String::new;
         table.row([

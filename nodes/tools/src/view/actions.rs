@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::recording::Event;
 
-/// Timeouts of a node's answer, and of the script.
+/// Timeouts of a node's reply, and of the script.
 const PATIENCE: Duration = Duration::from_secs(2);
 const SCRIPT_PATIENCE: Duration = Duration::from_secs(20);
-/// Most words of an impairment, and letters of a word.
+/// Maximum number of words of an impairment, and of letters of a word.
 const MOST_WORDS: usize = 24;
 const LONGEST_WORD: usize = 16;
 
@@ -37,7 +37,7 @@ pub enum Act {
     },
 }
 
-/// The available actions.
+/// What the viewer can do to the lab, and why not more.
 #[derive(Debug, Serialize)]
 pub struct Actions {
     #[serde(skip)]
@@ -45,9 +45,9 @@ pub struct Actions {
     /// The lab being viewed: a later one of the same name is never touched.
     #[serde(skip)]
     this: ThisLab,
-    /// What impairs links, if anything can.
+    /// The mechanism that impairs links, if any.
     pub wires: Option<Wires>,
-    /// Why nothing can, or nothing better.
+    /// Why links cannot be impaired, or only by the lesser mechanism.
     pub why_not: Option<String>,
     #[serde(skip)]
     script: Option<PathBuf>,
@@ -59,7 +59,7 @@ pub struct Actions {
 pub enum Wires {
     /// The kernel's netem.
     Netem,
-    /// Its nftables, which can only drop frames.
+    /// The kernel's nftables, which can only drop frames.
     Nft,
 }
 
@@ -92,7 +92,7 @@ impl Actions {
     /// The actions that this process can take on a lab, with the scripts in that directory, if any.
     ///
     /// # Errors
-    /// If there is no such lab.
+    /// If the lab does not exist.
     pub fn of(lab: &str, scripts: Option<&Path>) -> Result<Self, RunDirError> {
         let this = LabDir::new(lab)?.this()?;
         let found = scripts.map(|scripts| scripts.join("impair.sh"));
@@ -116,7 +116,7 @@ impl Actions {
     /// Sends a request to a node of this lab.
     ///
     /// # Errors
-    /// If it does not answer in time, or refuses, or the lab has been taken down.
+    /// If the node does not reply in time, or refuses, or the lab has been taken down.
     pub fn ask(
         &self,
         node: &str,
@@ -124,7 +124,7 @@ impl Actions {
         patience: Duration,
     ) -> Result<serde_json::Value, String> {
         let client = Client::connect_for(&self.lab, node, patience);
-        // Checked afterwards: a node that we reached while the lab has its name belongs to it.
+        // Check after connecting: a node reached while the lab has its name belongs to it.
         self.is_there()?;
         let answer = client.and_then(|mut client| client.ask(request));
         answer.map_err(|error| format!("{node}: {error}"))
@@ -149,7 +149,7 @@ impl Actions {
     }
 
     fn fault(&self, node: &str, link: u32, fault: Fault) -> Result<Event, String> {
-        // The words of the command line.
+        // Use the serialized fault, which has the words of the command line.
         let words = serde_json::to_value(&fault).unwrap_or_default();
         let port = fault.port();
         self.ask(node, &Request::Fault(fault), PATIENCE)?;
@@ -286,7 +286,7 @@ mod tests {
             let rights = std::fs::Permissions::from_mode(0o755);
             std::fs::set_permissions(&script, rights).expect("it is ours");
             let mut told = Wires::of(&script);
-            // A process that another test forks at that moment may still have the file open.
+            // Retry: a process that another test forks at that moment may still have the file open.
             while told.1.as_ref().is_some_and(|why| why.contains("busy")) {
                 told = Wires::of(&script);
             }

@@ -1,12 +1,12 @@
-//! Access control: who may look, and who may act.
+//! Access control for viewing and for actions.
 
 use std::net::{IpAddr, SocketAddr};
 
 /// The rules of a view that listens at one address.
 ///
-/// A foreign page in a browser of this machine also reaches loopback addresses. It cannot act: its
-/// requests carry its `Origin`, and it lacks the secret of the view's own page. Nor can it look,
-/// even if its name resolves to this machine (DNS rebinding): its requests carry its own `Host`.
+/// A foreign page in a browser of this host also reaches loopback addresses. It cannot act: its
+/// requests carry its `Origin`, and it lacks the secret of the view's page. It cannot view either,
+/// even if its name resolves to this host (DNS rebinding): its requests carry its own `Host`.
 /// Beyond loopback, nothing is shown without the token.
 #[derive(Clone, Debug)]
 pub struct Guard {
@@ -17,9 +17,9 @@ pub struct Guard {
 /// The credentials of a request.
 #[derive(Clone, Debug, Default)]
 pub struct Asked<'a> {
-    /// Its `Host`.
+    /// The `Host` header.
     pub host: Option<&'a str>,
-    /// Its `Origin`.
+    /// The `Origin` header.
     pub origin: Option<&'a str>,
     /// The token in its address.
     pub token: Option<&'a str>,
@@ -47,10 +47,10 @@ impl Guard {
         &self.secret
     }
 
-    /// Checks whether a request may look.
+    /// Checks whether a request may view.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason of a refusal.
     pub fn may_look(&self, asked: &Asked<'_>) -> Result<(), &'static str> {
         let host = asked
             .host
@@ -86,7 +86,7 @@ impl Guard {
     }
 }
 
-/// Whether a host is an address, or the name that means the local machine everywhere.
+/// Whether a host is an address, or `localhost`, which means the local machine everywhere.
 fn is_address(host: &str) -> bool {
     let is_port = |port: &str| port.is_empty() || port.parse::<u16>().is_ok();
     if let Some(rest) = host.strip_prefix('[') {

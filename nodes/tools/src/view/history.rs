@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use crate::recording::{Header, Line, State};
 
-/// Most lines kept: half an hour at five per second. Pages keep twice as many.
+/// Maximum number of lines kept: half an hour at five per second. Pages keep twice as many.
 const MOST_LINES: usize = 9_000;
-/// Most bytes of lines kept, as numbers and as text.
+/// Size limit of the lines kept, as numbers and as text.
 const MOST_BYTES: usize = 64 << 20;
-/// Most bytes of lines in an answer, unless a single line is longer.
+/// Size limit of the lines in a response, unless a single line is longer.
 const MOST_ANSWER: usize = 8 << 20;
 
 /// Lines by number, and the state before the first.
@@ -43,7 +43,7 @@ impl History {
             };
             self.bytes -= bytes_of(&line, &text);
             self.first += 1;
-            // An encoder made it from the state before it.
+            // Ignore the result: an encoder made the line for exactly this state.
             let _ = self.before.apply(&line);
         }
     }

@@ -80,7 +80,7 @@ impl Live {
             held(&self.history).push(line);
             before = Some(sample);
             number += 1;
-            // However long the interval, notice a signal or the end of the lab soon.
+            // Poll, so that a signal or the end of the lab is noticed even during a long interval.
             while goes_on() && sampler.is_there() && begun.elapsed() < interval {
                 std::thread::sleep(interval.saturating_sub(begun.elapsed()).min(TURN));
             }
@@ -99,7 +99,7 @@ pub fn event_of(event: LabEvent) -> Event {
 }
 
 fn held<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No update can be left half done.
+    // Ignore poisoning: no panic can interrupt an update.
     what.lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }

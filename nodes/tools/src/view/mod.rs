@@ -1,8 +1,8 @@
 //! Networks in a browser: one page for a running lab, a recording, or a self-contained file.
 //!
-//! [`Page`] is the page: HTML, a style and one script, without external resources. It reads what
-//! [`crate::recording`] writes, whatever the machine. [`Live`] keeps a lab's latest lines and
-//! events; [`serve`] answers browsers.
+//! [`Page`] is the page: HTML, a style and one script, without external resources. It reads the
+//! format of [`crate::recording`], for any machine. [`Live`] keeps a lab's latest lines and events;
+//! [`serve`] is the server.
 
 mod actions;
 mod guard;

@@ -46,7 +46,7 @@ impl Page {
         for part in SCRIPT {
             script.push_str(part);
         }
-        // The data must not contain the end tag of a script.
+        // Escape the data, which must not contain the end tag of a script.
         let config = self.config.to_string().replace('<', "\\u003c");
         PAGE.replace("@TITLE@", &escaped(&self.title))
             .replace("@POLICY@", &self.policy())

@@ -1,4 +1,4 @@
-//! Answers browsers.
+//! HTTP server of a view.
 
 use std::io;
 use std::net::TcpListener;
@@ -22,7 +22,7 @@ pub enum Shown {
     Recording(Arc<[u8]>),
 }
 
-/// Answers browsers until `stop` is requested.
+/// Serves browsers until `stop` is requested.
 ///
 /// # Errors
 /// If waiting for connections fails.

@@ -10,9 +10,9 @@ use super::sample::{NodeSample, Sample};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventKind {
-    /// A node stopped answering.
+    /// A node stopped replying.
     NodeSilent,
-    /// A node answers again.
+    /// A node replies again.
     NodeBack,
     /// A node runs in another process than before.
     NodeRestarted,
@@ -30,7 +30,7 @@ pub enum EventKind {
     FaultInjected,
     /// A port has a queueing discipline such as netem now.
     Impaired,
-    /// It was removed.
+    /// That queueing discipline was removed.
     ImpairmentGone,
     /// A traffic run has begun at a NIC.
     TrafficStarted,
@@ -39,7 +39,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// Its serialized name.
+    /// The serialized name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NodeSilent => "node-silent",
@@ -81,7 +81,7 @@ pub fn events(before: &Sample, after: &Sample) -> Vec<LabEvent> {
     Chronicle::default().tell(before, after)
 }
 
-/// Finds the events from each sample to the next. Changes at a silent node appear when it answers
+/// Finds the events from each sample to the next. Changes at a silent node appear when it replies
 /// again, compared with its state before.
 #[derive(Debug, Default)]
 pub struct Chronicle {
@@ -134,7 +134,7 @@ impl Teller<'_> {
         });
     }
 
-    /// Whether it answers now; a change is an event.
+    /// Whether the node replies now; a change is an event.
     fn answers(&mut self, earlier: &NodeSample) -> bool {
         match (&earlier.silent, &self.node.silent) {
             (None, Some(why)) => self.tell(EventKind::NodeSilent, None, why),

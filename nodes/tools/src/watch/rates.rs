@@ -10,7 +10,7 @@ use super::sample::{NodeSample, Sample};
 pub struct Rates {
     /// Seconds between the two samples.
     pub seconds: f64,
-    /// By the link's number in the topology.
+    /// Rates by the link's number in the topology.
     pub links: Vec<LinkRates>,
     /// In the order of the samples.
     pub nodes: Vec<NodeRates>,
@@ -18,9 +18,9 @@ pub struct Rates {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LinkRates {
-    /// Its number in the topology.
+    /// Number of the link in the topology.
     pub link: usize,
-    /// From end A to end B, and back.
+    /// Rates from end A to end B, and back.
     pub directions: [DirectionRates; 2],
 }
 
@@ -37,7 +37,7 @@ pub struct DirectionRates {
     pub frames: f64,
     /// Packets, or sets, resent per second.
     pub resent: f64,
-    /// Packets, or sets, with a wrong check, per second.
+    /// Packets, or sets, received with an invalid check, per second.
     pub bad_checks: f64,
     /// `frames` relative to the busiest direction of the lab at that time, since the capacity of a
     /// wire is unknown.
@@ -51,7 +51,7 @@ pub struct NodeRates {
     pub bytes_sent: f64,
     /// Bytes of frames received per second.
     pub bytes_received: f64,
-    /// Messages of the latest traffic run that were answered, per second.
+    /// Messages of the latest traffic run that were acknowledged, per second.
     pub acknowledged: f64,
     /// Messages of that run that were sent, per second.
     pub sent: f64,

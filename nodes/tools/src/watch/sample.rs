@@ -11,26 +11,26 @@ use serde::{Deserialize, Serialize};
 pub struct Sample {
     /// When it was taken: milliseconds since 1970, UTC.
     pub at_ms: u64,
-    /// How long it took, in milliseconds.
+    /// Duration of the sample, in milliseconds.
     pub took_ms: u64,
     /// The nodes, in the order of the network: routers first.
     pub nodes: Vec<NodeSample>,
 }
 
-/// What one node reported.
+/// The reports of one node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NodeSample {
     pub name: String,
     pub kind: NodeKind,
-    /// Why it does not answer, if so; then everything else is empty.
+    /// Why the node does not reply, if so; then everything else is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub silent: Option<String>,
-    /// Its process id.
+    /// Process id of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
-    /// Every counter by name, as in `phitwire ctl NODE stats`.
+    /// All counters by name, as in `phitwire ctl NODE stats`.
     pub counters: BTreeMap<String, u64>,
-    /// Its links, by port.
+    /// Links of the node, by port.
     pub links: Vec<LinkReport>,
     /// A router's routing state, if its tables can be replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]

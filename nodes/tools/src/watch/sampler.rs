@@ -15,7 +15,7 @@ use crate::description;
 use crate::manage::fleet::Fleet;
 
 /// Connections to all nodes of a lab. Restarted nodes are reconnected. A stalled one is waited for
-/// once, together with all others, and not again before it has answered.
+/// once, together with all others, and not again before it has replied.
 pub struct Sampler {
     lab: LabDir,
     network: Box<dyn Network>,
@@ -26,11 +26,11 @@ pub struct Sampler {
     begun: (Instant, u64),
     /// Whether to request pipeline stages.
     pipelines: bool,
-    /// Nodes whose machine does not know a question, by question.
+    /// By request, the nodes whose machine does not support it.
     deaf: [Vec<NodeRef>; QUESTIONS.len()],
 }
 
-/// Questions that only some nodes answer, and which nodes to ask.
+/// Requests that only some nodes support, and which ones.
 const QUESTIONS: [(Request, NodeKind, Field); 4] = [
     (Request::Routing, NodeKind::Router, |node, answer| {
         node.routing = read(answer);
@@ -48,14 +48,14 @@ const QUESTIONS: [(Request, NodeKind, Field); 4] = [
     ),
 ];
 
-/// Stores an answer in its field.
+/// Stores a reply in its field.
 type Field = fn(&mut NodeSample, Value);
 
 impl Sampler {
     /// Opens a sampler of the lab of this name, which must be running.
     ///
     /// # Errors
-    /// If there is no such lab, or its description cannot be read.
+    /// If the lab does not exist, or its description cannot be read.
     pub fn open(lab: &str) -> miette::Result<Self> {
         Self::of(LabDir::new(lab).map_err(|error| miette!("{error}"))?)
     }
@@ -107,8 +107,7 @@ impl Sampler {
         self.fleet.is_there()
     }
 
-    /// Sets whether samples include pipeline stages. Off by default: they are the longest answer of
-    /// all.
+    /// Sets whether samples include pipeline stages. Off by default: their replies are the longest.
     pub fn ask_for_pipelines(&mut self, pipelines: bool) {
         self.pipelines = pipelines;
     }
@@ -116,7 +115,7 @@ impl Sampler {
     /// Sends a request to a node by name, such as for a fault.
     ///
     /// # Errors
-    /// If there is no such node, it does not answer in time, or it refuses.
+    /// If the node does not exist, does not reply in time, or refuses.
     pub fn ask(&mut self, node: &str, request: &Request) -> miette::Result<Value> {
         let found = self.nodes.iter().find(|(_, name)| name == node);
         let (node, name) = found.ok_or_else(|| {
@@ -196,7 +195,7 @@ fn take<T: DeserializeOwned>(answer: Result<Value, ClientError>) -> Result<T, Cl
     Ok(serde_json::from_value(answer?)?)
 }
 
-/// Parses an answer; `None` if it is of another version.
+/// Parses a reply; `None` if it is of another version.
 fn read<T: DeserializeOwned>(answer: Value) -> Option<T> {
     serde_json::from_value(answer).ok()
 }

@@ -49,13 +49,15 @@ fn locked<M: CycleModel>(traffic: &SharedTraffic<M>) -> MutexGuard<'_, Traffic<M
 /// This partition's end of a link into another.
 #[derive(Clone, Copy, Debug)]
 struct CrossLink {
-    /// The link's number in the topology, and whether this end is its second.
+    /// The link's number in the topology.
     link: u32,
+    /// Whether this end is the link's second.
     is_b: bool,
-    /// Where frames enter.
+    /// Link through which frames enter.
     entry: LinkId,
-    /// Where frames leave, and to which partition.
+    /// Exit through which frames leave.
     exit: usize,
+    /// Partition of the other end.
     partition: usize,
 }
 

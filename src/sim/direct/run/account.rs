@@ -35,7 +35,7 @@ impl Account {
             series: Series::new(inside),
             counted: (0, gone(run, &mark.tally)),
         };
-        // Requests waiting at the start were born earlier and do not count.
+        // Do not count requests waiting at the start: they were born earlier.
         account.advance(run);
         for births in account.births.iter_mut().flatten() {
             *births = 0;

@@ -12,7 +12,7 @@ use crate::sim::TraceHash;
 const GROWTH: f64 = 0.02;
 
 impl<M: CycleModel> Simulation<M> {
-    /// The results of the measurement itself.
+    /// The results of the measurement.
     pub(super) fn measured(
         &self,
         (before, after): (&Mark, &Mark),
@@ -166,7 +166,7 @@ impl<M: CycleModel> Simulation<M> {
         let mut latencies = Latencies::new();
         let mut traces = Vec::new();
         for partition in &self.partitions {
-            // Above saturation the packets born last are still queued at their sources.
+            // Above saturation use arrivals: the packets born last are still queued at sources.
             latencies.add(if report.saturated {
                 &partition.shared.arrived_latencies
             } else {
@@ -221,7 +221,7 @@ fn full<M: CycleModel>(cycles: u64) -> f64 {
 
 /// Share of decisions for other paths than the preferred one, where there is a choice.
 fn other_ways(before: [u64; 2], after: [u64; 2]) -> Option<f64> {
-    // A packet in flight at the start may have changed its path since.
+    // Clamp to zero: a packet in flight at the start may have changed its path since.
     let [first, other] = [0, 1].map(|i| (after[i].wrapping_sub(before[i]) as i64).max(0));
     let all = first + other;
     (all > 0).then(|| other as f64 / all as f64)
@@ -246,7 +246,7 @@ impl Uses {
         self.max = self.max.max(phits);
     }
 
-    /// As fractions of `full`, the capacity of one link or terminal in phits.
+    /// The sums as fractions of `full`, the capacity of one link or terminal in phits.
     fn summary(&self, full: f64) -> LinkUse {
         let full = full.max(1.0);
         LinkUse {

@@ -1,4 +1,4 @@
-//! A lab of puppets: its answers are scripted, and its clock moves only on request.
+//! A lab of puppets: replies are scripted, and the clock moves only on request.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use phitwire::nic::{LatencyCounts, TrafficPattern, TrafficReport, TrafficSpec};
 use phitwire_nodes::control::{ClientError, Code, Refusal, Request};
 use serde_json::{Value, json};
 
-/// A lab that answers by script. Sources finish at the second poll.
+/// A lab that replies by script. Sources finish at the second poll.
 #[derive(Default)]
 pub(super) struct Puppets {
     pub nodes: BTreeMap<&'static str, Role>,
@@ -22,7 +22,7 @@ pub(super) struct Puppets {
     /// Processors that n0 does not reach, and those that refuse its run.
     pub unreached: Vec<u16>,
     pub refusers: Vec<u16>,
-    /// Nothing is sent and nothing arrives.
+    /// The network moves nothing: nothing is sent and nothing arrives.
     pub deserted: bool,
     /// A node that refuses to be claimed, why, and until when if not for ever.
     pub busy: Option<(&'static str, Refusal, Option<Duration>)>,
@@ -32,7 +32,7 @@ pub(super) struct Puppets {
     /// The number of the latest run.
     pub latest: u64,
     pub stuck: bool,
-    /// Its routers choose between kinds of paths.
+    /// Routers choose between kinds of paths.
     pub decides: bool,
     /// Sources finish only when stopped.
     pub endless: bool,
@@ -66,7 +66,7 @@ impl Puppets {
         }
     }
 
-    /// The nodes that were told to stop.
+    /// The nodes that got a stop request.
     pub fn stopped(&self) -> Vec<&str> {
         let told = self.asked.iter();
         told.filter(|(_, request)| *request == Request::TrafficStop)
@@ -213,7 +213,7 @@ pub(super) fn refused(refusal: Refusal) -> ClientError {
 #[derive(Default)]
 pub(super) struct Sleeper {
     pub now: Rc<Cell<Duration>>,
-    /// Times at which the user asks to stop.
+    /// Times at which the user requests to stop.
     pub interrupts: Vec<Duration>,
 }
 

@@ -247,7 +247,7 @@ impl Ports for Window<'_> {
         if self.lanes.early >> port & 1 == 0 {
             return end.far_flits(self.cycle(), 0);
         }
-        // Credits returned early that arrive later in this window.
+        // Count early returned credits that arrive later in this window as not returned.
         let later = !up_to(self.now);
         let lanes = self.lanes.returned[port].iter();
         let early = lanes.map(|lane| (lane.cycles & later).count_ones()).sum();

@@ -50,7 +50,7 @@ fn an_old_control_set_gives_no_credits() {
     pair.finish(SECOND);
 }
 
-/// A frame more than a window old is no sign of life, gets no answer and has no effect.
+/// A frame more than a window old is not a sign of life, gets no response and has no effect.
 #[test]
 fn frames_older_than_a_window_are_passed_over() {
     let mut pair = Pair::up(2);

@@ -32,7 +32,7 @@ impl BlockTransferEngine {
     }
 
     /// Ends the transfers that `which` selects: queued ones at once, partly sent ones when their
-    /// outstanding packets have been answered or timed out. Completely sent ones run their course.
+    /// outstanding packets have responses or timed out. Completely sent ones run their course.
     /// The second argument of `which` says whether the transfer is behind a fence.
     fn fail(
         &mut self,

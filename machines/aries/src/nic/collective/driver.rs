@@ -17,7 +17,7 @@ pub(super) struct Driver {
     spec: CollectiveSpec,
     rank: u32,
     phase: RunPhase,
-    /// Whether the operation of this iteration is joined.
+    /// Whether the operation of `iteration` is joined.
     joined: bool,
     iteration: u64,
     stopping: bool,

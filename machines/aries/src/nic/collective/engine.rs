@@ -39,9 +39,9 @@ pub(crate) enum Joiner {
 /// The outcome of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
-    /// The answer to send at once.
+    /// The response to send at once.
     Answered(Status),
-    /// Done, and it brought something new from this neighbour.
+    /// Done: the message was a new contribution or result of this neighbour.
     News(usize),
 }
 
@@ -94,7 +94,7 @@ impl Default for Sink {
 }
 
 impl Sink {
-    /// The same sink, at `now`.
+    /// Sets the time to `now`.
     pub(super) fn at(&mut self, now: Time) -> &mut Self {
         self.now = now;
         self
@@ -109,17 +109,17 @@ pub(super) struct Engine {
     /// The operation being collected or waiting for its result.
     sequence: u32,
     joined: Option<Joined>,
-    /// Its contributions, by child.
+    /// Contributions to the operation, by child.
     shares: Box<[Option<Message>]>,
     /// The partial result was sent to the parent.
     handed_up: bool,
     /// Why the tree failed.
     broken: Option<CollectiveFailure>,
-    /// By neighbour.
+    /// Messages to send, by neighbour.
     outboxes: Box<[Option<Outbox>]>,
     /// Outboxes with an unsent message, one bit each.
     due: u64,
-    /// Delayed answer to the last message, by neighbour.
+    /// Delayed response to the last message, by neighbour.
     owed: Box<[Option<Owed>]>,
     /// Canary: completes without this many children.
     #[cfg(test)]
@@ -172,8 +172,8 @@ impl Engine {
         sequence
     }
 
-    /// Handles a message of another node. The answer may be delayed if it brought something new:
-    /// see [`owe`](Self::owe).
+    /// Handles a message of another node. The response to a new contribution or result may be
+    /// delayed: see [`owe`](Self::owe).
     pub(super) fn handle(&mut self, source: NodeId, message: &Message, sink: &mut Sink) -> Taken {
         let parent = self.tree.parent();
         let from = match (self.tree.index_of(source), message.kind) {
@@ -190,7 +190,7 @@ impl Engine {
             return Taken::Answered(Status::Done);
         }
         if let Some(failure) = self.broken {
-            // It has not heard of the failure, or its acknowledgement is missing.
+            // Repeat the failure: `from` has not heard of it, or its acknowledgement was lost.
             self.tell_broken(from, failure, sink.now);
             return Taken::Answered(Status::Done);
         }
@@ -200,7 +200,7 @@ impl Engine {
                 sink.counters.collective_duplicates += 1;
                 Taken::Answered(Status::Done)
             }
-            // The sender is further ahead than possible; it asks again.
+            // The sender is further ahead than possible; `Busy` makes it resend.
             _ if ahead > 0 => Taken::Answered(Status::Busy),
             Kind::Contribution => self.contribute(from, *message, sink),
             _ if self.handed_up => {
@@ -208,7 +208,7 @@ impl Engine {
                 self.finish(message, sink);
                 Taken::News(from)
             }
-            // A result of something not handed up.
+            // Reject a result for which nothing was sent to the parent.
             _ => {
                 sink.counters.collective_strangers += 1;
                 Taken::Answered(Status::Unsupported)
@@ -223,33 +223,33 @@ impl Engine {
         }
         sink.counters.collective_contributions += 1;
         self.shares[child] = Some(share);
-        // A contributor to this operation has the previous result.
+        // Stop sending the previous result: a contributor to this operation has it.
         self.clear(child);
         self.progress(sink);
         Taken::News(child)
     }
 
-    /// Delays the answer to what [`handle`](Self::handle) accepted from `neighbour` until the next
-    /// message to it, or until it is due; returns an earlier one, to be sent now.
+    /// Delays the response to the message that [`handle`](Self::handle) accepted from `neighbour`
+    /// until the next message to it, or until it is due; returns an earlier one, to be sent now.
     ///
-    /// In a run of operations there always is a next message: the result answers the contribution,
-    /// the next contribution the result.
+    /// A run of operations always has a next message: a result carries a contribution's response,
+    /// the next contribution the result's.
     pub(super) fn owe(&mut self, neighbour: usize, owed: Owed) -> Option<Owed> {
         self.owed[neighbour].replace(owed)
     }
 
-    /// The delayed answer that the next message to `neighbour` carries.
+    /// The delayed response that the next message to `neighbour` carries.
     pub(super) fn settle(&mut self, neighbour: usize) -> Option<Owed> {
         self.owed[neighbour].take()
     }
 
-    /// An overdue answer.
+    /// Removes and returns an overdue response.
     pub(super) fn overdue(&mut self, now: Time) -> Option<Owed> {
         let is_due = |owed: &mut Owed| owed.due <= now;
         self.owed.iter_mut().find_map(|owed| owed.take_if(is_due))
     }
 
-    /// Removes and returns all delayed answers.
+    /// Removes and returns all delayed responses.
     pub(super) fn all_owed(&mut self) -> impl Iterator<Item = Owed> {
         self.owed.iter_mut().filter_map(Option::take)
     }
@@ -338,7 +338,7 @@ impl Engine {
     ) {
         if self.broken.is_some() {
             if let Some(from) = from {
-                // It knows already.
+                // `from` reported the failure: do not notify it.
                 self.clear(from);
             }
             return;

@@ -142,7 +142,7 @@ fn check(jobs: &[Job], results: &[Vec<Vec<CollectiveCompletion>>]) -> Result<(),
     Ok(())
 }
 
-/// The same operation of one engine, `times` times.
+/// One operation of an engine, `times` times.
 fn job(branching: u32, root: u32, text: &str, times: usize) -> Job {
     let operations = vec![op(text); times];
     Job {
@@ -206,7 +206,7 @@ fn results_are_right_and_nothing_counts_twice_under_loss_doubling_and_overtaking
         };
         let jobs: Vec<Job> = (0..1 + seed as usize % ENGINES).map(job).collect();
         let mut net = Net::new(ranks as usize, seed);
-        // Losses come in bursts: nobody may give up before the network has recovered.
+        // Losses are bursty: no participant may give up before the network has recovered.
         net.harm = Harm::HARSH;
         set_up(&mut net, &jobs);
         let results = run(&mut net, &jobs, 20_000);

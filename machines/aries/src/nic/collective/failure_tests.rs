@@ -52,12 +52,12 @@ fn who_does_not_come_is_named_and_nobody_hangs() {
             let got = outcome(&mut net, rank).expect("it has ended");
             assert!(got.is_err(), "{rank}");
         }
-        // The absent one learns of it when it joins, and so does everyone who retries.
+        // The absent rank learns of the failure when it joins, like every rank that retries.
         for rank in 0..13 {
             let again = net.nics[rank].join(net.now, 2, &barrier());
             assert!(matches!(again, Err(JoinError::Broken(_))), "{rank}");
         }
-        // After another setup it works again.
+        // After another setup the tree works again.
         for rank in 0..13 {
             let tree = CollectiveTree {
                 epoch: 8,

@@ -5,7 +5,7 @@
 //! MDH        the engine, 0 to 3          key  the communicator
 //! address    39:32 the operation, 31:0 its number on this engine
 //! data       22 bytes, big endian: word 8, location 8, epoch 4, outcome 1, mark 1
-//!            if it also answers a request of its receiver, six more: zero 2, zero and echo 2,
+//!            if it also completes a request of its receiver, six more: zero 2, zero and echo 2,
 //!            zero and packet id 2
 //! ```
 //!
@@ -20,32 +20,30 @@ use phitwire::nic::{Collective, Operand};
 
 /// Data bytes: a size that a control request has without padding.
 pub(super) const MESSAGE_BYTES: usize = 22;
-/// Data bytes of a message that also answers a request: one flit more.
+/// Data bytes of a message that also completes a request: one flit more.
 pub(super) const ANSWERING_BYTES: usize = MESSAGE_BYTES + 6;
 
 /// Why a collective operation has no result. It names the node for which the first participant to
 /// notice was waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum CollectiveFailure {
-    /// Participants joined different operations. The next operation is not affected.
+    /// The next operation is not affected.
     #[error("participants joined different operations")]
     Mismatch,
-    /// This child sent no contribution while others waited.
+    /// Names a child; others waited for its contribution.
     #[error("no contribution from {0:?}")]
     NoContribution(NodeId),
-    /// This parent sent no result.
+    /// Names the parent.
     #[error("no result from {0:?}")]
     NoResult(NodeId),
-    /// This neighbour did not answer.
     #[error("{0:?} does not answer")]
     Unreachable(NodeId),
-    /// This neighbour did not set up the tree.
     #[error("{0:?} has no such tree")]
     NotReady(NodeId),
-    /// This neighbour rejected the message: another key, or not a neighbour there.
+    /// The neighbour has another key, or another tree without the sender as neighbour.
     #[error("{0:?} refused: {1}")]
     Refused(NodeId, Status),
-    /// This participant gave up the tree.
+    /// The participant stopped using the tree.
     #[error("{0:?} gave up")]
     Stopped(NodeId),
 }
@@ -146,7 +144,7 @@ impl Message {
         (data, ANSWERING_BYTES)
     }
 
-    /// Parses the message, its epoch, and the receiver's request that it answers; `None` if
+    /// Parses the message, its epoch, and the receiver's request that it completes; `None` if
     /// invalid.
     pub(super) fn parse(
         code: u8,

@@ -53,8 +53,8 @@ const MAX_COMPLETIONS: usize = 1024;
 /// at once.
 const RUN_TURNS: usize = 16;
 
-// A request's number: its engine, its neighbour and a serial number, so that the answer to a
-// replaced message settles nothing.
+// A request's number: its engine, its neighbour and a serial number, so that the response to a
+// replaced message has no effect.
 const ENGINE_SHIFT: u32 = 30;
 const NEIGHBOUR_SHIFT: u32 = 24;
 const NEIGHBOUR_MASK: u32 = (1 << (ENGINE_SHIFT - NEIGHBOUR_SHIFT)) - 1;
@@ -65,12 +65,12 @@ const _: () = assert!(MAX_BRANCHING < NEIGHBOUR_MASK as usize);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Join {
-    /// The same at all participants.
+    /// The operation, the same at all participants.
     pub collective: Collective,
     pub contribution: Contribution,
     /// Local address for the result, besides the completion. See [`Collective::memory_bytes`].
     pub into: Option<u64>,
-    /// A bit beside the word, for any operation; the completion holds the OR of all participants.
+    /// A bit in addition to the word, for any operation; the completion has the OR of all marks.
     pub mark: bool,
     /// Repeated in the completion.
     pub user: u64,
@@ -78,7 +78,7 @@ pub struct Join {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contribution {
-    /// The value itself; ignored in a barrier.
+    /// The value; ignored in a barrier.
     Word(Operand),
     /// Local address of the value, read at the join. See [`Collective::memory_bytes`].
     Memory(u64),
@@ -90,7 +90,6 @@ pub enum JoinError {
     /// No such engine, or it has no tree.
     #[error("collective engine {0} has no tree")]
     NoTree(usize),
-    /// An operation is pending on the engine.
     #[error("an operation is pending on the collective engine")]
     Pending,
     /// Bitwise operations are not defined for floating point.
@@ -99,10 +98,8 @@ pub enum JoinError {
     /// The tree has failed; it must be set up again at all participants.
     #[error("the tree has failed: {0}")]
     Broken(CollectiveFailure),
-    /// A local address is outside the memory.
     #[error("local address {0:#x} is outside the memory")]
     LocalBounds(u64),
-    /// No room for another completion.
     #[error("the completion queue is full")]
     CompletionQueueFull,
     /// A run of the driver uses the engine.
@@ -122,7 +119,7 @@ pub struct CollectiveCompletion {
     pub sequence: u32,
     pub collective: Collective,
     pub joined: Time,
-    /// When the result arrived here.
+    /// Arrival time of the result.
     pub completed: Time,
     /// Whether any participant set its mark.
     pub mark: bool,
@@ -136,30 +133,30 @@ pub struct CollectiveCompletion {
 pub(crate) struct CollectiveUnit {
     own: NodeId,
     engines: [Option<Box<Engine>>; ENGINES],
-    /// What the engines did, including ended operations whose results must still be written.
+    /// Effects of the engines, including ended operations whose results must still be written.
     sink: Sink,
     completions: VecDeque<CollectiveCompletion>,
     /// Users' operations that are joined or not yet fetched.
     due: usize,
     serial: u32,
-    /// The requester had no room; whatever makes room wakes us.
+    /// The requester had no room; freed room wakes the unit.
     stalled: bool,
     driver: Option<Driver>,
     /// Engines whose users are gone; each is freed once its neighbours have its results.
     left: [bool; ENGINES],
-    /// How long an answer may wait for a message to carry it; zero: not delayed.
+    /// How long a response may wait for a message to carry it; zero: not delayed.
     answer_wait: Duration,
-    /// For the message served last: the engine and neighbour whose "done" may be delayed, and the
-    /// request of ours that it answered.
+    /// Engine and neighbour of the message served last if its "done" may be delayed.
     news: Option<(usize, usize)>,
+    /// Request of this NIC that the message served last completed.
     answered: Option<RequestName>,
-    /// Delayed answers that no engine holds any more.
+    /// Delayed responses of removed engines.
     overdue: VecDeque<Owed>,
 }
 
 impl CollectiveUnit {
-    /// The unit of the NIC at `own`. With an `answer_wait`, the next message to a neighbour answers
-    /// what it sent, if there is one within that time.
+    /// The unit of the NIC at `own`. With an `answer_wait`, a response to a neighbour waits that
+    /// long for the next message to it to carry it.
     pub(crate) fn new(own: NodeId, answer_wait: Duration) -> Self {
         Self {
             own,
@@ -210,7 +207,7 @@ impl CollectiveUnit {
         Ok(())
     }
 
-    /// Sends the delayed answers of a removed engine now.
+    /// Sends the delayed responses of a removed engine now.
     fn answer_all_of(&mut self, engine: Option<Box<Engine>>) {
         let mut engine = engine;
         let owed = engine.iter_mut().flat_map(|engine| engine.all_owed());
@@ -234,7 +231,7 @@ impl CollectiveUnit {
         engine.is_none_or(|engine| engine.is_idle())
     }
 
-    /// Whether an operation joined here is pending on the engine.
+    /// Whether an operation joined by this node is pending on the engine.
     pub(crate) fn is_joined(&self, engine: usize) -> bool {
         let engine = self.engines.get(engine).and_then(Option::as_ref);
         engine.is_some_and(|engine| engine.is_joined())
@@ -309,7 +306,7 @@ impl CollectiveUnit {
         self.completions.remove(at)
     }
 
-    /// The user of an engine is gone. A pending operation fails at all participants; an ended one
+    /// Removes an engine's user. A pending operation fails at all participants; an ended one
     /// is still delivered to those that lack its result. Then the engine is free.
     pub(crate) fn leave(&mut self, now: Time, engine: usize) {
         let Some(Some(found)) = self.engines.get_mut(engine) else {
@@ -327,7 +324,7 @@ impl CollectiveUnit {
         for (slot, left) in self.engines.iter_mut().zip(&mut self.left) {
             let is_over = slot.as_ref().is_none_or(|engine| engine.has_told_all());
             if *left && is_over {
-                // Send its delayed answers now.
+                // Send the engine's delayed responses now.
                 let owed = slot.iter_mut().flat_map(|engine| engine.all_owed());
                 self.overdue.extend(owed);
                 (*slot, *left) = (None, false);
@@ -349,8 +346,8 @@ impl CollectiveUnit {
             if message.kind == Kind::Contribution {
                 return Status::NotReady;
             }
-            // Only a tree that existed here can be sent a result, and its owner had the
-            // results before removing it.
+            // Acknowledge: only trees that existed here are sent results, and the owner had
+            // them before removing the tree.
             self.sink.counters.collective_duplicates += 1;
             return Status::Done;
         };
@@ -361,7 +358,7 @@ impl CollectiveUnit {
         let sink = self.sink.at(now);
         match engine.handle(request.source, &message, sink) {
             Taken::Answered(status) => {
-                // Only a neighbour can answer a request of ours.
+                // Ignore `answers` if unsupported: the sender may not be a neighbour.
                 self.answered = answers.filter(|_| status != Status::Unsupported);
                 status
             }
@@ -393,7 +390,7 @@ impl CollectiveUnit {
         true
     }
 
-    /// The request of this NIC that the message served last answered.
+    /// The request of this NIC that the message served last completed.
     #[inline]
     pub(crate) fn take_answered(&mut self) -> Option<RequestName> {
         self.answered.take()
@@ -551,7 +548,7 @@ impl CollectiveUnit {
     }
 }
 
-/// The request that `answer` responds to.
+/// The request to which `answer` is the response.
 const fn name_of(answer: &Response) -> RequestName {
     (PacketId::from_bits(answer.packet_id), answer.echo)
 }

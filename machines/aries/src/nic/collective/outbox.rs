@@ -23,7 +23,7 @@ pub(super) struct Outbox {
     posted: Time,
     state: State,
     wait: Duration,
-    /// The neighbour last answered that it is not ready.
+    /// The neighbour last reported that it is not ready.
     pub not_ready: bool,
 }
 

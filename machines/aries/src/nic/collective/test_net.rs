@@ -57,7 +57,7 @@ impl Net {
         Self::with(ranks, seed, seed % 2 == 1)
     }
 
-    /// With `joins`, messages answer each other.
+    /// With `joins`, messages carry responses to each other.
     pub(super) fn with(ranks: usize, seed: u64, joins: bool) -> Self {
         let table = VirtualNodes::new((0..ranks).map(node).collect());
         let nic = |rank| {

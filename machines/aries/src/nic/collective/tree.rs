@@ -87,16 +87,14 @@ pub enum TreeError {
     /// Not an engine 0 to 3.
     #[error("no collective engine {0}: there are {ENGINES}")]
     Engine(usize),
-    /// Too many children.
     #[error("{0} children: up to {MAX_BRANCHING} are possible")]
     Branching(usize),
     /// The virtual node table has no such entry.
     #[error("no virtual node {0}")]
     VirtualNode(u32),
-    /// A node is named twice, or is this one.
+    /// The second node may be this one.
     #[error("node {0:?} is in the tree twice")]
     Twice(NodeId),
-    /// The patience is zero.
     #[error("the patience is zero")]
     Patience,
     /// An operation is pending here, or a neighbour has not acknowledged its result.

@@ -22,12 +22,12 @@ impl Machine {
         Self::with(shape, black_links, blue_links, |_| {})
     }
 
-    /// One with two black and two blue links per router.
+    /// A machine with two black and two blue links per router.
     pub(crate) fn small() -> Self {
         Self::small_with(|_| {})
     }
 
-    /// The same with changed classes.
+    /// [`small`](Self::small) with changed classes.
     pub(crate) fn small_with(change: impl FnOnce(&mut Classes)) -> Self {
         Self::with((4, 2, 3), 2, 4, change)
     }

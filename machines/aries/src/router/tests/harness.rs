@@ -60,11 +60,11 @@ pub(super) struct Bench {
     pub sent: Vec<Vec<(u64, Flit)>>,
     /// Flits still to come of the packet at each port.
     left: Vec<u8>,
-    /// Zero for ports without an entry.
+    /// Loads of the peers, by port; zero for ports without an entry.
     pub peer_loads: HashMap<usize, u8>,
     pub far: HashMap<usize, u32>,
     pub told: Vec<(u64, usize, u8)>,
-    /// Most flits of packets that fit.
+    /// Maximum number of flits in packets that fit.
     pub room: Option<usize>,
     /// Whether the core moves packets.
     pub packets_whole: bool,
@@ -185,12 +185,12 @@ const NIC_BUFFER: u32 = 64;
 /// Ideal links. Their ends are numbered: router times [`PORTS`] plus port, then the NICs.
 struct Links {
     ends: Vec<IdealEnd>,
-    /// The end that each end is joined to.
+    /// The peer of each end.
     others: Vec<Option<usize>>,
     down: Vec<bool>,
     /// Flits sent to each end.
     sent: Vec<u64>,
-    /// What arrives, when and at which end.
+    /// Arrivals in flight: cycle, end, and content.
     passing: VecDeque<(u64, usize, Passing)>,
     now: u64,
     moved_at: u64,
@@ -291,7 +291,7 @@ pub(super) struct Nic {
     open: VecDeque<Flit>,
     /// Heads received, in order.
     pub got: Vec<Head>,
-    /// Most responses that it may owe before it stops taking requests.
+    /// Maximum number of responses owed before the NIC stops taking requests.
     owed: usize,
     next: usize,
 }
@@ -302,7 +302,7 @@ pub(super) struct Fabric {
     pub cores: Vec<Core>,
     links: Links,
     pub nics: Vec<Nic>,
-    /// Every NIC answers requests, with packets of 14 flits for short ones and of one flit for
+    /// Every NIC responds to requests, with packets of 14 flits for short ones and of one flit for
     /// others.
     pub responds: bool,
     clock: RouterClock,
@@ -329,7 +329,7 @@ impl Fabric {
         let end = router * PORTS + port;
         for end in [end, self.links.others[end].expect("a link")] {
             self.links.down[end] = true;
-            // There is no core behind a NIC's end.
+            // NIC ends have no core.
             if let Some(core) = self.cores.get_mut(end / PORTS) {
                 core.output_changed(end % PORTS);
             }

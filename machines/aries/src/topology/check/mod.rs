@@ -33,7 +33,7 @@ pub fn check(network: &Dragonfly) -> Vec<Mistake> {
     within(network, Effort::Exact).0.into_vec()
 }
 
-/// The same with this effort, and whether all packets were followed to their ends.
+/// [`check`] with this effort, and whether all packets were followed to their ends.
 pub(super) fn within(network: &Dragonfly, effort: Effort) -> (Mistakes, bool) {
     let mut mistakes = structure::check(network);
     if !mistakes.is_empty() {

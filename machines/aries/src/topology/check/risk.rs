@@ -6,9 +6,10 @@ use crate::topology::model::Dragonfly;
 use crate::topology::tables::{Faults, Routed};
 use crate::topology::wiring::DragonflyWiring;
 
-/// Most routers for which pairs are checked one by one.
+/// Maximum number of routers for which pairs are checked one by one.
 const MOST_ROUTERS: usize = 1024;
-/// Most links of a path: the ten of the XC white paper, plus some for wrong tables.
+/// Longest path followed, in links: the ten of the XC white paper, with a wide margin for invalid
+/// tables.
 const MOST_HOPS: u32 = 64;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,7 +27,7 @@ struct Risk<'a> {
     fates: Vec<Fate>,
 }
 
-/// Pairs of living routers, from and to, with a packet that may reach a router without a living
+/// Pairs of live routers, from and to, with a packet that may reach a router without a live
 /// port for it, with the tables of `routed` and `faults` dead; routers skip dead ports themselves.
 /// `None` for networks of more than 1,024 routers.
 pub fn endangered(

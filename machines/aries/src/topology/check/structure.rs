@@ -18,7 +18,7 @@ pub(super) fn check(network: &Dragonfly) -> Mistakes {
         )));
     }
     if let Err(error) = network.shape.check() {
-        // Nothing else can be checked without nodes.
+        // Stop here: nothing else can be checked without nodes.
         let mut alone = Mistakes::default();
         alone.push(K::BadValue.at(Place::Network, error.to_string()));
         return alone;

@@ -15,23 +15,23 @@ use crate::topology::wiring::{DragonflyWiring, Far};
 pub(super) const CLASSES: usize = 4;
 /// States of a packet at one router: kind of the arrival port, class, on the path up or not.
 pub(super) const STATES: usize = 4 * CLASSES * 2;
-/// Most flaws listed.
+/// Maximum number of flaws listed.
 const MOST_FLAWS: usize = 64;
 
 /// A packet without a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flaw {
-    /// Its current router.
+    /// The packet's current router.
     pub router: u32,
-    /// Kind of its arrival port.
+    /// Kind of the packet's arrival port.
     pub kind: PortKind,
     /// Class on which it arrived.
     pub class: u8,
-    /// Whether it is on its path up.
+    /// Whether the packet is on its path up.
     pub non_minimal: bool,
-    /// Its destination router.
+    /// The packet's destination router.
     pub to: u32,
-    /// A port of its entry that leads nowhere; `None`: no entry.
+    /// A port of the table entry that leads nowhere; `None`: no entry.
     pub port: Option<u8>,
 }
 
@@ -100,7 +100,7 @@ impl State {
             .with_non_minimal(self.non_minimal)
     }
 
-    /// The next state on a path, and the arrival port; `None` without a living link.
+    /// The next state on a path, and the arrival port; `None` without a live link.
     pub(super) fn after(
         self,
         way: Way,
@@ -147,26 +147,26 @@ impl State {
     }
 }
 
-/// What a walk knows of a state.
+/// Visits of a state.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     /// Arrival ports seen.
     ports: PortMask,
-    /// The walk that saw them.
+    /// The walk that saw `ports`.
     round: u32,
 }
 
-/// No living link.
+/// No live link.
 const NOWHERE: u32 = u32::MAX;
 
 struct Walker<'a> {
     shape: Shape,
     routed: &'a Routed,
     routes: Vec<Routes>,
-    /// By router and network port: the router at the other end of a living link, the port there and
+    /// By router and network port: the router at the other end of a live link, the port there and
     /// its kind.
     peers: Vec<u32>,
-    /// By state.
+    /// Visits by state.
     seen: Vec<Seen>,
     round: u32,
     todo: Vec<State>,

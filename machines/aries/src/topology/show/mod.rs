@@ -33,7 +33,7 @@ pub fn summary(network: &Dragonfly) -> String {
     )
 }
 
-/// Most lines between groups for which each pair of routers has its own.
+/// Maximum number of lines between groups with a separate line for each pair of routers.
 const MOST_LINES: usize = 60;
 
 /// The drawing of a network: in full, with a box per group, or of one group.

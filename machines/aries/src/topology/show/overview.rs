@@ -10,15 +10,15 @@ use crate::topology::model::Dragonfly;
 use phitwire::net::NodeRef;
 use phitwire::net::show::{FAINT, INK, Svg};
 
-/// Most groups in a circle: beyond it the lines would fill a disc, and a field of squares is drawn.
+/// Group limit of the circle. With more, the lines would fill it: a field of squares is drawn.
 const MOST_IN_CIRCLE: u16 = 40;
-/// Most lines with numbers.
+/// Maximum number of lines with numbers.
 const MOST_NUMBERED: usize = 66;
 /// Width and height of a group's box.
 const BOX: (f64, f64) = (170.0, 64.0);
-/// The same for many groups.
+/// Width and height of a group's box if there are many groups.
 const SMALL_BOX: (f64, f64) = (58.0, 30.0);
-/// Most groups with large boxes.
+/// Maximum number of groups with large boxes.
 const MOST_LARGE: u16 = 16;
 
 /// The links between each pair of groups, the lower one first.
@@ -33,7 +33,7 @@ struct Inside {
     black: usize,
 }
 
-/// All blue links by the groups that they join.
+/// Blue links by the groups that they join.
 pub(super) fn bundles(network: &Dragonfly) -> Bundles {
     let mut bundles = Bundles::new();
     for ((a, b), (kind, numbers)) in joined(network) {

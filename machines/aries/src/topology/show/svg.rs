@@ -10,9 +10,9 @@ use crate::topology::model::Dragonfly;
 use phitwire::net::show::{FAINT, INK, Svg};
 use phitwire::net::{End, NodeRef, TooLarge};
 
-/// Most groups in a readable drawing.
+/// Maximum number of groups in a readable drawing.
 const MOST_GROUPS: usize = 48;
-/// Most routers of a group whose names and links inside the group are drawn.
+/// Maximum number of routers in a group drawn with names and links inside the group.
 const MOST_NAMED: usize = 16;
 pub(super) const GREEN: &str = "#2f8a4c";
 pub(super) const BLACK: &str = "#22272e";
@@ -28,7 +28,7 @@ const BOX: (f64, f64) = (78.0, 34.0);
 
 /// The exit of a blue link from a group.
 struct Exit {
-    /// Its start at the router.
+    /// Start of the link at the router.
     from: (f64, f64),
     /// Position of its lane.
     lane: f64,
@@ -308,7 +308,7 @@ fn nics(out: &mut Svg, network: &Dragonfly, router: u32, (x, y): (f64, f64)) {
         });
     let links: Vec<_> = links.collect();
     for (place, (number, nic)) in links.iter().enumerate() {
-        // Beside the centre, which links to the router below use.
+        // Avoid the centre, which links to the router below use.
         let x = x - 30.0 + 14.0 * place as f64;
         let style = format!("fill=\"none\" stroke=\"{FAINT}\" stroke-width=\"1.4\"");
         out.links([*number], |out| {

@@ -147,7 +147,7 @@ impl Reaching {
 #[derive(Clone, Copy, Debug)]
 struct BlackUp {
     ports: PortMask,
-    /// They lead away, but not all to a root: intermediate groups must not use them.
+    /// The ports lead away, but not all to a root: intermediate groups must not use them.
     only_away: bool,
 }
 

@@ -16,7 +16,7 @@ pub(super) struct Blue {
     pub(super) local: u8,
 }
 
-/// The living links of one group.
+/// The live links of one group.
 #[derive(Clone, Debug)]
 pub(super) struct LocalGroup {
     /// Slots of a chassis.
@@ -26,9 +26,9 @@ pub(super) struct LocalGroup {
     green: Vec<PortMask>,
     /// By router and chassis: ports to the router of the same slot in that chassis.
     black: Vec<PortMask>,
-    /// By router: its blue links.
+    /// Blue links, by router.
     pub(super) blue: Vec<Vec<Blue>>,
-    /// By router: the routers that it reaches minimally, including itself.
+    /// By router: the routers reached minimally from there, itself included.
     pub(super) reach: Vec<u128>,
 }
 

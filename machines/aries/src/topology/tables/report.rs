@@ -5,28 +5,28 @@ use crate::route::registers::{AriesRegisters, NETWORK_PORTS, PortKind};
 use crate::topology::model::Dragonfly;
 use crate::topology::wiring::{DragonflyWiring, Far};
 
-/// Most pairs listed.
+/// Maximum number of pairs listed.
 const MOST_PAIRS: usize = 10_000;
 
 /// The pairs that route tables join. Pairs are of routers, from and to, by number in the machine;
 /// the same holds for their NICs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RouteReport {
-    /// Pairs of living routers connected by living links that the tables do not join, at most
+    /// Pairs of live routers connected by live links that the tables do not join, at most
     /// 10,000.
     pub lost: Vec<(u32, u32)>,
     /// Number of such pairs.
     pub lost_pairs: u64,
-    /// Number of pairs of living routers that no chain of living links connects.
+    /// Number of pairs of live routers that no chain of live links connects.
     pub cut_pairs: u64,
-    /// Number of pairs of living routers that the tables join.
+    /// Number of pairs of live routers that the tables join.
     pub reached_pairs: u64,
-    /// Pairs of groups, from and to, with a router that has no minimal path and goes over a third
-    /// group.
+    /// Pairs of groups, from and to, with a router that has no minimal path: its packets cross a
+    /// third group.
     pub detours: Vec<(u16, u16)>,
 }
 
-/// Routers of `group` that packets from a router reach: a bit mask, the router itself included.
+/// Bit mask of the routers of `group` that packets from a router reach, itself included.
 pub(super) fn reached(registers: &AriesRegisters, group: u16, coverage: &[u128]) -> u128 {
     let tables = &registers.tables[PortKind::Processor as usize];
     let to = usize::from(group);
@@ -40,7 +40,7 @@ pub(super) fn reached(registers: &AriesRegisters, group: u16, coverage: &[u128])
     others.fold(1 << registers.router, |set, (x, _)| set | 1 << x)
 }
 
-/// Connected components of living routers: a number per router, equal within a component.
+/// Connected components of live routers: a number per router, equal within a component.
 fn components(network: &Dragonfly, wiring: &DragonflyWiring, faults: &Faults) -> Vec<u32> {
     let mut component = vec![u32::MAX; network.shape.routers()];
     let mut todo = Vec::new();

@@ -10,7 +10,7 @@ use crate::topology::{
 };
 use phitwire::net::{MistakeKind, NodeRef};
 
-/// Fails if the tables of a damaged network omit a router or lead to a wrong one.
+/// Fails if the tables of a damaged network omit a router or lead to another one.
 fn assert_whole(network: &Dragonfly, wiring: &DragonflyWiring, faults: &Faults, what: &str) {
     let routed = network.route_with(wiring, faults);
     let names = |&(a, b): &(u32, u32)| (network.shape.router_name(a), network.shape.router_name(b));

@@ -182,7 +182,7 @@ fn many_groups_are_drawn_as_boxes_and_expanded_one_by_one() {
             .to_string();
         assert!(said.contains("its parts are groups 0 to 8"), "{said}");
     }
-    // Small ones are drawn in full, as shown while watching a lab.
+    // Small networks are drawn in full, as shown while watching a lab.
     let small = network(3, 2, 2, 2);
     assert_eq!(
         show::drawing(&small, None),

@@ -113,7 +113,7 @@ fn a_link_cut_for_ten_seconds_goes_on_with_nothing_lost() {
     pair.wire(|wire| wire.cut = false);
     let restored = pair.now;
     pair.finish(SECOND.times(2));
-    // The back-off is bounded.
+    // The back-off is bounded, so the link recovers soon.
     assert!(pair.now.since(restored) < Duration::from_ms(400));
     for end in &pair.ends {
         let [up, silent, heard] = &end.events[..] else {
@@ -174,13 +174,13 @@ fn a_sender_without_credits_recovers_from_lost_vc_acks() {
         pair.ends[A].send(REQUEST, 16);
     }
     pair.run_for(Duration::from_ms(1));
-    // Everything is acknowledged, but there is no room for a packet of 19.
+    // Everything is acknowledged, but the peer's credits do not suffice for a packet of 19.
     assert_eq!(pair.ends[A].lcb.unacknowledged_packets(), 0);
     assert_eq!(pair.ends[A].lcb.credits(Vc::Request), 16);
     pair.wires[A].cut = true;
     pair.ends[B].drain = Drain::Eager;
     pair.run_for(Duration::from_ms(5));
-    // It was drained, but its VC acks were lost.
+    // The queue was drained, but its VC acks were lost.
     assert!(pair.ends[B].input.is_empty());
     pair.wires[A].cut = false;
     pair.finish(SECOND);
@@ -253,8 +253,8 @@ fn transfer_time(seed: u64, change: impl Fn(&mut Wire)) -> (Duration, Pair) {
 #[test]
 fn jitter_and_reordering_do_not_collapse_throughput() {
     let (straight, _) = transfer_time(10, |wire| wire.delay = Duration::from_ms(1));
-    // How often the link goes back before it knows how late frames get is chance: a quarter of the
-    // packets, or three.
+    // The number of rewinds before the link knows how late frames get is chance: allow a quarter of
+    // the packets, or three.
     let (mut sent, mut again) = (0, 0);
     for seed in 10..16 {
         let (jittery, pair) = transfer_time(seed, |wire| {
@@ -401,7 +401,7 @@ fn a_packet_whose_rest_never_comes_is_given_up() {
     pair.run_for(Duration::from_ms(450));
     assert_eq!(pair.ends[B].poisoned, 1);
     assert_eq!(pair.count(B, |c| c.rx_silence_in_packet), 1);
-    // It does arrive in the end.
+    // The late part arrives in the end.
     for phit in &whole[4..] {
         pair.ends[A].lcb.push(*phit);
     }

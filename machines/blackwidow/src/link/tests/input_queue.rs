@@ -34,7 +34,7 @@ fn write_phits(rng: &mut Rng, queue: &mut InputQueue, open: &mut u64) {
     }
 }
 
-/// What a reader measures by comparing the queue before and after.
+/// The state of a queue that a reader compares before and after.
 fn measured(queue: &InputQueue) -> [(u32, [Option<Phit>; 2]); 2] {
     Vc::ALL.map(|vc| (queue.len(vc), [queue.front(vc), queue.second(vc)]))
 }

@@ -103,7 +103,7 @@ fn dropped_as_impossible(counters: &LinkCounters) -> u64 {
         + counters.drop_impossible_position
 }
 
-/// Late frames must not have changed any of this.
+/// Checks that late frames caused no rejection, resend or recovery.
 fn assert_undisturbed(pair: &Pair) {
     for end in [A, B] {
         let counters = pair.ends[end].lcb.counters();
@@ -115,7 +115,7 @@ fn assert_undisturbed(pair: &Pair) {
     }
 }
 
-/// The link sends more than 2^17 packets each way while every twentieth frame is repeated,
+/// The link sends more than 2^17 packets in each direction while every twentieth frame is repeated,
 /// unchanged, at every age.
 #[test]
 fn unchanged_copies_of_any_age_change_nothing() {
@@ -145,7 +145,7 @@ fn unchanged_copies_of_any_age_change_nothing() {
     assert_undisturbed(&pair);
 }
 
-/// As above, at ages too long for a test.
+/// As above, at ages that a test cannot wait for.
 #[test]
 fn frames_of_every_age_are_told_from_new_ones() {
     for age in AGES {
@@ -292,7 +292,7 @@ fn stale_frames_teach_nothing_and_are_not_answered() {
 }
 
 /// Copies within the window look like retransmissions, whose acknowledgement may have been lost;
-/// but one answer per delay is enough.
+/// but one reply per delay is enough.
 #[test]
 fn a_storm_of_young_copies_is_answered_now_and_then() {
     let mut pair = Pair::up(5);
@@ -428,7 +428,7 @@ proptest! {
     }
 }
 
-/// While the peer stands still it answers nothing, and only old copies arrive: that ends no
+/// While the peer is suspended it sends no replies, and only old copies arrive: that ends no
 /// session, and nothing is lost when it resumes.
 #[test]
 fn old_copies_do_not_end_the_session_of_a_peer_who_stands_still() {
@@ -454,7 +454,7 @@ fn old_copies_do_not_end_the_session_of_a_peer_who_stands_still() {
     }
 }
 
-/// A peer whose frames all count as old has no session with this end, which eventually notices.
+/// A peer whose frames all count as old shares no session with this end, which eventually notices.
 #[test]
 fn an_end_that_takes_everything_for_old_begins_anew() {
     let mut pair = Pair::up(7);

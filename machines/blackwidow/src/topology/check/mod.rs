@@ -13,11 +13,11 @@ use phitwire::net::{Mistake, Mistakes};
 
 /// All mistakes of a topology, up to [`MAX_MISTAKES`](phitwire::net::MAX_MISTAKES).
 ///
-/// Checks names, numbers, ports, links and subtrees first, then rates per octant and table
-/// entries. Only if all of that is right does it walk every path through the registers: from every
+/// Checks names, numbers, ports, links and subtrees first, then rates per octant and table entries.
+/// Only without mistakes so far does it walk every path through the registers: from every
 /// processor, in every slice, to every processor, by every port that the hash or the adaptive
-/// decision may choose; and it searches the channels that packets hold while waiting for others
-/// for cycles.
+/// decision may choose; and it searches for cycles of channels that packets hold while waiting for
+/// others.
 ///
 /// The walk is exact, not sampled. Processors that no register of any router distinguishes are
 /// walked to once, so 32,768 processors take seconds.

@@ -24,8 +24,8 @@ pub(super) struct Walk {
 /// load may choose any.
 ///
 /// One breadth-first search per destination class and slice, from all rank-1 routers at once: the
-/// next hop depends on router and destination only, not on the path so far. Every path *ends* if
-/// there are no failures and no cycles, which [`cycles`](super::cycles) looks for. Starts no
+/// next hop depends on router and destination only, not on the path so far. Every path *ends*
+/// without failures and cycles; [`cycles`](super::cycles) searches for the latter. Starts no
 /// further classes after this number of `steps`.
 pub(super) fn walk(topology: &FoldedClos, wiring: &ClosWiring, steps: u64) -> Walk {
     let mut search = Search::new(topology, wiring);
@@ -58,7 +58,7 @@ fn classes(topology: &FoldedClos, wiring: &ClosWiring) -> Vec<Vec<u32>> {
     let mut starts = vec![false; MAX_PROCESSORS as usize + 1];
     for number in 0..wiring.router_count() as u32 {
         if !mark_boundaries(topology, wiring, number, &mut starts) {
-            // A mask with holes: make every number a class.
+            // A mask with holes has no aligned range: make every number a class.
             starts.fill(true);
             break;
         }
@@ -152,15 +152,17 @@ struct Search<'t> {
     /// Registers, per router: a hundred million lookups justify an index.
     registers: Vec<&'t RouterRegisters>,
     neighbours: Vec<[Option<Neighbour>; PORTS]>,
-    /// Per router: the round in which it was last seen, the ports that packets arrived on, and the
-    /// first router to send one.
+    /// Number of the current round.
     round: u32,
+    /// Per router: the round in which it was last seen.
     seen: Vec<u32>,
+    /// Per router: the ports that packets arrived on.
     arrived: Vec<u64>,
+    /// Per router: the first router to send a packet, and its port.
     parent: Vec<Option<(u32, u8)>>,
     waits_for: Vec<[u64; PORTS]>,
-    /// Per router: input and output ports last merged into `waits_for`. Most destinations have the
-    /// same.
+    /// Per router: input and output ports last merged into `waits_for`. Skips most destinations,
+    /// which have the same.
     taken_in: Vec<(u64, u64)>,
     failures: BTreeMap<FailureKey, Failure>,
     /// Visits of a packet to a router, plus the ports it may leave by.
@@ -264,7 +266,7 @@ impl<'t> Search<'t> {
     ) {
         match self.neighbours[router as usize][usize::from(port)] {
             None => self.fail(router, RouteFailure::NoLink(router, port), destination),
-            // `down_ports` has checked these already.
+            // Skip what `down_ports` has checked.
             Some(Neighbour::Processor(_)) if down => {}
             Some(Neighbour::Processor(p)) => {
                 self.fail(

@@ -34,7 +34,7 @@ pub(super) fn of_a_part(topology: &FoldedClos) -> Mistakes {
     names(topology, &mut mistakes);
     numbers(topology, &mut mistakes);
     let (chips, processors) = (topology.chips.len(), topology.processors.len());
-    // Too many slices are reported separately.
+    // Index only valid slices: too many are reported separately.
     let mut used = PortIndex::new((chips, PORTS), (processors, usize::from(MAX_SLICES)));
     for (l, link) in topology.links.iter().enumerate() {
         for (end, other) in link.ends() {
@@ -116,7 +116,7 @@ fn duplicates<'t>(
     }
 }
 
-/// Node names appear where other words already have a meaning.
+/// The meaning that `text` already has where node names appear, if any.
 fn node_name_problem(text: &str) -> Option<&'static str> {
     if text == "all" {
         Some("it stands for all nodes and all links")

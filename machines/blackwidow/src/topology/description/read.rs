@@ -128,7 +128,8 @@ impl OwnSettings for ClosLinks {
     }
 }
 
-/// Whether there are more processors or chips than any network has: reading on is then pointless.
+/// Whether the description has more processors or chips than any network, so that reading on is
+/// pointless.
 fn is_too_large(
     fields: &mut Fields,
     processors: Option<Value<'_, '_>>,

@@ -15,7 +15,7 @@ use phitwire::net::{PortSet, write_link};
 /// Computed registers are left out.
 pub fn write(topology: &FoldedClos) -> String {
     let mut text = String::new();
-    // Writing into a String never fails.
+    // Ignore the result: writing into a String never fails.
     let _ = write_all(&mut text, topology);
     text
 }

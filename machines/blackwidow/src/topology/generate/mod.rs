@@ -131,7 +131,7 @@ pub struct BlackWidowSpec {
     /// Slices, 1 to 4.
     pub slices: u8,
     /// Uplinks or sidelinks of each rank-1 router before the taper; `None` = one per processor, for
-    /// full bandwidth on the way up.
+    /// full upward bandwidth.
     pub uplinks: Option<u32>,
     /// Fraction kept of the up/side links of ranks 1, 2 and 3.
     pub taper: [Taper; 3],
@@ -172,15 +172,13 @@ impl Default for BlackWidowSpec {
 /// Why a network cannot be generated.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SpecError {
-    /// A value out of range.
     #[error("{what} is {value}, but must be {range}")]
     OutOfRange {
         what: &'static str,
         value: u32,
-        /// Its valid range.
+        /// Valid range of the value.
         range: String,
     },
-    /// The rank cannot hold that number of subtrees.
     #[error(
         "rank {rank} holds {least} to {most} {what}, not {wanted}; choose a {remedy} or leave \
          the rank out"
@@ -193,22 +191,20 @@ pub enum SpecError {
         least: u32,
         /// Largest count.
         most: u32,
-        /// Count asked for.
+        /// Requested count.
         wanted: u32,
         remedy: &'static str,
     },
-    /// No network class is large enough.
     #[error(
         "{processors} processors in subtrees of {subtree} do not fit even into rank 3.5; take \
          larger subtrees or a larger radix"
     )]
     TooLarge {
-        /// Processors asked for.
+        /// Requested number of processors.
         processors: u32,
         /// Processors per subtree.
         subtree: u32,
     },
-    /// A router would need more ports than it has.
     #[error(
         "a rank-{rank} router would need {down} downlinks and {up} {kind}, but has {radix} ports"
     )]
@@ -220,10 +216,9 @@ pub enum SpecError {
         up: u32,
         /// `uplinks` or `sidelinks`.
         kind: &'static str,
-        /// Its number of ports.
+        /// Number of ports of the router.
         radix: u32,
     },
-    /// Aligned subtrees need processor numbers beyond 15 bits.
     #[error(
         "numbering the subtrees at powers of two needs processor number {number}, and 15 bits end \
          at 32767; take a power of two as the size of subtrees"

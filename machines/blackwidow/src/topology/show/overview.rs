@@ -25,7 +25,7 @@ const RISE: f64 = 200.0;
 /// Maximum number of lines that are labelled with link counts.
 const MOST_NUMBERED: usize = 80;
 
-/// What one box shows.
+/// Contents of one box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Block {
     /// A subtree with everything in it, by its number.
@@ -42,7 +42,7 @@ pub(super) enum Block {
 /// The subtrees of one rank.
 pub(super) struct Subtrees {
     pub(super) rank: u8,
-    /// First and last processor number of each.
+    /// First and last processor number of each subtree.
     pub(super) ranges: Vec<(u16, u16)>,
 }
 

@@ -62,7 +62,7 @@ pub fn svg(topology: &FoldedClos) -> Result<String, TooLarge> {
     Ok(out.finish())
 }
 
-/// Draws a line; its text goes to `labels`, which are drawn above all lines.
+/// Draws a line; its text is added to `labels`, which are drawn above all lines.
 fn draw_line(out: &mut Svg, labels: &mut Svg, topology: &FoldedClos, layout: &Layout, line: &Line) {
     let Line { bundle, a, b, .. } = line;
     let colour = match bundle.kind {
@@ -82,7 +82,7 @@ fn draw_line(out: &mut Svg, labels: &mut Svg, topology: &FoldedClos, layout: &La
     let numbers = bundle.numbers.iter().copied();
     let (x1, y1, x2, y2) = (a.x, a.y, b.x, b.y);
     let (label_x, label_y) = if bundle.kind == PortKind::Side {
-        // A cubic curve reaches three quarters of the way to its control points.
+        // A cubic curve reaches three quarters of the distance to its control points.
         let top = y1.min(y2) - line.rise / 0.75;
         let curve = format_args!("C{x1:.1} {top:.1} {x2:.1} {top:.1}");
         let path = format!("M{x1:.1} {y1:.1} {curve} {x2:.1} {y2:.1}");

@@ -37,7 +37,7 @@ links = [
 ]
 "#;
 
-/// The same processors below two rank-2 virtual routers of one chip.
+/// The processors of the network above, below two rank-2 virtual routers of one chip.
 const CLOS: &str = r#"name = "clos"
 
 [processors]
@@ -222,8 +222,8 @@ b = "r1-0:1"  => b = "r1-0:1", rate = 3.125  | UnequalRates at 3.125
     ));
 }
 
-/// Entries, then paths that do not end or end wrongly, and finally a cycle: r1-1 sends packets for
-/// 2-3 back where they came from.
+/// Mistakes in entries, then paths that do not end or end wrongly, and finally a cycle: r1-1 sends
+/// packets for 2-3 back to their last router.
 #[test]
 fn mistakes_of_the_registers_are_found() {
     insta::assert_snapshot!(found_by(
@@ -277,7 +277,7 @@ fn nine_uplinks_cannot_be_hashed_on() {
         )
     };
     found(&text(""), &[], "UnsupportedPortCount", "r1-0");
-    // An explicit entry fixes it.
+    // Fix it by an explicit entry.
     let entry = "table = [{ entry = 0, processors = \"1\", ports = \"32-39\" }]\n";
     if let Err(problems) = read("nine.toml", &text(entry)) {
         panic!("{}", problems.lines());

@@ -84,8 +84,8 @@ fn settings_reach_the_nodes_and_the_run_may_override_them() {
     assert_eq!(router.registers.forward_progress_ns, 15_000_000_000 / 500);
     assert_eq!(nic.ports()[1].clock(), LinkClock::Paced { dilation: 500 });
     assert_eq!(*nic.ports()[1].profile(), LinkProfile::paper());
-    // The same over wires that the clock does not stretch: times are the wires', depths stay the
-    // same.
+    // The same network over wires that the clock does not stretch: times are the wires', depths
+    // stay the same.
     let real = Runtime {
         real_wires: true,
         ..runtime.clone()
@@ -97,7 +97,7 @@ fn settings_reach_the_nodes_and_the_run_may_override_them() {
     assert_eq!(profile.window_packets, paper.window_packets);
     assert_eq!(profile.min_retry_timeout, live.min_retry_timeout);
     assert_eq!(profile.min_training_interval, live.min_training_interval);
-    // 500 x 100 us are less.
+    // The dilated timeout, 500 x 100 us, is shorter, so the live one applies.
     assert_eq!(profile.max_retry_timeout, live.max_retry_timeout);
     let clock = nic.ports()[1].clock();
     assert_eq!(LinkProfile::live().over_real_wires(clock), live);
@@ -158,6 +158,6 @@ fn too_many_links_for_processes_are_refused() {
     let topology = spec.generate().expect("a possible network");
     let refused = topology.plan_lines();
     assert!(matches!(refused, Err(PlanError::TooManyLinks(_))));
-    // Its own link has a small id.
+    // The processor's own link has a small id.
     assert!(topology.plan_nic(0, &Runtime::new("lab", 1)).is_ok());
 }

@@ -34,7 +34,7 @@ fn follow(
         let routes = TileRoutes::new(input, tile, ChipPorts::new(registers));
         let output = match routes.decide(request) {
             Decision::Port(port) => port,
-            // All of them are allowed; take the last one, for variety.
+            // All ports are allowed; take the last one, for variety.
             Decision::Adaptive(ports) => 63 - ports.leading_zeros() as u8,
             other => panic!("{other:?} at {}", wiring.router(topology, router).name),
         };

@@ -49,7 +49,7 @@ fn without_sabotage_nothing_is_found() {
 fn a_router_that_signals_one_child_too_early_is_noticed() {
     for node in 0..4 {
         let found = sabotaged(BARRIER, Sabotage::Hasty(node), false);
-        // A leaf has one child, and cannot be early.
+        // A leaf has one child, so it cannot signal early.
         let expected = if matches!(node, 0 | 3) {
             None
         } else {
@@ -82,12 +82,12 @@ fn a_lost_message_is_noticed() {
             }
         }
     }
-    // The only trigger, or its notification: processors that watch wait for ever.
+    // Lose the only trigger, or its notification: watching processors wait for ever.
     for kind in [Kind::Eureka, Kind::EurekaDone] {
         let found = sabotaged(EUREKA, Sabotage::Drop(kind, 0), true);
         assert_eq!(found, Err(Violation::Stuck));
     }
-    // Nobody waits for it, and yet it is missed.
+    // The run does not get stuck, since no processor waits for this eureka: report it as missed.
     let roles = [Role::Join, Role::Join, Role::Join, Role::Trigger];
     let found = sabotaged(roles, Sabotage::Drop(Kind::EurekaDone, 0), true);
     assert_eq!(found, Err(Violation::Missed));
@@ -112,7 +112,7 @@ fn messages_out_of_order_are_noticed() {
         .map(|seed| late(alone, Kind::Eureka, 8, true, seed))
         .collect();
     assert!(found.contains(&Err(late_here)) && found.contains(&Err(Violation::Leftover)));
-    // Another has signalled it too, so none misses it; it would count for the next round.
+    // A second trigger hides the loss; the late eureka would count for the next round.
     let two = [Role::Trigger, Role::Join, Role::Join, Role::Trigger];
     let found = late(two, Kind::Eureka, 60, false, 0);
     assert_eq!(found, Err(Violation::Leftover));
@@ -132,13 +132,13 @@ fn repeated(plan: Plan, kind: Kind, n: u64, delay: u64, strict: bool) -> Violati
 fn a_message_that_comes_twice_is_noticed() {
     let eurekas = || Plan::always(&NODES, &EUREKA, 3);
     let barriers = || Plan::always(&NODES, &BARRIER, 3);
-    // Links and processors alternate: of the root's first three, the last goes to its processor.
+    // Messages 0 and 1 of the root go to routers, message 2 to its processor.
     for n in 0..2 {
         let twice = Violation::Fault(Ignored::EurekaDoneRepeated);
         assert_eq!(repeated(eurekas(), Kind::EurekaDone, n, 0, true), twice);
         let twice = Violation::Fault(Ignored::BarrierUnasked);
         assert_eq!(repeated(barriers(), Kind::BarrierDone, n, 0, true), twice);
-        // The routers shield the processors, so only the number of words reveals it.
+        // The router ignores the repeat unless `strict`, so only the number of words reveals it.
         let found = repeated(eurekas(), Kind::EurekaDone, n, 0, false);
         assert_eq!(found, Violation::Messages);
     }
@@ -147,7 +147,7 @@ fn a_message_that_comes_twice_is_noticed() {
     }
     let twice = Violation::Fault(Ignored::ArrivalRepeated);
     assert_eq!(repeated(barriers(), Kind::Arrive, 0, 0, true), twice);
-    // In a later round it is indistinguishable from one of that round.
+    // Delay the repeat into a later round, where it looks like a eureka of that round.
     let mut plan = eurekas();
     plan.rounds[1..].fill(BARRIER.to_vec());
     assert_eq!(
@@ -162,7 +162,7 @@ fn a_message_that_comes_twice_is_noticed() {
     );
 }
 
-/// The bounds are reached, so a smaller one is exceeded.
+/// Runs reach the bounds of three and two messages, so a smaller bound is exceeded.
 #[test]
 fn too_many_that_wait_are_noticed() {
     let roles = [Role::TriggerAndJoin; 4];

@@ -39,23 +39,24 @@ pub enum Violation {
 #[derive(Clone, Copy, Debug)]
 pub enum Sabotage {
     Drop(Kind, u64),
-    /// It leaves the order of its link, and arrives this many ticks later.
+    /// The message leaves the order of its link, and arrives this many ticks later.
     Delay(Kind, u64, u64),
-    /// It arrives, and again this many ticks later.
+    /// The message arrives, and again this many ticks later.
     Repeat(Kind, u64, u64),
-    /// A bit of its word is wrong.
+    /// A bit of the message's word is wrong.
     Damage(Kind, u64),
-    /// Not about a message: the router of this node does not wait for its last child.
+    /// A fault of a router: that of this node does not wait for its last child.
     Hasty(usize),
 }
 
 #[derive(Clone, Debug)]
 pub struct Options {
     pub seed: u64,
-    /// Latency of a link, and between processor and router, in ticks.
+    /// Latency of a link between routers, in ticks.
     pub link: u64,
+    /// Latency between processor and router, in ticks.
     pub end: u64,
-    /// Maximum random addition to each of them.
+    /// Maximum random addition to each latency.
     pub jitter: u64,
     /// Maximum wait of a processor before its next action.
     pub skew: u64,
@@ -112,7 +113,7 @@ struct Way(VecDeque<(u64, u64)>);
 struct Progress {
     round: usize,
     ready_at: u64,
-    /// It has signalled or seen the eureka, and joins next.
+    /// The processor has signalled or seen the eureka, and joins next.
     joins: bool,
     joined: bool,
     told: bool,
@@ -123,8 +124,9 @@ struct Unit {
     plan: Plan,
     tree: SpanningTree,
     progress: Vec<Progress>,
-    /// By round: how many have joined, and whether any has signalled the eureka.
+    /// By round: number of processors that have joined.
     joined: Vec<usize>,
+    /// By round: whether any processor has signalled the eureka.
     signalled: Vec<bool>,
 }
 
@@ -135,9 +137,9 @@ pub struct Network {
     now: u64,
     routers: Vec<BarrierRouter>,
     shells: Vec<BarrierShell>,
-    /// From routers, by port.
+    /// Messages from routers, by port.
     down: Vec<[Way; Port::COUNT]>,
-    /// From processors to their routers.
+    /// Messages from processors to their routers.
     up: Vec<Way>,
     /// Messages out of order: arrival time, node and port.
     late: Vec<(u64, usize, Port, u64)>,
@@ -202,7 +204,7 @@ impl Network {
     /// Runs until all rounds are done, or a violation is found.
     pub fn run(mut self) -> Result<Report, Violation> {
         let mut quiet = 0;
-        // Within that time a message moves and a processor acts.
+        // Within `patience` ticks a message moves and a processor acts.
         let options = &self.options;
         let patience = 100
             + options.link
@@ -271,7 +273,7 @@ impl Network {
             expected[Kind::Eureka as usize] += links * eurekas;
             expected[Kind::EurekaDone as usize] += links * eurekas;
         }
-        // Above a node its eureka is not needed if another has been notified there.
+        // Fewer eurekas may go up: a router passes none once it has been notified of another.
         let eurekas = &mut expected[Kind::Eureka as usize];
         *eurekas = self.report.words[Kind::Eureka as usize].min(*eurekas);
         if self.report.words != expected {
@@ -365,7 +367,7 @@ impl Network {
         .encode();
         let mut ways = self.down.iter().flatten().chain(&self.up);
         let waits = |router: &BarrierRouter| {
-            // An arrival is sent once, and has left when the barrier is done.
+            // Only eurekas can wait here: an arrival has left when the barrier is done.
             let parent = router.register(unit).parent();
             parent.is_some_and(|parent| router.pending_len(Port::Link(parent), unit) > 0)
         };

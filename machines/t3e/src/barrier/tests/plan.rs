@@ -9,7 +9,7 @@ pub enum Role {
     Join,
     /// Signals the eureka, then joins.
     Trigger,
-    /// Both in one operation.
+    /// Signals the eureka and joins, in one operation.
     TriggerAndJoin,
     /// Waits for the eureka, then joins.
     Watch,
@@ -19,12 +19,12 @@ pub enum Role {
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub participants: Vec<u32>,
-    /// By round, in the order of participants.
+    /// Roles by round, in the order of participants.
     pub rounds: Vec<Vec<Role>>,
 }
 
 impl Plan {
-    /// The same roles in every round.
+    /// A plan with the same roles in every round.
     pub fn always(participants: &[u32], roles: &[Role], rounds: usize) -> Self {
         Self {
             participants: participants.to_vec(),

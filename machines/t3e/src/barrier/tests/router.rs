@@ -238,7 +238,7 @@ fn no_message_does_harm() {
         let waits = 1 + rng.below(8);
         for _ in 0..2_000 {
             let port = Port::ALL[rng.below(7) as usize];
-            // Few units, so that their messages meet.
+            // Use few units, so that their messages meet.
             let message = Message {
                 kind: Kind::ALL[rng.below(4) as usize],
                 unit: UnitNumber::new(rng.below(3) as u8 * 15).expect("a unit"),

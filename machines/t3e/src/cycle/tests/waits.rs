@@ -9,7 +9,7 @@ const LOOK_WINDOWS: u64 = 4;
 /// The longest waits seen in a network of one partition.
 #[derive(Debug, Default)]
 struct Waits {
-    /// By router, port and channel: the flit at the front, and the cycle of the sample that found
+    /// By router, port and channel: the flit at the front, and the cycle of the first sample with
     /// it.
     fronts: Vec<(u64, u64)>,
     /// By terminal: the number of the oldest request, the flits sent, and the cycle since which

@@ -67,7 +67,7 @@ fn hostile_bursts_neither_panic_nor_take_more_places_than_there_are() {
             assert!(Flits::credits(&pair.ends[end].lcb, vc) < 1 << 12);
         }
     }
-    // The same without a consumer.
+    // Repeat without a consumer.
     let mut pair = Pair::up(2);
     for _ in 0..3_000 {
         let bursts: Vec<_> = (0..10).map(|_| some(&mut pair.rng)).collect();
@@ -106,7 +106,7 @@ fn a_second_grant_and_credits_from_nowhere_are_not_believed() {
         counters(&pair, B).rx_impossible_credits,
         8_000 - (4_095 - u64::from(before))
     );
-    // The same in one word: excess credits are rejected, those of another channel accepted.
+    // Return them in one word: excess credits are rejected, those of another channel accepted.
     let many = Flit {
         word: 1 << 62 | 4_095 | 1 << 24,
         control: Control::IDLE,

@@ -42,7 +42,7 @@ fn packets_cut_by_the_end_of_a_session_come_whole_in_length_and_say_that_they_ar
                 let End { lcb, input, .. } = &pair.ends[end];
                 lcb.flit_counters(input)
             });
-            // Some of those given up had arrived.
+            // Some of the discarded flits had arrived, so fewer are missing.
             let missing = own.tx_flits - peer.rx_flits;
             assert!(missing <= own.tx_discarded_flits, "{missing} {own:?}");
             given_up += own.tx_discarded_flits;
@@ -149,7 +149,7 @@ fn a_packet_that_says_to_be_longer_than_it_is_waits_for_its_rest_and_not_for_eve
         pair.run_for(Duration::from_ms(50));
         let account = pair.ends[A].lcb.account();
         assert_eq!(account.credits, account.offers, "every credit is back");
-        // Later packets are not given up for it.
+        // The timed-out packet must not make later ones time out.
         pair.ends[B].drain = Drain::Eager;
         pair.exchange(50, Duration::from_ms(5_000));
     }

@@ -10,7 +10,6 @@ use crate::router::{PROCESSOR, PROCESSOR_CYCLES};
 /// An endless stream of requests, as fast as they can be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream {
-    /// The destination.
     pub to: u32,
     /// The command of the requests.
     pub command: Command,
@@ -21,9 +20,9 @@ pub struct Stream {
 /// A packet to send.
 #[derive(Debug)]
 struct Waiting {
-    /// The first cycle in which it may be sent.
+    /// The first cycle in which the packet may be sent.
     due: u64,
-    /// The number of its transfer.
+    /// The number of the packet's transfer.
     transfer: usize,
     packet: PacketBuf,
 }
@@ -34,7 +33,7 @@ struct Coming {
     header: Header,
     first: u64,
     flits: usize,
-    /// The name of its transfer, once known.
+    /// The name of the packet's transfer, once known.
     name: u32,
 }
 
@@ -68,7 +67,7 @@ impl Harness {
     /// Makes one processor send a request to another, as soon as it can.
     ///
     /// # Panics
-    /// If there is no such processor.
+    /// If the processor does not exist.
     pub fn ask(&mut self, from: u32, to: u32, command: Command, ordered: bool) {
         let request = Request {
             address: 0,
@@ -139,7 +138,7 @@ impl Harness {
         }
     }
 
-    /// A whole packet has arrived.
+    /// Handles a whole packet.
     fn arrived(&mut self, processor: u32, packet: Coming) {
         let cycle = self.cycle;
         let transfer = &mut self.transfers[packet.name as usize];

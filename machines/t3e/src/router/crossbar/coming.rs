@@ -4,8 +4,8 @@ use super::{Crossbar, Cycle, FlitPorts, Front, PROCESSOR, STAGES, slot};
 use phitwire::kit::bits;
 
 impl Crossbar {
-    /// A flit of `vc` arrives at `port` in `cycle`, which has not run and is at most eight cycles
-    /// ahead; the flit is already in the input.
+    /// Announces a flit of `vc` that arrives at `port` in `cycle`, which has not run and is at most
+    /// eight cycles ahead; the flit is already in the input.
     #[inline]
     pub fn announce(&mut self, cycle: u64, port: usize, vc: usize) {
         self.arrivals[port].announce(cycle, vc);
@@ -19,8 +19,8 @@ impl Crossbar {
         self.watch_arrival(cycle, port, vc, 1);
     }
 
-    /// Flits of `vc` have arrived at `port`. They enter one by one from now on, or all at once at
-    /// the packet grain.
+    /// Takes in flits of `vc` that have arrived at `port`. They enter one by one from now on, or
+    /// all at once at the packet grain.
     pub fn enqueue(&mut self, port: usize, vc: usize, flits: u32) {
         if self.watch.is_some() {
             self.watch_arrival(self.cycle, port, vc, flits);
@@ -30,7 +30,7 @@ impl Crossbar {
         self.wake();
     }
 
-    /// Flits leave the stages of inputs and enter them, or follow their packet past both.
+    /// Moves flits out of and into the stages of inputs, or past both.
     #[inline]
     pub(super) fn take_arrivals(&mut self, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
         if self.whole.is_some() {
@@ -60,7 +60,7 @@ impl Crossbar {
         }
     }
 
-    /// The next flit of a frame enters, unless another flit does.
+    /// Takes in the next flit of a frame, unless another flit enters.
     fn next_of_frame(&mut self, port: usize) {
         let cycle = self.cycle;
         if self.coming[slot(cycle)] >> port & 1 == 0

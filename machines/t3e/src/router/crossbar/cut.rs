@@ -23,7 +23,7 @@ impl Crossbar {
         }
     }
 
-    /// The link of `port` went down: discards the rest of packets under way. The others wait.
+    /// Discards the rest of packets under way to `port`, whose link went down. The others wait.
     pub fn cut(&mut self, port: usize) {
         let started: Vec<_> = self.outputs[port].started().collect();
         for (to, who) in started {

@@ -13,8 +13,8 @@ use crate::router::memory::NO_WAY;
 const ABSENT_FLITS: u32 = MEMORY_FLITS / 2;
 
 impl Crossbar {
-    /// The link of `port` went down or up. Packets waiting for a dead one leave the network for the
-    /// memory.
+    /// Records that the link of `port` went down or up. Packets that wait for a dead link leave the
+    /// network for the memory.
     pub fn set_down(&mut self, port: usize, down: bool) {
         let others = self.down & !(1 << port);
         self.down = others | u8::from(down) << port;
@@ -27,13 +27,12 @@ impl Crossbar {
         self.down >> port & 1 != 0
     }
 
-    /// Isolates these ports, one bit each.
+    /// Isolates these ports only, one bit each.
     pub fn set_cut_off(&mut self, ports: u8) {
         self.cut_off = ports;
         self.find_dead();
     }
 
-    /// Isolated ports, one bit each.
     pub const fn cut_off(&self) -> u8 {
         self.cut_off
     }
@@ -45,7 +44,7 @@ impl Crossbar {
         }
     }
 
-    /// Replaces the names of path ends.
+    /// Replaces the processor numbers of path ends.
     pub fn rename(&mut self, names: Arc<Names>) {
         self.names.replace(names);
     }
@@ -203,7 +202,7 @@ impl Crossbar {
         None
     }
 
-    /// The packet at the front of `vc`, whose path is dead, leaves the network.
+    /// Takes the packet at the front of `vc`, whose path is dead, out of the network.
     #[cold]
     pub(super) fn leave_network(&mut self, port: usize, vc: usize, wants: Wants) {
         let Ok((header, _)) = Header::parse(self.inputs[port].headers[vc]) else {
@@ -243,7 +242,7 @@ impl Crossbar {
         }
     }
 
-    /// The next packet of the memory that has a path requests it.
+    /// Makes the next packet of the memory that has a path request it.
     pub(super) fn next_of_memory(&mut self, vc: usize, ports: &mut impl FlitPorts) {
         if self.quiesced || self.inputs[MEMORY].fronts[vc] != Front::Unknown {
             return;
@@ -271,7 +270,7 @@ fn queue_of(table: &LookUpTable, registers: &RouteRegisters, number: u16) -> usi
         return NO_WAY;
     };
     match decide(registers, &entry.tag, Err(entry.initial)) {
-        // Packets that go nowhere are discarded at once.
+        // Use the processor's queue: packets that go nowhere are discarded at once.
         Decision::Deliver | Decision::Nowhere => PROCESSOR,
         Decision::Go { deterministic, .. } => deterministic.0.index(),
     }

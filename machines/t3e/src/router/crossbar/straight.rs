@@ -4,8 +4,8 @@ use super::{Crossbar, Cycle, FlitPorts, Front, STAGES, slot, vc};
 use crate::route::Direction;
 
 impl Crossbar {
-    /// A flit, or all that arrived together, reached an empty channel and may bypass the stages and
-    /// the crossbar. Returns whether it has left.
+    /// Lets a flit, or all that arrived together, at an empty channel bypass the stages and the
+    /// crossbar if possible. Returns whether it has left.
     #[inline]
     pub(super) fn came_first(
         &mut self,
@@ -45,7 +45,7 @@ impl Crossbar {
         self.arrivals[port].take(self.cycle);
         self.in_stages -= 1;
         let input = &mut self.inputs[port];
-        // It bypasses the crossbar's queue.
+        // Count the flit as ready, since `forward` takes it from there: it bypasses the queue.
         input.ready[vc] += 1;
         let channels = input.channels;
         self.forward(port, vc, cycle, ports);

@@ -164,7 +164,7 @@ fn the_look_up_table_steers_what_a_processor_sends() {
     let (mut bench, mut crossbar) = (Bench::default(), crossbar());
     let get = PacketBuf::request(Command::Get1, (0, 5), &Request::default(), &[]);
     give(&mut bench, &mut crossbar, (PROCESSOR, 0), get.flits());
-    // There is no processor 6.
+    // Processor 6 does not exist.
     let lost = PacketBuf::request(Command::Get1, (0, 6), &Request::default(), &[]);
     give(&mut bench, &mut crossbar, (PROCESSOR, 0), lost.flits());
     crossbar.run(&mut bench);
@@ -200,7 +200,7 @@ fn a_packet_adapts_where_it_wins_both_and_only_with_room_for_all_of_it() {
         (FROM_Y, 4),
         &packet(Command::Put8, there),
     );
-    // From -Y, +Y is straight on and adaptive.
+    // For a packet from -Y, +Y is straight on and adaptive.
     two.run(&mut bench);
     assert_eq!((cycles(&bench, X).len(), cycles(&bench, Y).len()), (0, 10));
     assert!(bench.sent[Y].iter().all(|(_, vc, _)| *vc == vc::ADAPTIVE));
@@ -413,7 +413,7 @@ fn a_response_of_the_processor_makes_way_for_others_and_a_request_waits() {
 fn packets_in_the_memory_keep_their_order_when_the_link_returns() {
     let (mut bench, mut crossbar) = rerouting();
     crossbar.set_down(X, true);
-    // Without credits the first packet waits in the memory, so that the second arrives in time.
+    // Without credits the first packet waits in the memory until the second arrives.
     let ordered = |word: u64| {
         let mut words = packet(Command::Put1, tag([3, 1, 1], false));
         words[3] = word;

@@ -4,17 +4,17 @@
 use super::{Crossbar, Front, Header, MEMORY, PROCESSOR, STAGES, Wants, number, vc};
 use phitwire::trace::{Candidate, Choice, Opening, Place, Stage, Watch};
 
-/// From the pins of a network port to those of an output.
+/// Path from the pins of a network port to those of an output.
 const PASSING: Stage = Stage {
     name: "input and crossbar",
     cycles: STAGES[0],
 };
-/// From the processor to the pins of an output, through the look-up table.
+/// Path from the processor to the pins of an output, through the look-up table.
 const ENTERING: Stage = Stage {
     name: "look-up and crossbar",
     cycles: STAGES[PROCESSOR],
 };
-/// From the router's memory, where rerouted packets wait.
+/// Path from the router's memory, where rerouted packets wait.
 const AGAIN: Stage = Stage {
     name: "memory and crossbar",
     cycles: 0,
@@ -25,7 +25,7 @@ impl Crossbar {
         &mut self.watch
     }
 
-    /// Flits have arrived.
+    /// Reports that flits have arrived.
     #[cold]
     pub(super) fn watch_arrival(&mut self, cycle: u64, port: usize, vc: usize, flits: u32) {
         if let Some(watch) = &mut self.watch {
@@ -61,9 +61,9 @@ impl Crossbar {
             if !watch.follows(place, word) {
                 let ready = self.inputs[port].ready[vc];
                 let arrived = match STAGES.get(port) {
-                    // Unknown for a packet from the memory.
+                    // A packet from the memory has an unknown arrival.
                     None => None,
-                    // It goes straight through, or has just arrived.
+                    // The packet goes straight through, or has just arrived.
                     Some(_) if ready == 0 => Some(watch.at(self.cycle)),
                     Some(_) if !self.is_timed() => {
                         watch.front_arrived(place, ready.into(), self.cycle)
@@ -88,7 +88,7 @@ impl Crossbar {
         self.watch = Some(watch);
     }
 
-    /// The header at the front of `vc` leaves.
+    /// Reports that the header at the front of `vc` leaves.
     #[cold]
     pub(super) fn watch_go(
         &mut self,

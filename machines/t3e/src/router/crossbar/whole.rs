@@ -16,14 +16,15 @@ use phitwire::kit::bits;
 #[derive(Debug, Default)]
 pub(super) struct Whole {
     is_timed: bool,
-    /// By port: flits that arrived at an empty channel, and the channel. They might go straight
-    /// through; no other flits enter until that is decided.
+    /// By port: the channel, and the flits that arrived at it while it was empty. They may bypass
+    /// the input stage; no other flits enter until that is decided.
     fresh: [(u8, u16); PORTS],
     fresh_ports: u8,
     /// Contents of the input stages: the cycle in which they are ready, the channel, flits.
     stages: [VecDeque<(u64, u8, u16)>; PORTS],
-    /// Cycle until which a packet holds the wires of an output, and the path of an input.
+    /// Cycle until which a packet holds the wires of each output.
     wires: [u64; PORTS],
+    /// Cycle until which a packet holds the path of each input.
     paths: [u64; INPUTS],
 }
 
@@ -78,7 +79,7 @@ impl Crossbar {
                 continue;
             }
             let is_alone = match fresh >> port & 1 != 0 {
-                // It follows packets that went straight through.
+                // These flits follow packets that went straight through.
                 true => true,
                 false => self.next_of_channel(port) && port != PROCESSOR,
             };
@@ -171,7 +172,7 @@ impl Crossbar {
     ) {
         let flits = self.take_fresh(port).map_or(0, |(_, flits)| flits);
         let input = &mut self.inputs[port];
-        // It bypasses the crossbar's queue.
+        // Count the flits as ready, since `forward` takes them from there: they bypass the queue.
         input.ready[vc] += flits;
         let channels = input.channels;
         self.forward(port, vc, cycle, ports);

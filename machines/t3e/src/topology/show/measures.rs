@@ -19,7 +19,7 @@ pub struct Measures {
     pub links: u32,
     /// Hops between the two nodes farthest apart, over working links.
     pub diameter: u32,
-    /// Average hops between two different nodes.
+    /// Average number of hops between two different nodes.
     pub average_hops: f64,
     /// Links between the halves of the torus, cut through its longest rings, without partial
     /// planes; 0 for a single node.

@@ -10,12 +10,13 @@ use phitwire::net::show::{FAINT, INK, Svg};
 
 use super::svg::{AMBER, BLUE, RED, planes};
 
-/// Distance between adjacent nodes in X and in Y, and the size of a node's box.
+/// Distance between adjacent nodes in X and in Y.
 const STEP: (f64, f64) = (40.0, 26.0);
+/// Size of a node's box.
 const BOX: (f64, f64) = (28.0, 15.0);
-/// Offset from the upper left corner of a plane to the centre of its first node, and from the
-/// centre of the last one to the lower right corner.
+/// Offset from the upper left corner of a plane to the centre of its first node.
 const FIRST: (f64, f64) = (44.0, 52.0);
+/// Offset from the centre of the last node to the lower right corner.
 const LAST: (f64, f64) = (28.0, 24.0);
 const GAP: f64 = 16.0;
 const HEADER: f64 = 72.0;
@@ -38,7 +39,7 @@ impl Layout {
             along(y, FIRST.1, STEP.1, LAST.1),
         );
         let planes = planes(torus);
-        // Approximates the shape of a page.
+        // Approximate the shape of a page.
         let square = (planes as f64 * 1.3 * plane.1 / plane.0).sqrt().round();
         let in_row = (square as usize).clamp(1, planes);
         let rows = planes.div_ceil(in_row) as f64;

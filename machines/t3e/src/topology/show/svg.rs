@@ -24,16 +24,19 @@ const STUB: f64 = 13.0;
 const SLANT: f64 = 9.0;
 /// Offset from the upper left corner of a plane to the centre of its first node.
 const FIRST: (f64, f64) = (96.0, 92.0);
-/// Offset from the centre of its last node to its lower right corner.
+/// Offset from the centre of the last node of a plane to the lower right corner.
 const LAST: (f64, f64) = (76.0, 50.0);
 /// Gap between planes.
 const GAP: f64 = 24.0;
-/// Margins above and below the planes.
+/// Margin above the planes.
 const HEADER: f64 = 78.0;
+/// Margin below the planes.
 const FOOTER: f64 = 48.0;
-/// Colours of working parts, broken parts and spares.
+/// Colour of working parts.
 pub(super) const BLUE: &str = "#2f6db5";
+/// Colour of broken parts.
 pub(super) const RED: &str = "#c0392b";
+/// Colour of spares.
 pub(super) const AMBER: &str = "#b7791f";
 
 /// Positions and sizes in a drawing.
@@ -261,7 +264,7 @@ fn router(out: &mut Svg, torus: &Torus, layout: &Layout, node: u32) {
         ));
         out.text(x, y - 1.5, "middle", 11.5, INK, &name);
     });
-    // The link to the processor is inside the node's box.
+    // Draw the link to the processor as a line inside the node's box.
     let link = torus.link_at(node, PROCESSOR as u8);
     let line = format!(
         "M{:.1} {:.1}h{:.1}",

@@ -105,7 +105,7 @@ fn a_search_tells_what_it_has_found() {
         (&8.into(), &7.into())
     );
     let whole = &ring["imbalance"][0];
-    // T3E table 1.
+    // Compare with T3E table 1.
     assert_eq!((&whole["way"], &whole["nodes"]), (&"+".into(), &8.into()));
     assert_eq!(whole["before"]["average"], 0.8125);
     assert_eq!(whole["after"]["average"], 0.03125);
@@ -116,7 +116,7 @@ fn a_search_tells_what_it_has_found() {
     ] {
         assert!(found.text.contains(line), "{line} in {}", found.text);
     }
-    // Only a few changes: not as good.
+    // A search with only a few changes finds worse tables.
     let little = ChannelSearch {
         rings: vec![String::from("X")],
         steps: Some(1),
@@ -222,7 +222,7 @@ fn a_wrong_table_is_refused_by_the_circle() {
     let problems = problems.expect_err("all cross the dateline on VC1");
     check(&problems);
     assert_eq!(problems.line_and_column(0), (4, 13), "the name of the file");
-    // The same tables are valid if no packet crosses the dateline on them.
+    // These tables are valid if no packet crosses the dateline on them.
     let text = format!("{RING}{}", tables("00000000", &[(0, "11111111")]));
     assert!(read(&text).is_ok());
 }
@@ -373,7 +373,7 @@ fn entries_that_ways_around_a_failure_cannot_use_are_put_back() {
         .routes_around(broken, torus.destinations())
         .expect("tables");
     assert_eq!(plus(&around.registers), [1 << 3, 0]);
-    // The same holds for tables that routers get while the lab runs.
+    // Tables that routers get while the lab runs follow the same rule.
     let link = torus
         .link_at(5, Direction::PlusX.index() as u8)
         .expect("a link");
@@ -429,9 +429,9 @@ fn tables_are_judged_for_themselves_and_while_they_change() {
         refused.starts_with("packets can wait for each other in a circle"),
         "{refused}"
     );
-    // Faulty tables may be corrected.
+    // Allow a change that corrects faulty tables.
     assert_eq!(torus.judge_channels(&ones, &low), Ok(()));
-    // Registers not named stay unchanged.
+    // Registers that are not named stay unchanged, so the circle remains.
     assert!(torus.judge_channels(&ones, &[]).is_err());
     for (register, value) in [("vc_table.6", 0), ("vc_table.0", 256), ("physical", 0)] {
         let node = NodeRef::Chip(0);

@@ -85,7 +85,7 @@ fn reroute(world: &mut World<Torus>, faults: &Faults) {
     }
 }
 
-/// Cuts a cable; both ends notice. In virtual time silence is never noticed.
+/// Cuts a cable and reports it to both ends: in virtual time silence is never noticed.
 fn cut(world: &mut World<Torus>, link: LinkId) {
     world.fabric.cut(link);
     tell_ends(world, link, LinkFault::Down);
@@ -216,7 +216,7 @@ fn a_spare_takes_over_under_the_same_number() {
     reroute(&mut world, &faults);
     let own = world.id(NodeRef::Processor(26));
     assert_eq!(world.command(own, |pe: &mut Pe, _| pe.number()), Some(13));
-    // The run of the dead processor never ends; those of the others do.
+    // The run of the dead processor never ends; those of the working ones do.
     world.fabric.run_for(Duration::from_ms(60));
     for nic in world.nics().filter(|&nic| nic != victim && nic != own) {
         let traffic = world.fabric.node(nic).traffic().expect("traffic");
@@ -242,7 +242,7 @@ fn assert_honest_source(report: &TrafficReport) {
     assert_eq!((report.corrupted, report.duplicated), (0, 0), "{report:?}");
 }
 
-/// The same as [`assert_whole`] while one NIC stands still.
+/// Like [`assert_whole`], while one NIC is stopped.
 fn assert_whole_without(world: &mut World<Torus>, spec: &TrafficSpec, dead: NodeId) {
     let living: Vec<_> = world.nics().filter(|&nic| nic != dead).collect();
     for &nic in &living {
@@ -283,7 +283,7 @@ fn a_board_is_isolated_replaced_and_returned_while_others_go_on() {
     };
     reroute(&mut world, &faults);
     world.fabric.run_for(Duration::from_us(5));
-    // Remove the board: nothing of it is left, and a new one comes up.
+    // Remove the board: all its state is lost, and a new one starts.
     for node in [NodeRef::Chip(13), NodeRef::Processor(13)] {
         let id = world.id(node);
         world.restart(id).expect("a node");

@@ -12,7 +12,7 @@ fn tables_and_drawings_name_every_node() {
         for (text, names) in [(&drawn[0], 0), (&drawn[1], 0), (&drawn[2], 1)] {
             for name in torus.node_names().iter().take(match names {
                 0 => usize::MAX,
-                // A processor is drawn by its logical number.
+                // The SVG labels processors with logical numbers: look for router names only.
                 _ => torus.shape().nodes() as usize,
             }) {
                 assert!(text.contains(name.as_str()), "{name} in {text}");

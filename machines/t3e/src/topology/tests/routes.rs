@@ -121,7 +121,7 @@ fn spares_take_the_place_of_broken_nodes() {
     let whole = broken("3x2x2", &[], 2);
     assert_eq!(numbers(&whole), (0..10).collect::<Vec<_>>());
     assert_eq!((whole.processor(9), whole.processor(10)), (Some(9), None));
-    // A spare router knows all processors, but none knows its processor.
+    // A spare router's table has all processors but its own.
     let router = whole.registers_of(11).expect("tables");
     assert_eq!(router.processor, 11);
     assert!(router.table.look_up(9).is_some() && router.table.look_up(11).is_none());

@@ -60,7 +60,7 @@ fn sizes_are_written_in_two_ways() {
 
 #[test]
 fn mistakes_have_places() {
-    // The first of these is on line 3.
+    // The first mistake is on line 3.
     for (text, at, told, help) in [
         ("spares = 1\n", (0, 0), "lacks the key `size`", "4x4x4"),
         (

@@ -295,7 +295,7 @@ fn port_of(name: &str) -> Option<u8> {
 fn in_base_units(name: &str) -> (String, f64, &'static str) {
     let allowed = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let name: String = name.chars().map(allowed).collect();
-    // These count bits and are not sizes, but Prometheus reserves the word.
+    // Rename `bits`, which Prometheus reserves for sizes: these counters count bits.
     let parts = name.split('_');
     let parts: Vec<&str> = parts
         .map(|part| if part == "bits" { "bit" } else { part })

@@ -27,7 +27,7 @@ use super::print;
 use crate::http::{self, Answer, Request};
 use crate::watch::Sampler;
 
-/// Scrapes within this time get the same answer.
+/// Scrapes within this time get the same response.
 const RECENT: Duration = Duration::from_millis(100);
 /// The content type of Prometheus' text format.
 const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -68,7 +68,7 @@ pub fn run(args: &MetricsArgs) -> miette::Result<ExitCode> {
     Ok(ended(false))
 }
 
-/// The answer to a scrape.
+/// The response to a scrape.
 type Told = Result<Arc<[u8]>, String>;
 
 /// Serves until a signal arrives. This thread samples the lab for all connections.
@@ -85,10 +85,10 @@ fn answer_all(listener: &TcpListener, lab: &mut Lab, stop: &Stop) -> io::Result<
             };
             http::serve(listener, stop, |request| reply(request, &name, &metrics))
         });
-        // Until the server has ended.
+        // Ends when the server does.
         for tell in wanted {
             let told = lab.recent().map_err(|report| report.to_string());
-            // The client may have gone.
+            // Ignore an error: the client may have disconnected.
             let _ = tell.send(told);
         }
         let ended = server.join();
@@ -114,7 +114,7 @@ fn reply(request: &Request, lab: &str, metrics: &impl Fn() -> Told) -> Answer {
 struct Lab {
     name: String,
     sampler: Option<Sampler>,
-    /// The last answer, and its time.
+    /// The last response, and its time.
     told: Option<(Instant, Arc<[u8]>)>,
 }
 
@@ -127,7 +127,7 @@ impl Lab {
         })
     }
 
-    /// The current answer, or a recent one: frequent scrapes must not keep the nodes from their
+    /// The current response, or a recent one: frequent scrapes must not keep the nodes from their
     /// work.
     fn recent(&mut self) -> miette::Result<Arc<[u8]>> {
         if let Some((at, text)) = &self.told
@@ -141,7 +141,7 @@ impl Lab {
     }
 
     /// The current state in Prometheus' text format. A lab that was taken down is not up; a later
-    /// one of its name takes its place.
+    /// one of the same name replaces it.
     fn metrics(&mut self) -> miette::Result<String> {
         let is_there = self.sampler.as_ref().is_some_and(Sampler::is_there);
         if !is_there {

@@ -12,7 +12,7 @@ use crate::sim::sweep::{self, Sample, Setting};
 use crate::sim::{Measured, plot};
 use crate::whole_file;
 
-/// Whether two names refer to one file, whose content would be lost.
+/// Whether two names refer to one file, which would be overwritten.
 fn is_one_file(a: &Path, b: &Path) -> bool {
     let file = |path| std::fs::metadata(path).ok().filter(|file| file.is_file());
     let [a, b] = [a, b].map(|path| file(path).map(|file| (file.dev(), file.ino())));
@@ -63,7 +63,7 @@ pub(super) fn check(args: &SimArgs) -> miette::Result<()> {
             ));
         }
     }
-    // They were only created to check; content may also go to files named after them.
+    // Remove files created by the check: the output may go to files with derived names instead.
     for file in made {
         let _ = std::fs::remove_file(file);
     }

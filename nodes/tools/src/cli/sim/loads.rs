@@ -2,7 +2,6 @@
 
 use phitwire::sim::direct::Load;
 
-/// Most points of a sweep.
 const MOST_POINTS: usize = 10_000;
 
 /// The loads of a run, and whether they were written as a range.

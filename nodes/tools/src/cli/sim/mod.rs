@@ -34,7 +34,7 @@ use super::sim_record::RecordOptions;
 use super::sim_trace::SimTraceArgs;
 use crate::sim::{Measured, measure, output, ready};
 
-/// Most cycles of a phase: 20 minutes of virtual time.
+/// Longest phase, in cycles: 20 minutes of virtual time.
 const MOST_CYCLES: u64 = 1_000_000_000_000;
 /// Limit of an automatic measurement, as a multiple of the default length.
 const LONGEST: u64 = 8;
@@ -244,7 +244,7 @@ impl SimArgs {
         format!("{}{}\n", broken.collect::<String>(), output::HEADING)
     }
 
-    /// What all loads have in common.
+    /// The part of the output that all loads share.
     fn about(
         &self,
         network: &dyn Network,
@@ -291,7 +291,7 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
     let capture = args.capture.as_deref();
     let capture = capture.map(|file| capture::simulated(file, network, links, runs));
     let capture = capture.transpose()?;
-    // A single partition delivers frames in order of time.
+    // Use a single partition for a capture: it delivers frames in order of time.
     let threads = if capture.is_some() { 1 } else { threads };
     let leaves_files = files::are_left(args) || args.record.file.is_some();
     if !leaves_files && capture.is_none() {
@@ -362,7 +362,8 @@ fn points(
         for &load in &args.load.all {
             let config = Config {
                 traced,
-                // The trace is of the first measurement.
+                // Do not repeat a traced measurement over more cycles: the trace covers only the
+                // first.
                 most_measure_cycles: if traced.is_some() {
                     0
                 } else {
@@ -422,7 +423,7 @@ fn points(
         };
         rest.push_str(&format!("{value:#}\n"));
     }
-    // Everything is done by now, whether or not it is read.
+    // Print after all other work, so that a closed reader stops nothing else.
     say(&rest)?;
     Ok(Some(all))
 }

@@ -4,7 +4,7 @@ use phitwire::sim::direct::{Load, SimPhase, SimProgress};
 
 use crate::cli::progress::Shown;
 
-/// One point of a run, whose progress is shown.
+/// A point of a run, whose progress is shown.
 pub(super) struct Point<'a> {
     shown: &'a Shown,
     name: String,

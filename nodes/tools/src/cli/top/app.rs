@@ -11,9 +11,9 @@ use super::rows::{self, Sort};
 use super::worker::{Look, News, Order};
 use crate::watch::{LabEvent, NodeSample, Sample};
 
-/// Most events kept.
+/// Maximum number of events kept.
 const MOST_EVENTS: usize = 1000;
-/// Most rates kept per link and node.
+/// Maximum number of rates kept per link and node.
 const MOST_RATES: usize = 240;
 /// Rows per page key.
 const PAGE: usize = 10;
@@ -34,8 +34,8 @@ pub struct Page {
     /// Shows only rows that contain this text.
     pub filter: String,
     pub sort: Sort,
-    /// The key of the selected row, which stays selected wherever it moves. `None` selects
-    /// whichever row is first.
+    /// The key of the selected row, which stays selected wherever it moves. `None` selects the
+    /// first row.
     pub selected: Option<String>,
     /// Counter rows scrolled past.
     pub scroll: usize,
@@ -93,7 +93,7 @@ pub enum Action {
 #[derive(Debug)]
 pub struct App {
     pub lab: String,
-    /// Its network in one line.
+    /// The lab's network in one line.
     pub summary: String,
     /// The latest sample of the lab.
     pub look: Option<Look>,
@@ -103,7 +103,7 @@ pub struct App {
     pub events: VecDeque<LabEvent>,
     /// Frames per second of each link's directions, the latest last.
     pub link_rates: BTreeMap<usize, [VecDeque<f64>; 2]>,
-    /// Answered messages per second of each NIC, the latest last.
+    /// Acknowledged messages per second of each NIC, the latest last.
     pub node_rates: BTreeMap<String, VecDeque<f64>>,
     /// The permanent pages.
     bases: [Page; 3],
@@ -203,7 +203,7 @@ impl App {
         };
         let (of, filter) = match &page.view {
             View::Links => (None, &*page.filter),
-            // Here the filter applies to counters.
+            // On a node's page, the filter applies to counters.
             View::Node(node) => (Some(&**node), ""),
             _ => return Vec::new(),
         };
@@ -428,7 +428,7 @@ impl App {
         }
     }
 
-    /// The ends of that link that answer; on a node's page, its own first.
+    /// Targets at the link's ends that reply; on a node's page, that node first.
     fn targets(&self) -> Vec<Target> {
         let Some(row) = self.link().and_then(|link| self.link_row(link)) else {
             return Vec::new();
@@ -461,7 +461,7 @@ impl App {
         });
     }
 
-    /// Asks to confirm a fault of the menu.
+    /// Requests confirmation of a fault of the menu.
     fn ask_for(&mut self, fault: usize) {
         let (words, make) = MENU[fault];
         match self.targets().first() {

@@ -57,7 +57,7 @@ pub fn draw_node(frame: &mut Frame<'_>, app: &App, name: &str, area: Rect) {
         NodeKind::Router => 0,
     };
     let stages = match node.kind {
-        // In a small area, its messages matter more.
+        // Prefer the messages of a NIC to its stages in a small area.
         NodeKind::Nic if area.height < 30 => 0,
         _ => (pipeline.len() as u16).min(area.height * 2 / 5),
     };
@@ -113,7 +113,7 @@ fn about_node(node: &NodeSample) -> Line<'static> {
     Line::from(spans)
 }
 
-/// One line per pipeline stage: content and capacity by channel, and stalls per second.
+/// Lines of the pipeline stages: content and capacity by channel, and stalls per second.
 fn pipeline_lines(
     before: Option<&PipelineReport>,
     now: &PipelineReport,
@@ -280,7 +280,7 @@ pub fn distribution(counts: &LatencyCounts, ranges: usize) -> Vec<(u64, u64, u64
     let mut bounds: Vec<u64> = (1..=ranges as i32)
         .map(|n| (first.max(1) as f64 * ratio.powi(n)).round() as u64)
         .collect();
-    // Rounding must not exclude any.
+    // Include `last` in the last range despite rounding.
     bounds[ranges - 1] = bounds[ranges - 1].max(last);
     bounds.dedup();
     let (mut from, mut seen) = (first, 0);

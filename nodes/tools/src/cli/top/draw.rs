@@ -40,7 +40,7 @@ pub fn faint() -> Style {
     Style::new().add_modifier(Modifier::DIM)
 }
 
-/// One line of an area, clipped to it.
+/// Line `number` of an area, clipped to it.
 pub fn line(area: Rect, number: u16) -> Rect {
     let line = Rect {
         y: area.y.saturating_add(number),

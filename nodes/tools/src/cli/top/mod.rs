@@ -73,7 +73,7 @@ pub fn run(args: &TopArgs) -> miette::Result<ExitCode> {
     let stop = Stop::at_signals()
         .into_diagnostic()
         .wrap_err("signals cannot be caught")?;
-    // Reading from a closed terminal would never end.
+    // Exit with the terminal: reading from a closed one would never end.
     end_with_reader()
         .into_diagnostic()
         .wrap_err("the terminal cannot be watched")?;
@@ -83,7 +83,7 @@ pub fn run(args: &TopArgs) -> miette::Result<ExitCode> {
         .into_diagnostic()
         .wrap_err("the terminal cannot be used")?;
     let ended = watch(&mut terminal, app, &worker, &stop);
-    // tmux keeps the content of an alternate screen that has grown.
+    // Clear it: tmux keeps the content of an alternate screen that has grown.
     let _ = terminal.clear();
     let restored = ratatui::try_restore();
     let code = ended?;
@@ -128,7 +128,7 @@ fn watch(
         is_new = true;
         match action {
             Some(Action::Quit) => return Ok(ExitCode::SUCCESS),
-            // A thread that has ended sends no news either.
+            // Ignore a send error: the next `try_recv` reports that the thread has ended.
             Some(Action::Ask(order)) => drop(worker.tasks.send(Task::Order(order))),
             None => {}
         }

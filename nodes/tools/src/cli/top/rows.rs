@@ -15,9 +15,9 @@ pub enum Sort {
     Place,
     /// The busiest first.
     Frames,
-    /// The most resends first.
+    /// By resends, the highest rate first.
     Resent,
-    /// The most damage first.
+    /// By damage, the highest rate first.
     Bad,
 }
 
@@ -36,7 +36,7 @@ impl Sort {
         Self::ALL[at.map_or(0, |at| (at + 1) % Self::ALL.len())]
     }
 
-    /// Its label.
+    /// The label of the order.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Trouble => "trouble",
@@ -60,9 +60,9 @@ pub enum Trouble {
     Retries,
     /// Lanes are missing.
     Lanes,
-    /// Unknown: a node does not answer.
+    /// Unknown: a node does not reply.
     Silent,
-    /// It does not work.
+    /// The link or node is down.
     Down,
 }
 
@@ -70,7 +70,7 @@ pub enum Trouble {
 pub struct EndRow {
     pub node: String,
     pub port: u8,
-    /// Its node's report, if that answers.
+    /// The node's report of this link end, if it replies.
     pub report: Option<LinkReport>,
 }
 
@@ -101,11 +101,11 @@ impl EndRow {
 /// A link with both ends.
 #[derive(Clone, Debug)]
 pub struct LinkRow {
-    /// Its number in the topology.
+    /// Number of the link in the topology.
     pub link: usize,
-    /// Its ends A and B.
+    /// Ends A and B of the link.
     pub ends: [EndRow; 2],
-    /// From A to B, and back.
+    /// Rates from A to B, and from B to A.
     pub directions: [DirectionRates; 2],
     pub trouble: Trouble,
 }
@@ -126,7 +126,7 @@ impl LinkRow {
             let report = end.report.as_ref();
             report.is_some_and(|link| link.rx_lanes < lanes || link.tx_lanes < lanes)
         };
-        // A peer that merely hears nothing knows only that the other end is silent.
+        // Do not treat a silent link as down if the other end's node does not reply.
         let is_silent = row.ends.iter().any(|end| end.report.is_none());
         let is_down = |end: &EndRow| {
             let report = end.report.as_ref();
@@ -151,7 +151,7 @@ impl LinkRow {
         format!("{} - {}", a.name(), b.name())
     }
 
-    /// Its state: that of the end that is down, or that an end does not answer.
+    /// State of the end that is down, or that an end does not reply.
     pub fn state(&self) -> &str {
         let mut ends = self.ends.iter();
         let told = match self.trouble {
@@ -205,13 +205,13 @@ impl LinkRow {
         reports.map(|link| link.resent).sum()
     }
 
-    /// Whether netem or the like is active at either end.
+    /// Whether an impairment such as netem is active at either end.
     pub fn is_impaired(&self) -> bool {
         let mut reports = self.ends.iter().filter_map(|end| end.report.as_ref());
         reports.any(|link| link.impaired)
     }
 
-    /// Whether it contains the filter's text.
+    /// Whether the row contains the filter's text.
     fn matches(&self, filter: &str) -> bool {
         let text = format!("{} {} {}", self.link, self.name(), self.state());
         contains(&text, filter)
@@ -240,7 +240,7 @@ pub fn links(
     by: Sort,
 ) -> Vec<LinkRow> {
     let reports = || sample.nodes.iter().flat_map(|node| &node.links);
-    // The lanes of a full link on this machine: those of the best link in the lab.
+    // Take the lanes of the best link in the lab as those of a full link.
     let lanes = reports().map(|link| link.rx_lanes).max().unwrap_or(0);
     let is_wanted =
         |link: &&LinkRates| of.is_none_or(|of| link.directions.iter().any(|way| way.from == of));
@@ -253,9 +253,9 @@ pub fn links(
 
 #[derive(Clone, Debug)]
 pub struct NodeRow {
-    /// Its sample.
+    /// The sample of the node.
     pub node: NodeSample,
-    /// Its rates.
+    /// The rates of the node.
     pub rates: NodeRates,
     /// Links that are up.
     pub links_up: usize,
@@ -294,7 +294,7 @@ impl NodeRow {
         }
     }
 
-    /// Its state as text.
+    /// State of the node as text.
     pub fn state(&self) -> &'static str {
         match (&self.node.silent, self.trouble) {
             (Some(_), _) => "no answer",

@@ -173,7 +173,7 @@ fn links_of_a_node_that_does_not_answer_are_told_from_those_that_are_down() {
     assert_eq!(looked(&[], None), told(Trouble::None, "up"));
     assert_eq!(looked(&[&a.0], None), unknown);
     assert_eq!(looked(&[&a.0, &b.0], None), unknown);
-    // An end that hears nothing knows no more than we do.
+    // If one node does not reply, the silence at the other end adds no information.
     assert_eq!(looked(&[&a.0], Some("silent")), unknown);
     assert_eq!(looked(&[], Some("silent")), told(Trouble::Down, "silent"));
     let training = told(Trouble::Down, "training");

@@ -10,7 +10,7 @@ use phitwire_nodes::control::Request;
 
 use crate::watch::{Chronicle, LabEvent, Rates, Sample, Sampler};
 
-/// One sample of the lab, and what changed.
+/// A sample of the lab, and the changes since the one before.
 #[derive(Clone, Debug)]
 pub struct Look {
     pub sample: Arc<Sample>,
@@ -34,7 +34,7 @@ pub enum Task {
 pub struct Order {
     pub node: String,
     pub request: Request,
-    /// Its description.
+    /// Description of the order.
     pub what: String,
 }
 
@@ -45,7 +45,7 @@ pub enum News {
     /// The result of a command.
     Done {
         text: String,
-        /// Whether it succeeded.
+        /// Whether the order succeeded.
         done: bool,
     },
     /// The lab has been taken down.
@@ -67,7 +67,7 @@ impl Worker {
     /// the lab's network in one line.
     ///
     /// # Errors
-    /// If there is no such lab, or no thread.
+    /// If the lab does not exist, or the thread cannot be started.
     pub fn start(lab: String, interval: Duration) -> miette::Result<(Self, String)> {
         let (tasks, taken) = channel();
         let (told, news) = channel();
