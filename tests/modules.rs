@@ -43,7 +43,6 @@ fn imported(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (at, start) in code.match_indices("crate::") {
         let rest = &code[at + start.len()..];
-        // `$crate::` in a macro names the crate that defines it.
         let Some(group) = rest.strip_prefix('{') else {
             found.push(word(rest));
             continue;
@@ -139,6 +138,40 @@ fn modules_import_each_other_without_a_cycle() {
             "{folder}: {imports:?}"
         );
     }
+}
+
+/// The modules of the table in `src/lib.rs`, in its order.
+fn table() -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs");
+    let text = fs::read_to_string(path).expect("the core");
+    let rows = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("//! | [`"));
+    rows.filter_map(|row| Some(row.split_once('`')?.0.to_owned()))
+        .collect()
+}
+
+/// What a module imports of those above it in `table`.
+fn upwards(imports: &Imports, table: &[String]) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for (at, module) in table.iter().enumerate() {
+        let above = imports[module]
+            .iter()
+            .filter(|other| table[..at].contains(other));
+        found.extend(above.map(|other| (module.clone(), other.clone())));
+    }
+    found
+}
+
+#[test]
+fn the_table_of_modules_is_complete_and_imports_go_down() {
+    let (imports, mut table) = (imports_of("src"), table());
+    assert_eq!(upwards(&imports, &table), []);
+    // The canary: upside down, they go up.
+    table.reverse();
+    assert!(!upwards(&imports, &table).is_empty());
+    table.sort();
+    assert_eq!(table, imports.keys().cloned().collect::<Vec<_>>());
 }
 
 /// Canary.

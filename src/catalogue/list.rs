@@ -14,7 +14,21 @@ pub struct Catalogue {
 
 impl Catalogue {
     /// `machines` is the order in which commands list them.
+    ///
+    /// # Panics
+    /// If there are none, or two have the same `family`. In a `static`, the program does not compile.
     pub const fn new(machines: &'static [&'static Machine]) -> Self {
+        assert!(!machines.is_empty(), "a program needs a machine");
+        let mut one = 0;
+        while one < machines.len() {
+            let mut other = one + 1;
+            while other < machines.len() {
+                let (a, b) = (machines[one].networks.word, machines[other].networks.word);
+                assert!(!is_same(a, b), "two machines have one `family`");
+                other += 1;
+            }
+            one += 1;
+        }
         Self { machines }
     }
 
@@ -77,5 +91,28 @@ impl Catalogue {
         self.machines
             .iter()
             .find_map(|machine| (machine.glance)(&frame))
+    }
+}
+
+/// Equality of strings in constants.
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_same;
+
+    #[test]
+    fn names_are_compared_whole() {
+        assert!(is_same("ring", "ring") && is_same("", ""));
+        for other in ["rin", "rings", "sing", ""] {
+            assert!(!is_same("ring", other) && !is_same(other, "ring"));
+        }
     }
 }
