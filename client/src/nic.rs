@@ -1,6 +1,7 @@
 //! A NIC as seen by an attached program.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use phitwire_framing::door::{
     Width,
 };
 
-use crate::OutOfRange;
+use crate::{Mapping, OutOfRange};
 use crate::descriptors::Event;
 use crate::ring::{Broken, ClientEnd, PostError};
 
@@ -132,6 +133,11 @@ impl Nic {
     /// [`OutOfRange`].
     pub fn write(&self, offset: u64, data: &[u8]) -> Result<(), OutOfRange> {
         self.end.mapping().write_data(offset, data)
+    }
+
+    /// The memory that holds the data, for those who copy while the NIC is in use otherwise.
+    pub fn mapping(&self) -> &Arc<Mapping> {
+        self.end.mapping()
     }
 
     /// The word of the data at byte `offset`, a multiple of eight: for example a flag that others

@@ -7,16 +7,23 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`abi`] | libfabric's structures and calls, and all `unsafe` code |
-//! | [`place`] | this program's door and job |
-//! | [`engine`] | operations: messages between endpoints, matching, transfers |
+//! | [`abi`] | libfabric's structures and calls |
+//! | `driver` | endpoints at work: NIC and clock of each, and the domain's lock |
+//! | `engine` | operations: messages between endpoints, matching, transfers; no I/O |
+//! | `place` | this program's door and job |
+//! | `memory`, `flags` | memory of the program, and libfabric's flags |
 //!
-//! Every call ends in the [`engine`], behind one lock per domain. Progress is manual: reading a
+//! `unsafe` code is in [`abi`] and `memory`. Every call ends in the engine, behind one lock per
+//! domain. The engine gets commands, completions, memory and the time handed in, so that its tests
+//! run several endpoints over a network in virtual time (`engine::tests`). Progress is manual: reading a
 //! completion queue or a counter moves everything in flight, and sleeps briefly after a while
 //! without work, so that polling programs leave the core to NICs and routers.
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
 pub mod abi;
-pub mod engine;
-pub mod place;
+mod driver;
+mod engine;
+mod flags;
+mod memory;
+mod place;

@@ -4,12 +4,12 @@ use std::ffi::{c_int, c_void};
 
 use super::domains::elements_of;
 use super::endpoints::{op, silent};
-use super::memory::{Bytes, Pieces};
 use super::messages::Again;
 use super::objects::{answer, answer_int, with_endpoint};
 use super::*;
 use crate::engine::elements::Form;
 use crate::engine::requests::{Change, Far, flags_of};
+use crate::memory::{Bytes, Pieces};
 
 pub static CALLS: Ops<13> = Ops::new([
     write as Table,
@@ -59,7 +59,7 @@ unsafe fn change(ep: *mut c_void, call: Call) -> isize {
             let pieces = |elements: &Elements| match *elements {
                 Elements::None => None,
                 Elements::At(at) => Some(Pieces::One(Bytes::new(at, bytes))),
-                Elements::Many(ioc, count) => Some(Pieces::of_ioc(ioc, count, size)),
+                Elements::Many(ioc, count) => Some(pieces::of_ioc(ioc, count, size)),
             };
             let memory = [&call.operands, &call.compare, &call.result].map(pieces);
             let change = Change {

@@ -3,15 +3,15 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use super::memory::Bytes;
 use super::objects::{
     DomainObject, DomainOwn, NONE, Object, answer_int, base, bind_nothing, fid, table, within,
 };
 use super::*;
+use crate::driver::{Domain, State};
 use crate::engine::elements::{Form, is_valid, size_of_type};
 use crate::engine::requests::MOST_ELEMENT_BYTES;
 use crate::engine::shared::Region;
-use crate::engine::{Domain, State};
+use crate::memory::Bytes;
 use crate::place::Place;
 
 const FI_ENOKEY: i32 = 266;
@@ -100,8 +100,8 @@ fn add(
             shared.next_key += 1;
         }
         if own.gives_keys && own.is_virtual {
-            reach = endpoints.first_mut().and_then(|(slot, endpoint)| {
-                Some((endpoint.open_memory(shared, &bytes, access)?, slot))
+            reach = endpoints.first_mut().and_then(|(slot, driver)| {
+                Some((driver.open_memory(shared, &bytes, access)?, slot))
             });
             key = reach.map_or(key, |(reach, _)| reach.key(key));
         }
@@ -196,9 +196,9 @@ unsafe extern "C" fn close_region(fid: *mut c_void) -> c_int {
         within(domain, |state| {
             let region = state.shared.regions.remove(key);
             if let Some((reach, slot)) = region.and_then(|region| region.reach)
-                && let Some(endpoint) = state.endpoints.get_mut(slot)
+                && let Some(driver) = state.endpoints.get_mut(slot)
             {
-                endpoint.close(&mut state.shared, reach.handle);
+                driver.close_memory(&mut state.shared, reach.handle);
             }
             Ok(())
         })

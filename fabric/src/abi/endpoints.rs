@@ -7,6 +7,7 @@ use super::objects::{
     table, with_endpoint, within,
 };
 use super::*;
+use crate::driver::Driver;
 use crate::engine::endpoint::Endpoint;
 use crate::engine::shared::Op;
 use crate::engine::wire::Address;
@@ -46,10 +47,11 @@ pub unsafe extern "C" fn open(
         // SAFETY: the program passes a domain, libfabric's `fi_info`, and a valid result pointer.
         let (own, info) = unsafe { (&DomainObject::of(domain).own, info.as_ref()) };
         let info = info.ok_or(libc::EINVAL)?;
-        let mut endpoint = Endpoint::attach(&own.place).map_err(|error| {
+        let mut driver = Driver::attach(&own.place).map_err(|error| {
             eprintln!("phitwire: {error}");
             libc::ENODEV
         })?;
+        let endpoint = &mut driver.endpoint;
         endpoint.caps = info.caps;
         if let Some(patience) = place::patience() {
             endpoint.lookout.wait_for(patience);
@@ -62,7 +64,7 @@ pub unsafe extern "C" fn open(
         };
         endpoint.op_flags = flags;
         let slot = within(&own.domain, |state| {
-            state.endpoints.insert(endpoint).ok_or(libc::ENOMEM)
+            state.endpoints.insert(driver).ok_or(libc::ENOMEM)
         })?;
         let fid = FidEp {
             fid: fid(FI_CLASS_EP, context, &OPS),
@@ -92,8 +94,8 @@ unsafe extern "C" fn close(fid: *mut c_void) -> c_int {
         // SAFETY: the program closes an endpoint, once.
         let own = unsafe { EndpointObject::take(fid) }.own;
         within(&own.domain, |state| {
-            if let Some(mut endpoint) = state.endpoints.remove(own.slot) {
-                endpoint.drain(&mut state.shared);
+            if let Some(mut driver) = state.endpoints.remove(own.slot) {
+                driver.drain(&mut state.shared);
             }
             Ok(())
         })

@@ -2,8 +2,6 @@
 //! would mean the old layout of `fi_info`.
 
 use std::ffi::{CStr, c_char, c_void};
-use std::os::fd::RawFd;
-use std::time::Duration;
 
 use super::Info;
 
@@ -56,20 +54,4 @@ pub unsafe fn copy(from: *const c_void, len: usize) -> *mut c_void {
         }
         to
     }
-}
-
-/// Sleeps until one of the descriptors is readable, for `most` at most.
-pub fn poll(descriptors: &[RawFd], most: Duration) {
-    let events = |&fd: &RawFd| libc::pollfd {
-        fd,
-        events: libc::POLLIN,
-        revents: 0,
-    };
-    let mut all: Vec<_> = descriptors.iter().map(events).collect();
-    let most = libc::timespec {
-        tv_sec: most.as_secs().cast_signed(),
-        tv_nsec: most.subsec_nanos().into(),
-    };
-    // SAFETY: the array has the given length.
-    unsafe { libc::ppoll(all.as_mut_ptr(), all.len() as _, &most, std::ptr::null()) };
 }

@@ -3,12 +3,12 @@
 use std::ffi::c_void;
 
 use super::endpoints::{op, silent};
-use super::memory::{Bytes, Pieces};
 use super::objects::{EndpointObject, answer, with_endpoint};
 use super::*;
 use crate::engine::endpoint::Endpoint;
 use crate::engine::matching::Posted;
 use crate::engine::shared::Shared;
+use crate::memory::{Bytes, Pieces};
 
 pub static CALLS: Ops<9> = Ops::new([
     recv as Table,
@@ -88,14 +88,14 @@ unsafe extern "C" fn recvv(
     context: *mut c_void,
 ) -> isize {
     // SAFETY: see `recv`.
-    unsafe { receive(ep, Pieces::of_iov(iov, count), from, context, None) }
+    unsafe { receive(ep, pieces::of_iov(iov, count), from, context, None) }
 }
 
 unsafe extern "C" fn recvmsg(ep: *mut c_void, msg: *const Msg, flags: u64) -> isize {
     // SAFETY: see `recv`.
     unsafe {
         let msg = &*msg;
-        let into = Pieces::of_iov(msg.msg_iov, msg.iov_count);
+        let into = pieces::of_iov(msg.msg_iov, msg.iov_count);
         receive(ep, into, msg.addr, msg.context, Some(flags))
     }
 }
@@ -178,7 +178,7 @@ unsafe extern "C" fn sendv(
     unsafe {
         transmit(
             ep,
-            Pieces::of_iov(iov, count),
+            pieces::of_iov(iov, count),
             to,
             None,
             Some((context, None)),
@@ -190,7 +190,7 @@ unsafe extern "C" fn sendmsg(ep: *mut c_void, msg: *const Msg, flags: u64) -> is
     // SAFETY: see `recv`.
     unsafe {
         let msg = &*msg;
-        let from = Pieces::of_iov(msg.msg_iov, msg.iov_count);
+        let from = pieces::of_iov(msg.msg_iov, msg.iov_count);
         let data = (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data);
         transmit(ep, from, msg.addr, data, Some((msg.context, Some(flags))))
     }

@@ -5,42 +5,31 @@
 //! itself ([`library`]). Tables of operations state their length, so that a newer library does not
 //! read beyond their ends. A test compares all this with the headers where they are installed.
 //!
-//! All `unsafe` code of this crate is here.
+//! All `unsafe` code of this crate is here and in [`crate::memory`].
 #![allow(unsafe_code, reason = "it is the border to C")]
 #![allow(
     missing_docs,
     reason = "the names are those of libfabric's manual pages"
 )]
 
-pub mod library;
-pub mod memory;
-
 mod atomics;
 mod domains;
 mod endpoints;
 mod events;
 mod info;
+mod library;
 mod messages;
 mod objects;
+mod pieces;
 mod remote;
 mod tags;
 mod vectors;
 
 use std::ffi::{c_char, c_int, c_void};
 
+pub use crate::flags::*;
+
 // ---- Capabilities and flags ---------------------------------------------------------------------
-pub const FI_MSG: u64 = 1 << 1;
-pub const FI_RMA: u64 = 1 << 2;
-pub const FI_TAGGED: u64 = 1 << 3;
-pub const FI_ATOMIC: u64 = 1 << 4;
-pub const FI_READ: u64 = 1 << 8;
-pub const FI_WRITE: u64 = 1 << 9;
-pub const FI_RECV: u64 = 1 << 10;
-pub const FI_SEND: u64 = 1 << 11;
-pub const FI_REMOTE_READ: u64 = 1 << 12;
-pub const FI_REMOTE_WRITE: u64 = 1 << 13;
-pub const FI_MULTI_RECV: u64 = 1 << 16;
-pub const FI_REMOTE_CQ_DATA: u64 = 1 << 17;
 pub const FI_PEEK: u64 = 1 << 19;
 pub const FI_COMPLETION: u64 = 1 << 24;
 pub const FI_INJECT: u64 = 1 << 25;
@@ -51,10 +40,7 @@ pub const FI_LOCAL_COMM: u64 = 1 << 51;
 pub const FI_REMOTE_COMM: u64 = 1 << 52;
 pub const FI_SOURCE: u64 = 1 << 57;
 pub const FI_DIRECTED_RECV: u64 = 1 << 59;
-pub const FI_CLAIM: u64 = 1 << 59;
-pub const FI_DISCARD: u64 = 1 << 58;
 pub const FI_SELECTIVE_COMPLETION: u64 = 1 << 59;
-pub const FI_ADDR_NOTAVAIL: u64 = u64::MAX;
 pub const FI_PROV_SPECIFIC: u32 = 1 << 31;
 
 pub const FI_MR_BASIC: c_int = 1;

@@ -5,10 +5,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Fid, Ops, Table, library};
+use super::{Fid, Ops, Table};
+use crate::driver::{self, Domain, State};
 use crate::engine::endpoint::Endpoint;
 use crate::engine::shared::Shared;
-use crate::engine::{Domain, State};
 use crate::place::Place;
 
 pub const FI_EOTHER: i32 = 256;
@@ -102,11 +102,11 @@ pub unsafe fn with_endpoint<T>(
     // SAFETY: guaranteed by the caller.
     let object = unsafe { EndpointObject::of(fid) };
     within(&object.own.domain, |state| {
-        let endpoint = state
-            .endpoints
-            .get_mut(object.own.slot)
-            .ok_or(libc::EINVAL)?;
-        call(endpoint, &mut state.shared)
+        let driver = state.endpoints.get_mut(object.own.slot);
+        let driver = driver.ok_or(libc::EINVAL)?;
+        let called = call(&mut driver.endpoint, &mut state.shared);
+        driver.issue(&mut state.shared);
+        called
     })
 }
 
@@ -145,17 +145,17 @@ pub fn until<T>(
 fn rest(domain: &Domain, mut state: std::sync::MutexGuard<'_, State>, most: Duration) {
     let mut is_quiet = true;
     let mut wakers = Vec::new();
-    for endpoint in state.endpoints.iter_mut() {
-        is_quiet &= endpoint.arm();
-        wakers.extend(endpoint.wakers());
+    for driver in state.endpoints.iter_mut() {
+        is_quiet &= driver.arm();
+        wakers.push(driver.wakers());
     }
     drop(state);
     if is_quiet {
-        library::poll(&wakers, most);
+        driver::sleep(&wakers, most);
     }
     if let Some(mut state) = domain.lock() {
-        for endpoint in state.endpoints.iter_mut() {
-            endpoint.disarm();
+        for driver in state.endpoints.iter_mut() {
+            driver.disarm();
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::ffi::c_void;
 
 use super::endpoints::{op, silent};
-use super::memory::{Bytes, Pieces};
 use super::messages::Again;
 use super::objects::{answer, with_endpoint};
 use super::*;
 use crate::engine::requests::{Far, flags_of};
+use crate::memory::{Bytes, Pieces};
 
 pub static CALLS: Ops<9> = Ops::new([
     read as Table,
@@ -116,7 +116,7 @@ unsafe extern "C" fn readv(
     unsafe {
         get(
             ep,
-            Pieces::of_iov(iov, count),
+            pieces::of_iov(iov, count),
             far(from, address, key),
             context,
             None,
@@ -131,7 +131,7 @@ unsafe extern "C" fn readmsg(ep: *mut c_void, msg: *const MsgRma, flags: u64) ->
         let Some(far) = far_of(msg) else {
             return -(libc::EINVAL as isize);
         };
-        let into = Pieces::of_iov(msg.msg_iov, msg.iov_count);
+        let into = pieces::of_iov(msg.msg_iov, msg.iov_count);
         get(ep, into, far, msg.context, Some(flags))
     }
 }
@@ -165,7 +165,7 @@ unsafe extern "C" fn writev(
 ) -> isize {
     // SAFETY: see `read`.
     unsafe {
-        let from = Pieces::of_iov(iov, count);
+        let from = pieces::of_iov(iov, count);
         put(ep, from, far(to, address, key), None, Some((context, None)))
     }
 }
@@ -177,7 +177,7 @@ unsafe extern "C" fn writemsg(ep: *mut c_void, msg: *const MsgRma, flags: u64) -
         let Some(far) = far_of(msg) else {
             return -(libc::EINVAL as isize);
         };
-        let from = Pieces::of_iov(msg.msg_iov, msg.iov_count);
+        let from = pieces::of_iov(msg.msg_iov, msg.iov_count);
         let data = (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data);
         put(ep, from, far, data, Some((msg.context, Some(flags))))
     }

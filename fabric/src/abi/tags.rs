@@ -3,11 +3,11 @@
 use std::ffi::c_void;
 
 use super::endpoints::{op, silent};
-use super::memory::{Bytes, Pieces};
 use super::messages::{Again, from_of};
 use super::objects::{EndpointObject, answer, with_endpoint, within};
 use super::*;
 use crate::engine::matching::Posted;
+use crate::memory::{Bytes, Pieces};
 
 pub static CALLS: Ops<9> = Ops::new([
     recv as Table,
@@ -94,7 +94,7 @@ unsafe extern "C" fn recvv(
 ) -> isize {
     // SAFETY: see `recv`.
     unsafe {
-        let into = Pieces::of_iov(iov, count);
+        let into = pieces::of_iov(iov, count);
         receive(ep, into, from, (tag, ignore), context, None)
     }
 }
@@ -103,7 +103,7 @@ unsafe extern "C" fn recvmsg(ep: *mut c_void, msg: *const MsgTagged, flags: u64)
     // SAFETY: see `recv`.
     unsafe {
         let msg = &*msg;
-        let into = Pieces::of_iov(msg.msg_iov, msg.iov_count);
+        let into = pieces::of_iov(msg.msg_iov, msg.iov_count);
         let tags = (msg.tag, msg.ignore);
         receive(ep, into, msg.addr, tags, msg.context, Some(flags))
     }
@@ -162,7 +162,7 @@ unsafe extern "C" fn sendv(
 ) -> isize {
     // SAFETY: see `recv`.
     unsafe {
-        let from = Pieces::of_iov(iov, count);
+        let from = pieces::of_iov(iov, count);
         transmit(ep, from, to, (tag, None), Some((context, None)))
     }
 }
@@ -171,7 +171,7 @@ unsafe extern "C" fn sendmsg(ep: *mut c_void, msg: *const MsgTagged, flags: u64)
     // SAFETY: see `recv`.
     unsafe {
         let msg = &*msg;
-        let from = Pieces::of_iov(msg.msg_iov, msg.iov_count);
+        let from = pieces::of_iov(msg.msg_iov, msg.iov_count);
         let data = (flags & FI_REMOTE_CQ_DATA != 0).then_some(msg.data);
         let told = Some((msg.context, Some(flags)));
         transmit(ep, from, msg.addr, (msg.tag, data), told)

@@ -9,19 +9,17 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use phitwire_client::Error;
-use phitwire_client::door::{
-    AtomicOp, Command, Local, MOST_INLINE, Remote, Request, Status, Width,
-};
+use phitwire_client::door::{AtomicOp, Local, MOST_INLINE, Remote, Request, Status, Width};
 
-use super::endpoint::{DIRECT, Endpoint, Later};
+use super::endpoint::Endpoint;
+use super::outbox::Outgoing;
 use super::peers::Peers;
 use super::reach::Reach;
 use super::requests::Far;
 use super::serving::Service;
 use super::shared::{Entry, Failure, Op, Shared, Why};
 use super::slots::{self, STAGES_AT, Slab};
-use crate::abi::memory::Pieces;
+use crate::memory::Pieces;
 
 /// Maximum number of bytes sent as single puts, which are copied at once.
 const MOST_SINGLE: usize = 2 * MOST_INLINE;
@@ -198,23 +196,21 @@ impl Endpoint {
             && let Some(slot) = self.direct.waiting[0].pop_front()
         {
             self.direct.singles += 1;
-            self.command(Later::Direct(slot));
+            self.outbox.push(Outgoing::Direct(slot));
         }
         while self.direct.blocks < MOST_BLOCKS
             && let Some(slot) = self.direct.waiting[1].pop_front()
         {
             self.direct.blocks += 1;
-            self.command(Later::Direct(slot));
+            self.outbox.push(Outgoing::Direct(slot));
         }
     }
 
-    /// Posts the command of a piece.
-    pub(super) fn ask_directly(&mut self, slot: usize) -> Result<(), Error> {
-        let Some(Piece { at, act, .. }) = self.direct.pieces.get(slot) else {
-            return Ok(());
-        };
+    /// The request of a piece; `None` if its operation has ended.
+    pub(super) fn direct_request(&self, slot: usize) -> Option<Request<'_>> {
+        let Piece { at, act, .. } = self.direct.pieces.get(slot)?;
         let (at, ordered) = (*at, false);
-        let request = match act {
+        Some(match act {
             Act::Put(data) => Request::Put {
                 to: at,
                 data,
@@ -245,9 +241,7 @@ impl Endpoint {
                 fetch: amo.fetch,
                 ordered: true,
             },
-        };
-        let name = DIRECT | slot as u64;
-        self.nic.post(&Command { name, request })
+        })
     }
 
     /// Handles the completion of a piece.
@@ -276,7 +270,7 @@ impl Endpoint {
         }
         let is_tried = tried.0 < TRIES || self.lookout.is_patient(tried.1);
         if may_again && is_tried && to.failed.is_none() {
-            return self.command(Later::Direct(slot));
+            return self.outbox.push(Outgoing::Direct(slot));
         }
         let Some(piece) = self.direct.pieces.remove(slot) else {
             return;
@@ -393,8 +387,7 @@ impl Endpoint {
         };
         if let Some(stage) = stage {
             let offset = STAGES_AT + slots::stage_at(stage);
-            let written = self.nic.write(offset, &from.to_vec(0, len));
-            debug_assert!(written.is_ok(), "stages are inside");
+            self.segment.write(offset, &from.to_vec(0, len));
             let bytes = len as u64;
             acts.push((at, Act::BlockPut(Local { offset, bytes }, Some(stage))));
         } else if len <= MOST_COPIED {

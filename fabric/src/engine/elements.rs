@@ -1,7 +1,7 @@
 //! Atomic operations, as they are carried out on registered memory of elements of four and eight
 //! bytes.
 
-use crate::abi::memory::Bytes;
+use crate::memory::Bytes;
 
 /// Bytes of an element of a libfabric type; `None` if atomic operations do not support the type.
 pub const fn size_of_type(datatype: u8) -> Option<usize> {

@@ -12,14 +12,14 @@
 //! are probed in turn, a few at each check.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use phitwire_client::door::{Local, Remote, Status};
+use phitwire_client::door::Status;
 
-use super::endpoint::{Endpoint, PROBE};
+use super::endpoint::Endpoint;
 use super::matching::Posted;
+use super::outbox::Outgoing;
 use super::shared::{Failure, Shared, Why};
-use super::slots::PROBES_AT;
 
 /// Shortest time between checks.
 pub const TICK: Duration = Duration::from_millis(500);
@@ -101,6 +101,8 @@ impl Pulse {
 pub struct Lookout {
     /// Checks without a reply before a peer is given up; 0: never.
     patience: u32,
+    /// When the last check was due.
+    looked: Duration,
     /// Checks so far: a clock that stops while the program does not run.
     looks: u32,
     /// The peers awaited at the last check.
@@ -125,6 +127,7 @@ impl Default for Lookout {
     fn default() -> Self {
         Self {
             patience: in_ticks(PATIENCE),
+            looked: Duration::ZERO,
             looks: 0,
             watched: BTreeSet::new(),
             peeked: BTreeMap::new(),
@@ -170,13 +173,22 @@ impl Lookout {
 }
 
 impl Endpoint {
-    /// Looks at the awaited peers.
-    pub(super) fn tick(&mut self, shared: &mut Shared) {
-        self.looked = Instant::now();
+    /// When [`Self::handle_timeout`] is due.
+    pub fn deadline(&self) -> Duration {
+        self.lookout.looked + TICK
+    }
+
+    /// Checks the awaited peers, if that is due; `now` is the time since any fixed moment. Call it
+    /// only when all completions so far have been handled: they may be signs of life.
+    pub fn handle_timeout(&mut self, shared: &mut Shared, now: Duration) {
+        if now < self.deadline() {
+            return;
+        }
+        self.lookout.looked = now;
         self.lookout.looks = self.lookout.looks.saturating_add(1);
         self.post_refused();
         if self.lookout.patience == 0 {
-            return self.nic.flush();
+            return;
         }
         let awaited = self.awaited(shared);
         for &peer in &awaited {
@@ -193,7 +205,6 @@ impl Endpoint {
             }
         }
         self.lookout.watched = awaited;
-        self.nic.flush();
     }
 
     /// The peers that anything waits for, except those already lost.
@@ -252,27 +263,15 @@ impl Endpoint {
         }
     }
 
-    /// Probes a peer: gets one word of its program's memory.
+    /// Probes a peer.
     fn ask_for_life(&mut self, peer: usize) {
-        let to = &mut self.peers.all[peer];
-        let from = Remote {
-            processor: to.address.processor,
-            handle: to.address.handle(),
-            offset: 0,
-        };
-        let into = Local {
-            offset: PROBES_AT,
-            bytes: 4,
-        };
-        // If the ring is full, the next check tries again.
-        if self.nic.get(PROBE | peer as u64, from, into).is_ok() {
-            to.pulse.asked();
-        }
+        self.outbox.push(Outgoing::Probe(peer));
+        self.peers.all[peer].pulse.asked();
     }
 
     /// Probes at once the peers that messages have not reached, unless a probe is in flight. A live
     /// peer stays awaited; one that has ended is lost when the reply arrives.
-    pub(super) fn ask_the_unreached(&mut self) {
+    pub fn probe_unreached(&mut self) {
         let sending = self.sends.iter().map(|sending| sending.peer);
         let unreached: BTreeSet<_> = sending.chain(self.waiting.iter().copied()).collect();
         for peer in unreached {
@@ -281,7 +280,6 @@ impl Endpoint {
                 self.ask_for_life(peer);
             }
         }
-        self.nic.flush();
     }
 
     /// Handles the completion of a probe.

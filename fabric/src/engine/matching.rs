@@ -7,8 +7,8 @@ use super::shared::{Binds, Entry, Failure, Op, Shared, Why};
 use super::slots::Slab;
 use super::transfers::Into;
 use super::wire::{Address, Head, Kind, Purpose};
-use crate::abi::memory::Pieces;
-use crate::abi::{FI_CLAIM, FI_DISCARD, FI_MULTI_RECV, FI_REMOTE_CQ_DATA};
+use crate::flags::{FI_CLAIM, FI_DISCARD, FI_MULTI_RECV, FI_REMOTE_CQ_DATA};
+use crate::memory::Pieces;
 
 const FI_ETRUNC: i32 = 265;
 
@@ -258,7 +258,7 @@ impl Endpoint {
     pub(super) fn number_of(&self, shared: &Shared, peer: usize) -> u64 {
         let vector = self.binds.vector.and_then(|slot| shared.vectors.get(slot));
         let address = &self.peers.all[peer].address;
-        vector.map_or(crate::abi::FI_ADDR_NOTAVAIL, |vector| {
+        vector.map_or(crate::flags::FI_ADDR_NOTAVAIL, |vector| {
             vector.number(address)
         })
     }
@@ -366,7 +366,7 @@ impl Landing {
         &self,
         at: usize,
         len: usize,
-        visit: impl FnMut(usize, crate::abi::memory::Bytes),
+        visit: impl FnMut(usize, crate::memory::Bytes),
     ) {
         let len = len.min(self.room.saturating_sub(at));
         self.into.visit(self.offset + at, len, visit);

@@ -1,6 +1,6 @@
 //! The operations of a domain's endpoints.
 //!
-//! An endpoint is a client of the NIC. Its segment holds pools of slots ([`slots`]): posted
+//! An endpoint ([`endpoint`]) is a client of the NIC, whose commands it queues ([`outbox`]). Its segment holds pools of slots ([`slots`]): posted
 //! receives, messages in flight, staged parts of long transfers, and buffers into which such parts
 //! are fetched.
 //!
@@ -25,6 +25,7 @@ pub mod elements;
 pub mod endpoint;
 pub mod liveness;
 pub mod matching;
+pub mod outbox;
 pub mod peers;
 pub mod reach;
 pub mod requests;
@@ -34,65 +35,6 @@ pub mod slots;
 pub mod transfers;
 pub mod transmit;
 pub mod wire;
-
-use std::sync::{Mutex, MutexGuard};
-
-use endpoint::Endpoint;
-use shared::Shared;
-use slots::Slab;
-
-/// Maximum number of endpoints of a domain.
-const MOST_ENDPOINTS: usize = 64;
-
-/// A domain: the state that its objects share, behind one lock.
-#[derive(Debug, Default)]
-pub struct Domain {
-    state: Mutex<State>,
-}
-
-/// The state behind the lock.
-#[derive(Debug)]
-pub struct State {
-    /// State that the endpoints share.
-    pub shared: Shared,
-    /// The endpoints.
-    pub endpoints: Slab<Endpoint>,
-    /// Consecutive calls without progress.
-    pub idle: u32,
-}
-
-impl Default for State {
-    fn default() -> Self {
-        Self {
-            shared: Shared::default(),
-            endpoints: Slab::new(MOST_ENDPOINTS),
-            idle: 0,
-        }
-    }
-}
-
-impl Domain {
-    /// Takes the lock; `None` if it is poisoned by a panic.
-    pub fn lock(&self) -> Option<MutexGuard<'_, State>> {
-        self.state.lock().ok()
-    }
-}
-
-impl State {
-    /// Makes progress on everything in flight. Returns whether anything moved.
-    pub fn progress(&mut self) -> bool {
-        let mut moved = false;
-        for endpoint in self.endpoints.iter_mut() {
-            moved |= endpoint.progress(&mut self.shared);
-        }
-        self.idle = if moved {
-            0
-        } else {
-            self.idle.saturating_add(1)
-        };
-        moved
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -1,20 +1,15 @@
 //! Memory of the program that NICs reach in place: the access that peers have, and how they learn
 //! of it.
 
-use std::time::Duration;
-
-use phitwire_client::attach;
 use phitwire_client::door::{Access, Completion, Local, Status};
-use phitwire_client::patience::Patience;
 
-use super::endpoint::{DEREGISTER, Endpoint, KINDS, REGISTER};
-use super::shared::Shared;
-use crate::abi::library;
-use crate::abi::memory::Bytes;
-use crate::abi::{FI_REMOTE_READ, FI_REMOTE_WRITE};
+use super::endpoint::Endpoint;
+use super::outbox::{Outgoing, names};
+use crate::flags::{FI_REMOTE_READ, FI_REMOTE_WRITE};
+use crate::memory::Bytes;
 
 /// Registered memory begins at a line and has whole words.
-const LINE: u64 = 64;
+pub const LINE: u64 = 64;
 const WORD: u64 = 4;
 /// Maximum number of ranges open for long messages; they stay open for the next one.
 const MOST_RANGES: usize = 128;
@@ -129,76 +124,38 @@ impl Awaited {
 }
 
 impl Endpoint {
-    /// Finds out whether the NIC reaches this program's own memory.
-    pub(super) fn look_for_reach(&mut self, shared: &mut Shared) {
-        static PROBE: [u64; 16] = [0; 16];
-        let at = (&raw const PROBE).addr() as u64;
-        let part = Local::own(at.next_multiple_of(LINE), LINE);
-        let access = Access {
-            put: false,
-            get: true,
-            atomic: false,
-        };
-        let opened = self.register_and_wait(shared, part, access);
-        self.reaches_own = opened.is_some();
-        if let Some(handle) = opened {
-            self.close(shared, handle);
-        }
-    }
-
-    /// Opens memory to peers; `None` if NICs cannot reach it.
-    pub fn open_memory(
-        &mut self,
-        shared: &mut Shared,
-        bytes: &Bytes,
-        access: u64,
-    ) -> Option<Reach> {
+    /// Begins to open memory to peers and returns the address of its first byte there; `None` if
+    /// NICs cannot reach it. [`Self::ended_registration`] has the handle.
+    pub fn begin_opening(&mut self, bytes: &Bytes, access: u64) -> Option<u64> {
         if !self.reaches_own || bytes.is_empty() {
             return None;
         }
         let part = lines(bytes)?;
-        let handle = self.register_and_wait(shared, part, access_of(access))?;
-        let base = part.own_address()?;
-        Some(Reach { handle, base })
+        self.begin_registration(part, access_of(access));
+        part.own_address()
     }
 
-    pub(super) fn register_and_wait(
-        &mut self,
-        shared: &mut Shared,
-        part: Local,
-        access: Access,
-    ) -> Option<u16> {
-        let name = self.awaited.next();
-        self.nic.register(REGISTER | name, part, access).ok()?;
-        match self.wait_for_registration(shared)? {
-            (Status::Done, handle) => u16::try_from(handle).ok(),
-            _ => None,
-        }
+    /// Begins a registration; the previous one is given up.
+    pub(super) fn begin_registration(&mut self, part: Local, access: Access) {
+        let number = self.awaited.next();
+        self.outbox.push(Outgoing::Register(number, part, access));
     }
 
-    /// Closes opened memory; no peer reaches it once this returns.
-    pub fn close(&mut self, shared: &mut Shared, handle: u16) {
-        let name = self.awaited.next();
-        if self.nic.deregister(DEREGISTER | name, handle).is_ok() {
-            self.wait_for_registration(shared);
-        }
+    /// Begins to close opened memory; no peer reaches it once [`Self::ended_registration`] is
+    /// there.
+    pub fn begin_closing(&mut self, handle: u16) {
+        let number = self.awaited.next();
+        self.outbox.push(Outgoing::Deregister(number, handle));
     }
 
-    fn wait_for_registration(&mut self, shared: &mut Shared) -> Option<(Status, u64)> {
-        let mut patience = Patience::new(attach::PATIENCE);
-        let mut asleep = Duration::ZERO;
-        self.nic.flush();
-        while self.awaited.ended.is_none() && !self.is_gone && patience.left(asleep).is_some() {
-            asleep = Duration::ZERO;
-            if !self.progress(shared) && self.nic.arm() {
-                asleep = Duration::from_millis(5);
-                library::poll(&self.wakers(), asleep);
-                self.nic.disarm();
-            }
-        }
-        let ended = self.awaited.ended;
+    /// The outcome of the last registration or closing that was begun, and its handle.
+    pub const fn ended_registration(&self) -> Option<(Status, u64)> {
+        self.awaited.ended
+    }
+
+    /// The last registration is no longer waited for: if it succeeds later, it is undone.
+    pub const fn leave_registration(&mut self) {
         self.awaited.next();
-        ended
     }
 
     /// Handles the completion of a registration.
@@ -209,18 +166,18 @@ impl Endpoint {
         else {
             return;
         };
-        let number = name & !KINDS;
+        let number = name & !names::KINDS;
         if number & AWAITED != 0 {
             if number == self.awaited.name() {
                 self.awaited.ended = Some((status, word));
-            } else if name & KINDS == REGISTER
+            } else if name & names::KINDS == names::REGISTER
                 && status == Status::Done
                 && let Ok(handle) = u16::try_from(word)
             {
                 // Deregister: the requester of this registration gave up.
-                let _ = self.nic.deregister(DEREGISTER, handle);
+                self.outbox.push(Outgoing::Deregister(0, handle));
             }
-        } else if name & KINDS == REGISTER
+        } else if name & names::KINDS == names::REGISTER
             && let Some(range) = self.ranges.all.get_mut(number as usize)
         {
             range.state = match (status, u16::try_from(word)) {
@@ -265,7 +222,7 @@ impl Endpoint {
             let (slot, _) = free.min_by_key(|(_, range)| range.used)?;
             let old = std::mem::replace(&mut all[slot], range);
             if let Opened::Open(reach) = old.state {
-                let _ = self.nic.deregister(DEREGISTER, reach.handle);
+                self.outbox.push(Outgoing::Deregister(0, reach.handle));
             }
             slot
         };
@@ -274,13 +231,8 @@ impl Endpoint {
             get: true,
             atomic: false,
         };
-        if self
-            .nic
-            .register(REGISTER | slot as u64, part, access)
-            .is_err()
-        {
-            self.ranges.all[slot].state = Opened::Never;
-        }
+        self.outbox
+            .push(Outgoing::Register(slot as u64, part, access));
         Some(slot)
     }
 

@@ -7,10 +7,10 @@ use super::serving;
 use super::shared::{Entry, Failure, Op, Shared, Why};
 use super::transfers::Into;
 use super::wire::{Head, Kind, MOST_EAGER, Purpose};
-use crate::abi::memory::{Bytes, Pieces};
-use crate::abi::{
+use crate::flags::{
     FI_ATOMIC, FI_READ, FI_REMOTE_CQ_DATA, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_RMA, FI_WRITE,
 };
+use crate::memory::{Bytes, Pieces};
 
 /// An unanswered request.
 #[derive(Debug)]
@@ -85,7 +85,6 @@ impl Endpoint {
             };
             self.post(shared, peer, parcel);
         }
-        self.nic.flush();
         Ok(())
     }
 
@@ -107,7 +106,6 @@ impl Endpoint {
             && let Some(at) = self.reach_of(peer, &far, from.len())
         {
             self.put_directly(shared, (peer, at), &from, op);
-            self.nic.flush();
             return Ok(());
         }
         let (id, len) = (self.new_id(), from.len());
@@ -128,7 +126,6 @@ impl Endpoint {
             let payload = from.to_vec(0, len);
             self.ask(shared, peer, (head, payload), op, None);
         }
-        self.nic.flush();
         Ok(())
     }
 
@@ -142,7 +139,6 @@ impl Endpoint {
             && let Some(at) = self.reach_of(peer, &far, into.len())
         {
             self.get_directly(shared, (peer, at), &into, op);
-            self.nic.flush();
             return Ok(());
         }
         let head = Head {
@@ -154,7 +150,6 @@ impl Endpoint {
             ..Head::default()
         };
         self.ask(shared, peer, (head, Vec::new()), op, Some(into));
-        self.nic.flush();
         Ok(())
     }
 
@@ -187,7 +182,6 @@ impl Endpoint {
             if is_direct {
                 let with = [&operands, &compare, &into];
                 self.change_directly(shared, (peer, at), &change, with, op);
-                self.nic.flush();
                 return Ok(());
             }
         }
@@ -212,7 +206,6 @@ impl Endpoint {
             request.is_change = true;
             self.peers.all[peer].changes[1] += 1;
         }
-        self.nic.flush();
         Ok(())
     }
 

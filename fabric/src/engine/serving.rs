@@ -17,7 +17,7 @@ use super::reach::Reach;
 use super::requests::Change;
 use super::shared::{Op, Shared};
 use super::wire::{Head, Kind, Purpose};
-use crate::abi::memory::{Bytes, Pieces};
+use crate::memory::{Bytes, Pieces};
 
 /// A peer's request that is being carried out.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use super::reach::Reach;
 use super::slots::Slab;
 use super::wire::Address;
-use crate::abi::memory::Bytes;
-use crate::abi::{FI_ADDR_NOTAVAIL, FI_READ, FI_RECV, FI_REMOTE_WRITE, FI_SEND, FI_WRITE};
+use crate::flags::{FI_ADDR_NOTAVAIL, FI_READ, FI_RECV, FI_REMOTE_WRITE, FI_SEND, FI_WRITE};
+use crate::memory::Bytes;
 
 /// Maximum number of objects of a kind in a domain.
 pub const MOST_OBJECTS: usize = 65_536;
@@ -33,8 +33,6 @@ pub enum Why {
     Unknown,
     /// The peer has no such memory, or has not opened it for that access.
     Refused,
-    /// The type of elements or the operation does not exist.
-    Unsupported,
     /// The peer's program has ended.
     Departed,
     /// A peer that may have been the sender can no longer be reached.
@@ -52,10 +50,9 @@ impl Why {
                 c"the other end cannot be reached: the operation may have been carried out, or not"
             }
             3 => c"the other end has no such registered memory, or not for that",
-            4 => c"the other end has no such atomic operation",
-            5 => c"the other program has ended",
-            7 => c"memory of this program is not there any more, or not for that",
-            6 => c"an end from which it might have come cannot be reached any more",
+            4 => c"the other program has ended",
+            6 => c"memory of this program is not there any more, or not for that",
+            5 => c"an end from which it might have come cannot be reached any more",
             _ => c"as the error number says",
         }
     }
@@ -143,11 +140,6 @@ impl Vector {
     /// Count of addresses.
     pub fn len(&self) -> usize {
         self.numbers.len()
-    }
-
-    /// Whether the vector has no addresses.
-    pub fn is_empty(&self) -> bool {
-        self.numbers.is_empty()
     }
 }
 

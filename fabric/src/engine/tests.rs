@@ -1,70 +1,28 @@
-//! Endpoints over NICs without a network.
+//! Endpoints over a network in virtual time.
 
-#[path = "../../../client/tests/fake/mod.rs"]
-mod fake;
+mod liveness;
+mod network;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use phitwire_client::door::{Access, Completion, Local, Status};
+use phitwire_client::door::{Access, Local, Status};
 
 use super::elements::Form;
-use super::endpoint::{DEREGISTER, Endpoint, REGISTER};
-use super::liveness::TICK;
 use super::matching::Posted;
-use super::reach::AWAITED;
 use super::requests::{Change, Far};
-use super::shared::{Binds, Entry, Op, Queue, Region, Shared, Vector, Why};
+use super::shared::{Entry, Op, Region, Why};
 use super::wire::{Address, MOST_EAGER, PART};
-use crate::abi::memory::{Bytes, Pieces};
-use crate::abi::{
+use crate::flags::{
     FI_CLAIM, FI_DISCARD, FI_MULTI_RECV, FI_RECV, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_SEND,
     FI_TAGGED,
 };
-use crate::place::Place;
-use fake::Fake;
+use crate::memory::{Bytes, Pieces};
+use network::{Network, Node};
 
-mod liveness;
-
-/// An endpoint with a queue and a vector of all endpoints.
-struct One {
-    shared: Shared,
-    endpoint: Endpoint,
-}
-
-fn all(fake: &Fake) -> Vec<One> {
-    all_at(&fake.doors)
-}
-
-fn all_at(doors: &[std::path::PathBuf]) -> Vec<One> {
-    let attach = |door: &std::path::PathBuf| {
-        let place = Place {
-            door: door.clone(),
-            job: 7,
-            reach: false,
-        };
-        let mut endpoint = Endpoint::attach(&place).expect("there is a door");
-        let mut shared = Shared::default();
-        let queue = shared
-            .queues
-            .insert(Queue::default())
-            .expect("there is room");
-        endpoint.binds = Binds {
-            vector: shared.vectors.insert(Vector::default()),
-            transmit: Some((queue, false)),
-            receive: Some((queue, false)),
-            ..Binds::default()
-        };
-        One { shared, endpoint }
-    };
-    let mut all: Vec<_> = doors.iter().map(attach).collect();
-    let addresses: Vec<_> = all.iter().map(|one| one.endpoint.address).collect();
-    for one in &mut all {
-        let vector = one.shared.vectors.get_mut(0).expect("it is there");
-        addresses.iter().for_each(|&address| {
-            vector.insert(address);
-        });
-    }
-    all
+/// Programs at NICs of their own that do not reach the programs' memory.
+fn all(count: u16) -> Network {
+    let processors: Vec<_> = (0..count).collect();
+    Network::new(&processors, 1, false)
 }
 
 fn op(context: usize, flags: u64) -> Op {
@@ -80,24 +38,30 @@ fn pattern(bytes: usize, seed: usize) -> Vec<u8> {
     (0..bytes).map(|n| (n * 7 + n / 256 + seed) as u8).collect()
 }
 
-/// Makes all progress until one has a completion.
-fn wait(all: &mut [One], who: usize) -> Entry {
-    let end = Instant::now() + Duration::from_secs(10);
-    while Instant::now() < end {
-        for one in all.iter_mut() {
-            one.endpoint.progress(&mut one.shared);
-        }
-        let queue = all[who].shared.queues.get_mut(0).expect("it is there");
-        assert_eq!(queue.errors.front(), None);
-        if let Some((entry, _)) = queue.entries.pop_front() {
-            return entry;
-        }
-        std::thread::yield_now();
+impl Network {
+    /// Makes all progress until one has a completion.
+    fn wait(&mut self, who: usize) -> Entry {
+        let end = self.now + Duration::from_secs(10);
+        let mut found = None;
+        self.run(end, |net| {
+            let queue = net.nodes[who].shared.queues.get_mut(0);
+            let queue = queue.expect("it is there");
+            assert_eq!(queue.errors.front(), None);
+            found = queue.entries.pop_front();
+            found.is_some()
+        });
+        found
+            .unwrap_or_else(|| panic!("nothing completes at {who}"))
+            .0
     }
-    panic!("nothing completes at {who}");
+
+    /// Makes all progress that there is for now.
+    fn settle(&mut self) {
+        self.run(self.now + Duration::from_millis(100), |_| false);
+    }
 }
 
-impl One {
+impl Node {
     fn send(&mut self, to: u64, tag: u64, context: usize, bytes: Vec<u8>) {
         let from = Pieces::leaked(bytes);
         let op = op(context, FI_SEND | FI_TAGGED);
@@ -132,16 +96,16 @@ impl One {
 
     fn errors(&mut self) -> Vec<(usize, i32, Why)> {
         let queue = self.shared.queues.get_mut(0).expect("it is there");
-        let told = queue.errors.drain(..);
-        told.map(|(entry, failure, _)| (entry.context, failure.errno, failure.why))
+        let failed = queue.errors.drain(..);
+        failed
+            .map(|(entry, failure, _)| (entry.context, failure.errno, failure.why))
             .collect()
     }
 }
 
 #[test]
 fn messages_of_all_lengths_arrive() {
-    let fake = Fake::start(2);
-    let mut all = all(&fake);
+    let mut net = all(2);
     let lengths = [
         0,
         1,
@@ -155,40 +119,35 @@ fn messages_of_all_lengths_arrive() {
     for (n, bytes) in lengths.into_iter().enumerate() {
         // Every other message arrives before its receive is posted.
         let early = n % 2 == 0;
-        let mut into = early.then(|| all[1].receive(n as u64, 1, bytes));
-        all[0].send(1, n as u64, 2, pattern(bytes, n));
+        let mut into = early.then(|| net.nodes[1].receive(n as u64, 1, bytes));
+        net.nodes[0].send(1, n as u64, 2, pattern(bytes, n));
         if !early {
-            for _ in 0..100 {
-                let One { shared, endpoint } = &mut all[1];
-                endpoint.progress(shared);
-                std::thread::yield_now();
-            }
-            into = Some(all[1].receive(n as u64, 1, bytes));
+            net.settle();
+            into = Some(net.nodes[1].receive(n as u64, 1, bytes));
         }
-        let entry = wait(&mut all, 1);
+        let entry = net.wait(1);
         assert_eq!(
             (entry.context, entry.len, entry.tag, entry.data),
             (1, bytes, n as u64, n as u64)
         );
-        assert_eq!(wait(&mut all, 0).context, 2);
+        assert_eq!(net.wait(0).context, 2);
         assert_eq!(
             into.expect("it was posted").now(),
             pattern(bytes, n),
             "{bytes}"
         );
     }
-    assert!(all[0].endpoint.offers.is_empty() && all[1].endpoint.pulls.is_empty());
-    assert!(all[0].endpoint.stages.is_empty() && all[1].endpoint.fetches.is_empty());
+    assert!(net.nodes[0].endpoint.offers.is_empty() && net.nodes[1].endpoint.pulls.is_empty());
+    assert!(net.nodes[0].endpoint.stages.is_empty() && net.nodes[1].endpoint.fetches.is_empty());
 }
 
 #[test]
 fn an_end_point_reaches_itself() {
-    let fake = Fake::start(1);
-    let mut all = all(&fake);
+    let mut net = all(1);
     for bytes in [10, 3 * PART + 1] {
-        let into = all[0].receive(5, 1, bytes);
-        all[0].send(0, 5, 2, pattern(bytes, 3));
-        let mut contexts = [wait(&mut all, 0).context, wait(&mut all, 0).context];
+        let into = net.nodes[0].receive(5, 1, bytes);
+        net.nodes[0].send(0, 5, 2, pattern(bytes, 3));
+        let mut contexts = [net.wait(0).context, net.wait(0).context];
         contexts.sort_unstable();
         assert_eq!(contexts, [1, 2]);
         assert_eq!(into.now(), pattern(bytes, 3));
@@ -197,12 +156,13 @@ fn an_end_point_reaches_itself() {
 
 #[test]
 fn what_is_sent_twice_arrives_once() {
-    let fake = Fake::start(2);
-    let mut all = all(&fake);
+    let mut net = all(2);
     for n in 0..200_usize {
-        all[0].send(1, 9, n, pattern(20, n));
+        net.nodes[0].send(1, 9, n, pattern(20, n));
         // The NIC reported no arrival although it arrived.
-        let One { shared, endpoint } = &mut all[0];
+        let Node {
+            shared, endpoint, ..
+        } = &mut net.nodes[0];
         let slots: Vec<_> = (0..256)
             .filter(|&slot| endpoint.sends.get(slot).is_some())
             .collect();
@@ -210,10 +170,9 @@ fn what_is_sent_twice_arrives_once() {
             && let Some(&slot) = slots.first()
         {
             endpoint.sent(shared, slot, Status::TimedOut);
-            endpoint.nic.flush();
         }
-        let into = all[1].receive(9, n, 20);
-        assert_eq!(wait(&mut all, 1).context, n);
+        let into = net.nodes[1].receive(9, n, 20);
+        assert_eq!(net.wait(1).context, n);
         assert_eq!(into.now(), pattern(20, n));
     }
 }
@@ -222,37 +181,42 @@ fn what_is_sent_twice_arrives_once() {
 /// its NIC then knows no handle for the rest. Its messages are received all the same.
 #[test]
 fn what_was_sent_before_its_program_ended_is_received() {
-    let fake = Fake::start(2);
-    let mut all = all(&fake);
-    all[1].send(0, 9, 1, pattern(20, 1));
-    assert_eq!(wait(&mut all, 1).context, 1, "it is there, and unread");
-    all[0].send(1, 9, 2, pattern(20, 2));
-    let One { shared, endpoint } = &mut all[0];
+    let mut net = all(2);
+    net.nodes[1].send(0, 9, 1, pattern(20, 1));
+    assert_eq!(net.wait(1).context, 1, "it is there, and unread");
+    net.nodes[0].send(1, 9, 2, pattern(20, 2));
+    let Node {
+        shared, endpoint, ..
+    } = &mut net.nodes[0];
     endpoint.sent(shared, 0, Status::NoHandle);
-    assert!(all[0].errors().is_empty(), "whether it has ended is asked");
-    let (mut posted, into) = One::posted(3, 9, 20);
-    posted.from = Some(all[1].endpoint.address);
-    let One { shared, endpoint } = &mut all[0];
+    assert!(
+        net.nodes[0].errors().is_empty(),
+        "whether it has ended is asked"
+    );
+    let (mut posted, into) = Node::posted(3, 9, 20);
+    posted.from = Some(net.nodes[1].endpoint.address);
+    let Node {
+        shared, endpoint, ..
+    } = &mut net.nodes[0];
     endpoint.receive(shared, true, posted, false);
-    while wait(&mut all, 0).context != 3 {}
+    while net.wait(0).context != 3 {}
     assert_eq!(into.now(), pattern(20, 1));
 }
 
 /// A sender that requested no acknowledgement must not wait for one when its window shrinks.
 #[test]
 fn a_window_that_shrinks_does_not_close() {
-    let fake = Fake::start(2);
-    let mut all = all(&fake);
+    let mut net = all(2);
     let count = |n: usize| if n == 0 { 7 } else { 20 };
     for round in 0..2 {
         for n in 0..count(round) {
-            all[0].send(1, 9, n, pattern(20, n));
+            net.nodes[0].send(1, 9, n, pattern(20, n));
         }
         for n in 0..count(round) {
-            all[1].receive(9, n, 20);
-            assert_eq!(wait(&mut all, 1).context, n);
+            net.nodes[1].receive(9, n, 20);
+            assert_eq!(net.wait(1).context, n);
         }
-        let vector = all[0].shared.vectors.get_mut(0).expect("it is there");
+        let vector = net.nodes[0].shared.vectors.get_mut(0).expect("it is there");
         for processor in 100..160 {
             vector.insert(Address {
                 processor,
@@ -264,36 +228,30 @@ fn a_window_that_shrinks_does_not_close() {
 
 #[test]
 fn peeks_claims_and_cancels() {
-    let fake = Fake::start(2);
-    let mut all = all(&fake);
-    let (wanted, _) = One::posted(40, 3, 0);
-    all[1].peek(&wanted, 0);
-    assert_eq!(all[1].errors(), [(40, libc::ENOMSG, Why::Plain)]);
+    let mut net = all(2);
+    let (wanted, _) = Node::posted(40, 3, 0);
+    net.nodes[1].peek(&wanted, 0);
+    assert_eq!(net.nodes[1].errors(), [(40, libc::ENOMSG, Why::Plain)]);
     for tag in [3, 3, 4] {
-        all[0].send(1, tag, 0, pattern(PART + 1, tag as usize));
+        net.nodes[0].send(1, tag, 0, pattern(PART + 1, tag as usize));
     }
-    let end = Instant::now() + Duration::from_secs(10);
-    let (last, _) = One::posted(41, 4, 0);
-    loop {
-        assert!(Instant::now() < end, "the last one never comes");
-        all.iter_mut().for_each(|one| {
-            one.endpoint.progress(&mut one.shared);
-        });
-        all[1].peek(&last, 0);
-        if all[1].errors().is_empty() {
-            break;
-        }
-    }
-    assert_eq!(wait(&mut all, 1).len, PART + 1);
+    let (last, _) = Node::posted(41, 4, 0);
+    net.settle();
+    net.nodes[1].peek(&last, 0);
+    assert_eq!(net.wait(1).len, PART + 1);
     // Claim one; other receives get the next message with its tag.
-    let One { shared, endpoint } = &mut all[1];
+    let Node {
+        shared, endpoint, ..
+    } = &mut net.nodes[1];
     endpoint.peek(shared, &wanted, FI_CLAIM);
     endpoint.peek(shared, &last, FI_DISCARD);
-    let into = all[1].receive(3, 42, PART + 1);
-    let (claiming, claimed) = One::posted(40, 3, PART + 1);
-    let One { shared, endpoint } = &mut all[1];
+    let into = net.nodes[1].receive(3, 42, PART + 1);
+    let (claiming, claimed) = Node::posted(40, 3, PART + 1);
+    let Node {
+        shared, endpoint, ..
+    } = &mut net.nodes[1];
     assert!(endpoint.claim(shared, claiming, 0));
-    let mut contexts: Vec<_> = (0..4).map(|_| wait(&mut all, 1).context).collect();
+    let mut contexts: Vec<_> = (0..4).map(|_| net.wait(1).context).collect();
     contexts.sort_unstable();
     assert_eq!(contexts, [40, 40, 41, 42]);
     assert_eq!(
@@ -301,31 +259,36 @@ fn peeks_claims_and_cancels() {
         (pattern(PART + 1, 3), pattern(PART + 1, 3))
     );
     (0..3).for_each(|_| {
-        wait(&mut all, 0);
+        net.wait(0);
     });
-    all[1].receive(77, 43, 8);
-    let One { shared, endpoint } = &mut all[1];
+    net.nodes[1].receive(77, 43, 8);
+    let Node {
+        shared, endpoint, ..
+    } = &mut net.nodes[1];
     assert!(endpoint.cancel(shared, 43) && !endpoint.cancel(shared, 43));
-    assert_eq!(all[1].errors(), [(43, libc::ECANCELED, Why::Plain)]);
+    assert_eq!(net.nodes[1].errors(), [(43, libc::ECANCELED, Why::Plain)]);
 }
 
 #[test]
 fn one_receive_takes_several_messages() {
-    let fake = Fake::start(2);
-    let mut all = all(&fake);
-    let (mut posted, into) = One::posted(1, 0, 100);
+    let mut net = all(2);
+    let (mut posted, into) = Node::posted(1, 0, 100);
     posted.ignore = u64::MAX;
-    let One { shared, endpoint } = &mut all[1];
+    let Node {
+        shared, endpoint, ..
+    } = &mut net.nodes[1];
     endpoint.least_room = 30;
     endpoint.receive(shared, false, posted, true);
     let mut bufs = Vec::new();
     for n in 0..3 {
         let from = Pieces::leaked(pattern(25, n));
-        let One { shared, endpoint } = &mut all[0];
+        let Node {
+            shared, endpoint, ..
+        } = &mut net.nodes[0];
         endpoint
             .send(shared, 1, from, (None, None), op(2, FI_SEND))
             .expect("there is room");
-        let entry = wait(&mut all, 1);
+        let entry = net.wait(1);
         assert_eq!(entry.flags & FI_MULTI_RECV != 0, n == 2);
         bufs.push(entry.buf - into.address());
     }
@@ -335,8 +298,7 @@ fn one_receive_takes_several_messages() {
 
 #[test]
 fn memory_is_written_read_and_changed() {
-    let fake = Fake::start(2);
-    let mut all = all(&fake);
+    let mut net = all(2);
     let memory = Pieces::leaked(vec![0; 3 * PART]);
     let Pieces::One(bytes) = memory.clone() else {
         unreachable!("it is one");
@@ -349,26 +311,30 @@ fn memory_is_written_read_and_changed() {
         base,
         reach: None,
     };
-    all[1].shared.regions.insert(11, region);
+    net.nodes[1].shared.regions.insert(11, region);
     let far = |address| Far {
         number: 1,
         address,
         key: 11,
     };
     for bytes in [8, MOST_EAGER + 1, 2 * PART + 3] {
-        let One { shared, endpoint } = &mut all[0];
+        let Node {
+            shared, endpoint, ..
+        } = &mut net.nodes[0];
         let from = Pieces::leaked(pattern(bytes, 1));
         endpoint
             .write(shared, far(16), from, None, op(1, 0))
             .expect("there is room");
-        wait(&mut all, 0);
+        net.wait(0);
         assert_eq!(memory.to_vec(16, bytes), pattern(bytes, 1));
-        let One { shared, endpoint } = &mut all[0];
+        let Node {
+            shared, endpoint, ..
+        } = &mut net.nodes[0];
         let into = Pieces::leaked(vec![0; bytes]);
         endpoint
             .read(shared, far(16), into.clone(), op(2, 0))
             .expect("there is room");
-        wait(&mut all, 0);
+        net.wait(0);
         assert_eq!(into.now(), pattern(bytes, 1));
     }
     memory.fill(0, &40_u64.to_ne_bytes());
@@ -380,12 +346,14 @@ fn memory_is_written_read_and_changed() {
     };
     let old = Pieces::leaked(vec![0; 8]);
     let two = Some(Pieces::leaked(2_u64.to_ne_bytes().to_vec()));
-    let One { shared, endpoint } = &mut all[0];
+    let Node {
+        shared, endpoint, ..
+    } = &mut net.nodes[0];
     let parts = [two, None, Some(old.clone())];
     endpoint
         .atomic(shared, far(0), change, parts, op(3, 0))
         .expect("there is room");
-    wait(&mut all, 0);
+    net.wait(0);
     assert_eq!(
         (old.now(), memory.to_vec(0, 8)),
         (40_u64.to_ne_bytes().to_vec(), 42_u64.to_ne_bytes().to_vec())
@@ -396,31 +364,22 @@ fn memory_is_written_read_and_changed() {
         (Far { key: 12, ..far(0) }, 8),
         (far(u64::MAX), PART),
     ] {
-        let One { shared, endpoint } = &mut all[0];
+        let Node {
+            shared, endpoint, ..
+        } = &mut net.nodes[0];
         let from = Pieces::leaked(vec![1; len]);
         endpoint
             .write(shared, far, from, None, op(4, 0))
             .expect("there is room");
-        let end = Instant::now() + Duration::from_secs(10);
-        let errors = loop {
-            assert!(Instant::now() < end, "no answer");
-            all.iter_mut().for_each(|one| {
-                one.endpoint.progress(&mut one.shared);
-            });
-            let errors = all[0].errors();
-            if !errors.is_empty() {
-                break errors;
-            }
-        };
-        assert_eq!(errors, [(4, libc::EREMOTEIO, Why::Refused)]);
+        net.settle();
+        assert_eq!(net.nodes[0].errors(), [(4, libc::EREMOTEIO, Why::Refused)]);
     }
     assert!(Bytes::none().is_empty());
 }
 
 #[test]
 fn who_is_lost_fails_what_waits_for_him() {
-    let fake = Fake::start(2);
-    let mut all = all(&fake);
+    let mut net = all(2);
     let change = Change {
         datatype: 7,
         op: 2,
@@ -433,7 +392,9 @@ fn who_is_lost_fails_what_waits_for_him() {
         key: 1,
     };
     let one = Some(Pieces::leaked(1_u64.to_ne_bytes().to_vec()));
-    let One { shared, endpoint } = &mut all[0];
+    let Node {
+        shared, endpoint, ..
+    } = &mut net.nodes[0];
     endpoint
         .atomic(shared, far, change, [one, None, None], op(1, 0))
         .expect("there is room");
@@ -447,12 +408,12 @@ fn who_is_lost_fails_what_waits_for_him() {
         )
         .expect("there is room");
     // Many tries, for longer than patience, and nobody knows whether it arrived.
-    endpoint.lookout.wait_for(TICK);
+    endpoint.lookout.wait_for(super::liveness::TICK);
     endpoint.lookout.has_looked();
     for _ in 0..6 {
         endpoint.sent(shared, 0, Status::TimedOut);
     }
-    let mut errors = all[0].errors();
+    let mut errors = net.nodes[0].errors();
     errors.sort_unstable_by_key(|error| error.0);
     assert_eq!(
         errors,
@@ -461,7 +422,9 @@ fn who_is_lost_fails_what_waits_for_him() {
             (2, libc::ETIMEDOUT, Why::Unknown)
         ]
     );
-    let One { shared, endpoint } = &mut all[0];
+    let Node {
+        shared, endpoint, ..
+    } = &mut net.nodes[0];
     endpoint
         .send(
             shared,
@@ -471,36 +434,30 @@ fn who_is_lost_fails_what_waits_for_him() {
             op(3, FI_SEND),
         )
         .expect("it is told later");
-    assert_eq!(all[0].errors(), [(3, libc::EHOSTUNREACH, Why::Unreachable)]);
-    assert!(all[0].endpoint.stages.is_empty());
+    assert_eq!(
+        net.nodes[0].errors(),
+        [(3, libc::EHOSTUNREACH, Why::Unreachable)]
+    );
+    assert!(net.nodes[0].endpoint.stages.is_empty());
 }
 
 #[test]
 fn the_end_of_a_registration_that_was_given_up_is_not_that_of_the_next_one() {
-    let fake = Fake::start(1);
-    let mut all = all(&fake);
-    let One { shared, endpoint } = &mut all[0];
+    let mut net = all(1);
     let part = Local {
         offset: 0,
         bytes: 64,
     };
-    let access = Access::ALL;
-    // When this registration completes, it is no longer awaited.
-    let given_up = endpoint.nic.register(REGISTER | AWAITED, part, access);
-    assert_eq!(given_up, Ok(()));
-    let handle = endpoint.register_and_wait(shared, part, access);
-    // Handles 0 and 1: the stages, and the registration given up.
-    assert_eq!(handle, Some(2));
-    fake.settle();
-    while endpoint.progress(shared) {
-        fake.settle();
-    }
-    // The registration given up was deregistered.
-    assert_eq!(endpoint.nic.deregister(DEREGISTER, 1), Ok(()));
-    endpoint.nic.flush();
-    fake.settle();
-    let Ok(Some(Completion::End { status, .. })) = endpoint.nic.poll() else {
-        panic!("it has no end");
-    };
-    assert_eq!(status, Status::NotYours);
+    let endpoint = &mut net.nodes[0].endpoint;
+    // When the first registration completes, it is no longer awaited.
+    endpoint.begin_registration(part, Access::ALL);
+    endpoint.begin_registration(part, Access::ALL);
+    net.settle();
+    // Handle 0: the stages. The registration given up was undone.
+    let ended = net.nodes[0].endpoint.ended_registration();
+    let (status, handle) = ended.expect("it has ended");
+    assert_eq!(status, Status::Done);
+    let other = 3 - u16::try_from(handle).expect("1 or 2");
+    assert_eq!(net.close(0, other), Err(Status::NotYours));
+    assert_eq!(net.close(0, handle as u16), Ok(0));
 }

@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use phitwire_client::door::{Local, Remote, Status};
 
-use super::endpoint::{Endpoint, Later};
+use super::endpoint::Endpoint;
 use super::matching::Landing;
+use super::outbox::Outgoing;
 use super::peers::{End, Parcel};
 use super::reach::Opened;
 use super::shared::{Entry, Failure, Op, Shared, Why};
 use super::slots::{self, STAGES, STAGES_AT};
 use super::wire::{Head, Kind, PART};
-use crate::abi::FI_REMOTE_WRITE;
-use crate::abi::memory::{Bytes, Pieces};
+use crate::flags::FI_REMOTE_WRITE;
+use crate::memory::{Bytes, Pieces};
 
 /// Part number of a transfer that is fetched in place, as a whole.
 const IN_PLACE: u32 = u32::MAX;
@@ -182,14 +183,13 @@ impl Endpoint {
         let stage = self.stages.insert(())?;
         let at = STAGES_AT + slots::stage_at(stage);
         offer.from.visit(offset, bytes, |done, piece| {
-            let written = piece.with(|bytes| self.nic.write(at + done as u64, bytes));
-            debug_assert!(written.is_ok(), "stages are inside");
+            piece.with(|bytes| self.segment.write(at + done as u64, bytes));
         });
         let part = offer.next_part;
         offer.next_part += 1;
         offer.staged.push((part, stage));
         Some(Head {
-            handle: self.handle,
+            handle: self.address.handle(),
             staged: slots::stage_at(stage),
             part_bytes: bytes as u32,
             part,
@@ -426,7 +426,7 @@ impl Endpoint {
             return self.unfetched.push_back(fetch);
         }
         if let Some(slot) = self.fetches.insert(fetch) {
-            self.command(Later::Fetch(slot));
+            self.outbox.push(Outgoing::Fetch(slot));
         }
     }
 
@@ -451,7 +451,7 @@ impl Endpoint {
         let is_tried =
             fetch.tries < TRIES || self.lookout.is_patient(self.lookout.now() - fetch.since);
         if again && is_tried && peer.failed.is_none() {
-            return self.command(Later::Fetch(slot));
+            return self.outbox.push(Outgoing::Fetch(slot));
         }
         let Some(fetch) = self.fetches.remove(slot) else {
             return;
@@ -482,10 +482,9 @@ impl Endpoint {
             return self.pull_given_up(shared, key, failure);
         }
         let begin = fetch.part as usize * PART;
-        let nic = &self.nic;
+        let segment = &self.segment;
         let copy = |done: usize, piece: Bytes| {
-            let read = piece.with_mut(|bytes| nic.read(at + done as u64, bytes));
-            debug_assert!(read.is_ok(), "slots are inside");
+            piece.with_mut(|bytes| segment.read(at + done as u64, bytes));
         };
         match &pull.into {
             _ if fetch.into.is_some() => {}

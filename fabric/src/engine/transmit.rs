@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use phitwire_client::Error;
 use phitwire_client::door::Status;
 
-use super::endpoint::{Endpoint, Later};
+use super::endpoint::Endpoint;
+use super::outbox::Outgoing;
 use super::peers::{End, Parcel};
 use super::shared::{Entry, Failure, Op, Shared, Why};
 use super::slots::{self, RECEIVES};
@@ -156,10 +156,9 @@ impl Endpoint {
             .insert(sending)
             .expect("there is room: looked at before");
         let at = slots::send_at(slot);
-        let written = self.nic.write(at, &head.emit());
-        let written = written.and_then(|()| self.nic.write(at + HEAD as u64, payload));
-        debug_assert!(written.is_ok(), "slots are inside");
-        self.command(Later::Send(slot));
+        self.segment.write(at, &head.emit());
+        self.segment.write(at + HEAD as u64, payload);
+        self.outbox.push(Outgoing::Send(slot));
     }
 
     pub(super) fn send_waiting(&mut self, shared: &mut Shared) {
@@ -212,7 +211,7 @@ impl Endpoint {
             _ => false,
         };
         if again && self.peers.all[peer].failed.is_none() {
-            return self.command(Later::Send(slot));
+            return self.outbox.push(Outgoing::Send(slot));
         }
         self.sends.remove(slot);
         let why = match status.is_unknown() {
@@ -292,11 +291,8 @@ impl Endpoint {
         self.lose_receives(shared, peer, lost);
     }
 
-    /// The NIC is gone.
-    pub(super) fn lose_all(&mut self, shared: &mut Shared, error: &Error) {
-        if !self.is_gone {
-            eprintln!("phitwire: {error}");
-        }
+    /// The NIC has ended: everything fails.
+    pub fn handle_end(&mut self, shared: &mut Shared) {
         self.is_gone = true;
         let failure = Failure {
             errno: libc::ENETDOWN,

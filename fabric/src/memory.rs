@@ -1,8 +1,7 @@
 //! Memory of the program.
+#![allow(unsafe_code, reason = "the program lends its memory as pointers")]
 
 use std::ffi::c_void;
-
-use super::{Ioc, Iovec};
 
 /// Bytes of the program. By libfabric's rules the program keeps them, and neither reads nor writes
 /// them, until their operation completes; registered memory until it is closed.
@@ -83,37 +82,6 @@ pub enum Pieces {
 }
 
 impl Pieces {
-    /// # Safety
-    /// `iov` points to `count` entries, each valid for [`Bytes::new`].
-    pub unsafe fn of_iov(iov: *const Iovec, count: usize) -> Self {
-        if iov.is_null() || count == 0 {
-            return Self::One(Bytes::none());
-        }
-        // SAFETY: guaranteed by the caller.
-        let all = unsafe { std::slice::from_raw_parts(iov, count) };
-        // SAFETY: guaranteed by the caller.
-        let bytes = |iov: &Iovec| unsafe { Bytes::new(iov.base, iov.len) };
-        match all {
-            [only] => Self::One(bytes(only)),
-            _ => Self::Many(all.iter().map(bytes).collect()),
-        }
-    }
-
-    /// The same for elements of `size` bytes each.
-    ///
-    /// # Safety
-    /// As for [`of_iov`](Self::of_iov).
-    pub unsafe fn of_ioc(ioc: *const Ioc, count: usize, size: usize) -> Self {
-        if ioc.is_null() || count == 0 {
-            return Self::One(Bytes::none());
-        }
-        // SAFETY: guaranteed by the caller.
-        let all = unsafe { std::slice::from_raw_parts(ioc, count) };
-        // SAFETY: guaranteed by the caller.
-        let bytes = |ioc: &Ioc| unsafe { Bytes::new(ioc.addr, ioc.count.saturating_mul(size)) };
-        Self::Many(all.iter().map(bytes).collect())
-    }
-
     fn all(&self) -> &[Bytes] {
         match self {
             Self::One(bytes) => std::slice::from_ref(bytes),
@@ -128,10 +96,6 @@ impl Pieces {
 
     pub fn len(&self) -> usize {
         self.all().iter().map(Bytes::len).sum()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Calls `visit` with the pieces of `len` bytes from `offset` on, and the position of each

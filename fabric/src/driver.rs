@@ -1,0 +1,362 @@
+//! Endpoints at work: each has a NIC, and the clock.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
+use phitwire_client::door::{Access, Completion, Local, Status};
+use phitwire_client::patience::Patience;
+use phitwire_client::{AttachError, Error, Mapping, Nic, Options, attach};
+
+use crate::engine::endpoint::{Endpoint, Segment};
+use crate::engine::reach::{LINE, Reach};
+use crate::engine::shared::Shared;
+use crate::engine::slots::{SEGMENT, STAGES, STAGES_AT, Slab};
+use crate::engine::wire::{Address, PART};
+use crate::memory::Bytes;
+use crate::place::Place;
+
+/// Maximum number of endpoints of a domain.
+const MOST_ENDPOINTS: usize = 64;
+/// Time limit for messages in flight at closing.
+const DRAIN: Duration = Duration::from_secs(5);
+/// While closing, time until peers that messages have not reached are probed, and between
+/// probes. A NIC tries for seconds to deliver to a program without receives, and ranks that end
+/// together owe each other acknowledgements.
+const ASK_AT_CLOSE: Duration = Duration::from_millis(50);
+/// Maximum number of completions handled in one turn.
+const TURN: usize = 256;
+/// Calls between two reads of the clock.
+const CLOCK_EVERY: u32 = 32;
+/// Longest sleep of one that waits for its NIC.
+const NAP: Duration = Duration::from_millis(5);
+
+/// A domain: the state that its objects share, behind one lock.
+#[derive(Debug, Default)]
+pub struct Domain {
+    state: Mutex<State>,
+}
+
+/// The state behind the lock.
+#[derive(Debug)]
+pub struct State {
+    /// State that the endpoints share.
+    pub shared: Shared,
+    /// The endpoints.
+    pub endpoints: Slab<Driver>,
+    /// Consecutive calls without progress.
+    pub idle: u32,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            shared: Shared::default(),
+            endpoints: Slab::new(MOST_ENDPOINTS),
+            idle: 0,
+        }
+    }
+}
+
+impl Domain {
+    /// Takes the lock; `None` if it is poisoned by a panic.
+    pub fn lock(&self) -> Option<MutexGuard<'_, State>> {
+        self.state.lock().ok()
+    }
+}
+
+impl State {
+    /// Makes progress on everything in flight. Returns whether anything moved.
+    pub fn progress(&mut self) -> bool {
+        let mut moved = false;
+        for driver in self.endpoints.iter_mut() {
+            moved |= driver.progress(&mut self.shared);
+        }
+        self.idle = if moved {
+            0
+        } else {
+            self.idle.saturating_add(1)
+        };
+        moved
+    }
+}
+
+/// An endpoint, and the NIC that carries out its commands.
+#[derive(Debug)]
+pub struct Driver {
+    /// The endpoint. After calls to it, [`Self::issue`] hands its commands to the NIC.
+    pub endpoint: Endpoint,
+    nic: Nic,
+    wakers: Arc<Wakers>,
+    began: Instant,
+    turns: u32,
+}
+
+/// Descriptors, one of which is readable once the NIC has something or is gone.
+pub type Wakers = [OwnedFd; 2];
+
+/// The memory that program and NIC share.
+#[derive(Debug)]
+struct SharedMemory(Arc<Mapping>);
+
+impl Segment for SharedMemory {
+    fn read(&self, offset: u64, out: &mut [u8]) {
+        let read = self.0.read_data(offset, out);
+        debug_assert!(read.is_ok(), "slots are inside");
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) {
+        let written = self.0.write_data(offset, data);
+        debug_assert!(written.is_ok(), "slots are inside");
+    }
+}
+
+impl Driver {
+    /// Attaches to the NIC.
+    ///
+    /// # Errors
+    /// See [`AttachError`].
+    pub fn attach(place: &Place) -> Result<Self, AttachError> {
+        let options = Options {
+            job: place.job,
+            member: None,
+            data_bytes: SEGMENT,
+        };
+        let mut nic = Nic::attach(&place.door, &options)?;
+        let has = nic.operations();
+        if !(has.blocks && has.messages) {
+            let what = "puts and gets only, where block transfers and messages are expected";
+            return Err(unfit(&place.door, what.into()));
+        }
+        let stages = Local {
+            offset: STAGES_AT,
+            bytes: (STAGES * PART) as u64,
+        };
+        let handle = register(&mut nic, stages)
+            .and_then(|handle| handle.map_err(|status| status.to_string()))
+            .map_err(|error| {
+                unfit(
+                    &place.door,
+                    format!("its memory cannot be registered: {error}"),
+                )
+            })?;
+        let reaches_own = place.reach && reaches_own(&mut nic).is_some();
+        let address = Address {
+            processor: nic.processor(),
+            member: nic.member(),
+            incarnation: incarnation(handle),
+        };
+        let wakers = [nic.fd(), nic.socket()].map(|fd| fd.try_clone_to_owned());
+        let [Ok(wake), Ok(socket)] = wakers else {
+            return Err(unfit(&place.door, "no descriptor is free".into()));
+        };
+        let segment = Box::new(SharedMemory(nic.mapping().clone()));
+        let mut driver = Self {
+            endpoint: Endpoint::new(address, segment, reaches_own),
+            nic,
+            wakers: Arc::new([wake, socket]),
+            began: Instant::now(),
+            turns: 0,
+        };
+        driver.issue(&mut Shared::default());
+        Ok(driver)
+    }
+
+    /// Hands the endpoint's commands to the NIC, as many as it takes.
+    pub fn issue(&mut self, shared: &mut Shared) {
+        let mut has_posted = false;
+        while let Some(command) = self.endpoint.poll_command() {
+            match self.nic.post(&command) {
+                Ok(()) => {
+                    self.endpoint.command_taken();
+                    has_posted = true;
+                }
+                Err(Error::Full) => break,
+                Err(error) => return self.end(shared, &error),
+            }
+        }
+        if has_posted {
+            self.nic.flush();
+        }
+    }
+
+    /// Makes progress. Returns whether anything moved.
+    pub fn progress(&mut self, shared: &mut Shared) -> bool {
+        let (mut moved, mut is_all) = (false, false);
+        for _ in 0..TURN {
+            match self.nic.poll() {
+                Ok(Some(completion)) => self.endpoint.handle_completion(shared, &completion),
+                Ok(None) => {
+                    is_all = true;
+                    break;
+                }
+                Err(error) => {
+                    self.end(shared, &error);
+                    return moved;
+                }
+            }
+            moved = true;
+        }
+        moved |= self.endpoint.advance(shared);
+        self.turns = self.turns.wrapping_add(1);
+        if is_all && self.turns.is_multiple_of(CLOCK_EVERY) {
+            self.endpoint.handle_timeout(shared, self.began.elapsed());
+        }
+        self.issue(shared);
+        moved
+    }
+
+    fn end(&mut self, shared: &mut Shared, error: &Error) {
+        if !self.endpoint.is_gone() {
+            eprintln!("phitwire: {error}");
+        }
+        self.endpoint.handle_end(shared);
+    }
+
+    /// Prepares to sleep. Returns whether to sleep until a descriptor of [`Self::wakers`] is
+    /// readable.
+    pub fn arm(&mut self) -> bool {
+        !self.endpoint.is_gone() && self.nic.arm()
+    }
+
+    /// Ends what [`Self::arm`] began, after sleep.
+    pub fn disarm(&mut self) {
+        self.nic.disarm();
+    }
+
+    /// The descriptors that wake it, also for those who sleep without the domain's lock.
+    pub fn wakers(&self) -> Arc<Wakers> {
+        self.wakers.clone()
+    }
+
+    /// Makes progress, or sleeps for a while. Returns how long it may have slept.
+    fn turn(&mut self, shared: &mut Shared) -> Duration {
+        if self.progress(shared) || !self.nic.arm() {
+            return Duration::ZERO;
+        }
+        sleep(std::slice::from_ref(&self.wakers), NAP);
+        self.nic.disarm();
+        NAP
+    }
+
+    /// Waits a few seconds at most until messages in flight have arrived; those to a program that
+    /// has ended are not waited for.
+    pub fn drain(&mut self, shared: &mut Shared) {
+        let mut asks_at = Instant::now() + ASK_AT_CLOSE;
+        let (mut patience, mut asleep) = (Patience::new(DRAIN), Duration::ZERO);
+        while !self.endpoint.is_gone()
+            && patience.left(asleep).is_some()
+            && !self.endpoint.is_drained()
+        {
+            asleep = self.turn(shared);
+            if Instant::now() >= asks_at {
+                asks_at = Instant::now() + ASK_AT_CLOSE;
+                self.endpoint.probe_unreached();
+                self.issue(shared);
+            }
+        }
+    }
+
+    /// Opens memory to peers; `None` if NICs cannot reach it.
+    pub fn open_memory(
+        &mut self,
+        shared: &mut Shared,
+        bytes: &Bytes,
+        access: u64,
+    ) -> Option<Reach> {
+        let base = self.endpoint.begin_opening(bytes, access)?;
+        match self.wait_for_registration(shared)? {
+            (Status::Done, handle) => Some(Reach {
+                handle: u16::try_from(handle).ok()?,
+                base,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Closes opened memory; no peer reaches it once this returns.
+    pub fn close_memory(&mut self, shared: &mut Shared, handle: u16) {
+        self.endpoint.begin_closing(handle);
+        self.wait_for_registration(shared);
+    }
+
+    fn wait_for_registration(&mut self, shared: &mut Shared) -> Option<(Status, u64)> {
+        let (mut patience, mut asleep) = (Patience::new(attach::PATIENCE), Duration::ZERO);
+        self.issue(shared);
+        while self.endpoint.ended_registration().is_none()
+            && !self.endpoint.is_gone()
+            && patience.left(asleep).is_some()
+        {
+            asleep = self.turn(shared);
+        }
+        let ended = self.endpoint.ended_registration();
+        self.endpoint.leave_registration();
+        ended
+    }
+}
+
+/// Sleeps until one of the descriptors is readable, for `most` at most.
+pub fn sleep(wakers: &[Arc<Wakers>], most: Duration) {
+    let all = wakers.iter().flat_map(|wakers| wakers.iter());
+    let mut all: Vec<_> = all
+        .map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN))
+        .collect();
+    // After an error, as after a signal, the caller looks again.
+    let _ = ppoll(&mut all, Some(TimeSpec::from_duration(most)), None);
+}
+
+fn unfit(door: &std::path::Path, what: String) -> AttachError {
+    AttachError::Unfit {
+        place: PathBuf::from(door),
+        what,
+    }
+}
+
+/// Registers memory that peers may get from; returns its handle, or why there is none.
+fn register(nic: &mut Nic, part: Local) -> Result<Result<u16, Status>, String> {
+    let access = Access {
+        put: false,
+        get: true,
+        atomic: false,
+    };
+    let said = |error: Error| error.to_string();
+    nic.register(0, part, access).map_err(said)?;
+    match nic.wait(Some(attach::PATIENCE)).map_err(said)? {
+        Some(Completion::End {
+            status: Status::Done,
+            word,
+            ..
+        }) => u16::try_from(word)
+            .map(Ok)
+            .map_err(|_| format!("{word} is not a valid handle")),
+        Some(Completion::End { status, .. }) => Ok(Err(status)),
+        Some(other) => Err(format!("instead of an end, there was {other:?}")),
+        None => Err("no response".into()),
+    }
+}
+
+/// The handle of some memory of the program's own, closed again; `None` if the NIC cannot reach
+/// it.
+fn reaches_own(nic: &mut Nic) -> Option<u16> {
+    static PROBE: [u64; 16] = [0; 16];
+    let at = (&raw const PROBE).addr() as u64;
+    let part = Local::own(at.next_multiple_of(LINE), LINE);
+    let handle = register(nic, part).ok()?.ok()?;
+    nic.deregister(0, handle).ok()?;
+    nic.wait(Some(attach::PATIENCE)).ok()??;
+    Some(handle)
+}
+
+/// A number that the next program at this address will not have.
+fn incarnation(handle: u16) -> u32 {
+    let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let nanos = time.map_or(0, |time| time.as_nanos() as u64);
+    let mixed = (nanos ^ u64::from(std::process::id()) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> 32) as u32 & !0xffff | u32::from(handle)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,251 @@
+//! Endpoints over NICs without a network: closing, where a fruitless wait takes five seconds, and
+//! the program's own memory.
+
+#[path = "../../../client/tests/fake/mod.rs"]
+mod fake;
+
+use super::*;
+use crate::engine::matching::Posted;
+use crate::engine::shared::{Binds, Entry, Op, Queue, Vector, Why};
+use crate::engine::slots::RECEIVES;
+use crate::flags::{FI_RECV, FI_SEND, FI_TAGGED};
+use crate::memory::Pieces;
+use fake::Fake;
+
+const LOST: i32 = libc::EHOSTUNREACH;
+const TAG: u64 = 1;
+
+/// An endpoint with a queue and a vector of all endpoints.
+struct One {
+    shared: Shared,
+    driver: Driver,
+}
+
+fn all_at(doors: &[PathBuf]) -> Vec<One> {
+    let attach = |door: &PathBuf| {
+        let place = Place {
+            door: door.clone(),
+            job: 7,
+            reach: false,
+        };
+        let mut driver = Driver::attach(&place).expect("there is a door");
+        let mut shared = Shared::default();
+        let queue = shared.queues.insert(Queue::default());
+        let queue = queue.expect("there is room");
+        driver.endpoint.binds = Binds {
+            vector: shared.vectors.insert(Vector::default()),
+            transmit: Some((queue, false)),
+            receive: Some((queue, false)),
+            ..Binds::default()
+        };
+        One { shared, driver }
+    };
+    let mut all: Vec<_> = doors.iter().map(attach).collect();
+    let addresses: Vec<_> = all.iter().map(|one| one.driver.endpoint.address).collect();
+    for one in &mut all {
+        let vector = one.shared.vectors.get_mut(0).expect("it is there");
+        addresses.iter().for_each(|&address| {
+            vector.insert(address);
+        });
+    }
+    all
+}
+
+fn op(context: usize, flags: u64) -> Op {
+    Op {
+        context,
+        flags,
+        tells: true,
+        tag: 0,
+    }
+}
+
+fn pattern(bytes: usize, seed: usize) -> Vec<u8> {
+    (0..bytes).map(|n| (n * 7 + seed) as u8).collect()
+}
+
+/// Makes all progress until one has a completion.
+fn wait(all: &mut [One], who: usize) -> Entry {
+    let end = Instant::now() + Duration::from_secs(10);
+    while Instant::now() < end {
+        for one in all.iter_mut() {
+            one.driver.progress(&mut one.shared);
+        }
+        let queue = all[who].shared.queues.get_mut(0).expect("it is there");
+        assert_eq!(queue.errors.front(), None);
+        if let Some((entry, _)) = queue.entries.pop_front() {
+            return entry;
+        }
+        std::thread::yield_now();
+    }
+    panic!("nothing completes at {who}");
+}
+
+/// Shorter than the two seconds after which `tick` probes awaited peers.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Five endpoints at one NIC, the last of which found no room for receives: messages to it
+/// wait, like those to a program that has ended.
+fn with_one_that_receives_nothing(fake: &Fake) -> Vec<One> {
+    all_at(&vec![fake.doors[0].clone(); 5])
+}
+
+impl One {
+    fn send(&mut self, to: u64, context: usize, bytes: Vec<u8>) {
+        let op = op(context, FI_SEND | FI_TAGGED);
+        let from = Pieces::leaked(bytes);
+        let (endpoint, shared) = (&mut self.driver.endpoint, &mut self.shared);
+        let sent = endpoint.send(shared, to, from, (Some(TAG), None), op);
+        assert_eq!(sent, Ok(()));
+        self.driver.issue(&mut self.shared);
+    }
+
+    fn receive(&mut self, context: usize, bytes: usize) -> Pieces {
+        let into = Pieces::leaked(vec![0; bytes]);
+        let posted = Posted {
+            op: op(context, FI_RECV | FI_TAGGED),
+            into: into.clone(),
+            tag: TAG,
+            ignore: 0,
+            from: None,
+            multi: None,
+        };
+        let endpoint = &mut self.driver.endpoint;
+        endpoint.receive(&mut self.shared, true, posted, false);
+        into
+    }
+
+    fn take_all_in(&mut self, fake: &Fake) {
+        loop {
+            fake.settle();
+            if !self.driver.progress(&mut self.shared) {
+                return;
+            }
+        }
+    }
+
+    fn errors(&mut self) -> Vec<(usize, i32, Why)> {
+        let queue = self.shared.queues.get_mut(0).expect("it is there");
+        let failed = queue.errors.drain(..);
+        failed
+            .map(|(entry, failure, _)| (entry.context, failure.errno, failure.why))
+            .collect()
+    }
+
+    /// Commands in flight, except posted receives.
+    fn under_way(&self) -> u64 {
+        self.driver.nic.under_way() - RECEIVES as u64
+    }
+
+    /// Closes it. Returns how long that waited.
+    fn drain(&mut self) -> Duration {
+        let begin = Instant::now();
+        self.driver.drain(&mut self.shared);
+        begin.elapsed()
+    }
+}
+
+/// Ranks that end together owe each other acknowledgements.
+#[test]
+fn an_acknowledgement_to_an_ended_program_keeps_nobody() {
+    let fake = Fake::start(1);
+    let mut all = with_one_that_receives_nothing(&fake);
+    // Beyond half of its window it requests an acknowledgement.
+    (0..10).for_each(|n| all[4].send(0, n, pattern(8, n)));
+    all[4].take_all_in(&fake);
+    all[0].take_all_in(&fake);
+    assert_eq!(all[0].under_way(), 1, "it is owed, and finds no receive");
+    all.pop();
+    fake.settle();
+    let took = all[0].drain();
+    assert!(took < SOON, "{took:?}");
+    // Earlier messages have arrived.
+    for n in 0..10 {
+        let into = all[0].receive(20 + n, 8);
+        assert_eq!(wait(&mut all, 0).context, 20 + n);
+        assert_eq!(into.now(), pattern(8, n));
+    }
+}
+
+#[test]
+fn a_message_to_an_ended_program_fails_at_once() {
+    let fake = Fake::start(1);
+    let mut all = with_one_that_receives_nothing(&fake);
+    // More than its window: some wait for acknowledgements.
+    (0..20).for_each(|n| all[0].send(4, n, pattern(8, 0)));
+    fake.settle();
+    assert!(!all[0].driver.endpoint.is_drained());
+    all.pop();
+    fake.settle();
+    let took = all[0].drain();
+    assert!(took < SOON, "{took:?}");
+    let mut errors = all[0].errors();
+    errors.sort_unstable_by_key(|error| error.0);
+    let contexts: Vec<_> = errors.iter().map(|error| error.0).collect();
+    assert_eq!(contexts, (0..20).collect::<Vec<_>>());
+    // The fate of the messages sent is unknown; the rest was not sent.
+    let is_told = |&(_, errno, why): &(usize, i32, Why)| {
+        errno == LOST && matches!(why, Why::Unknown | Why::Departed)
+    };
+    assert!(errors.iter().all(is_told), "{errors:?}");
+}
+
+/// A live peer that is unreachable for a while gets everything in the end.
+#[test]
+fn who_lives_is_waited_for() {
+    let fake = Fake::start(2);
+    let mut all = all_at(&fake.doors);
+    fake.silence(1);
+    all[0].send(1, 1, pattern(8, 3));
+    let pause = Duration::from_millis(600);
+    let took = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(pause);
+            fake.rejoin();
+        });
+        all[0].drain()
+    });
+    assert!(took > pause / 2, "{took:?}");
+    assert_eq!(all[0].errors(), []);
+    all.remove(0);
+    let into = all[0].receive(2, 8);
+    assert_eq!(wait(&mut all, 0).context, 2);
+    assert_eq!(into.now(), pattern(8, 3));
+}
+
+/// A live peer without receives replies to each probe: nothing is given up.
+#[test]
+fn who_lives_without_receives_is_waited_for() {
+    let fake = Fake::start(1);
+    let mut all = with_one_that_receives_nothing(&fake);
+    all[0].send(4, 1, pattern(8, 0));
+    let took = all[0].drain();
+    assert!(took > SOON, "{took:?}");
+    assert_eq!(all[0].errors(), []);
+}
+
+#[test]
+fn who_says_nothing_has_not_ended() {
+    let fake = Fake::start(2);
+    let mut all = all_at(&fake.doors);
+    fake.silence(1);
+    all[0].send(1, 1, pattern(8, 0));
+    let took = all[0].drain();
+    assert!(took > SOON, "{took:?}");
+    assert_eq!(all[0].errors(), []);
+    // The message, one probe of closing, and those of the checks, one in two seconds.
+    assert!(all[0].under_way() <= 4, "questions accumulate");
+}
+
+#[test]
+fn a_door_that_is_killed_ends_it() {
+    let mut fake = Fake::start(2);
+    let mut all = all_at(&fake.doors);
+    fake.silence(1);
+    all[0].send(1, 1, pattern(8, 0));
+    fake.settle();
+    fake.stop();
+    let took = all[0].drain();
+    assert!(took < SOON, "{took:?}");
+    assert_eq!(all[0].errors(), [(1, libc::ENETDOWN, Why::Unknown)]);
+}

@@ -1,0 +1,743 @@
+//! NICs and a network in virtual time, for endpoints in one thread: everything that happens follows
+//! from a seed.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use phitwire_client::door::{
+    Access, AtomicOp, Command, Completion, Local, Remote, Request, Status, Width,
+};
+use rand_core::{Rng as _, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::engine::endpoint::{Endpoint, Segment};
+use crate::engine::shared::{Binds, Queue, Shared, Vector};
+use crate::engine::slots::{SEGMENT, STAGES, STAGES_AT};
+use crate::engine::wire::{Address, PART};
+use crate::memory::Bytes;
+
+/// Maximum number of receives that programs of one NIC have posted.
+const MOST_RECEIVES: usize = 1024;
+/// A NIC tries to deliver a message without a receive for this long, in such intervals.
+const DELIVERY: Duration = Duration::from_secs(2);
+const DELIVERY_EVERY: Duration = Duration::from_millis(5);
+
+/// A source of random numbers.
+pub struct Dice(Xoshiro256PlusPlus);
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        Self(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    /// A number below `end`.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.0.next_u64() % end.max(1)
+    }
+
+    pub fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len() as u64) as usize]
+    }
+
+    /// True in `per_mille` of 1,000 cases.
+    pub fn chance(&mut self, per_mille: u64) -> bool {
+        self.below(1000) < per_mille
+    }
+
+    pub fn between(&mut self, least: Duration, most: Duration) -> Duration {
+        let span = most.saturating_sub(least).as_micros() as u64;
+        least + Duration::from_micros(self.below(span + 1))
+    }
+}
+
+/// What goes wrong, per mille of the commands that cross the network.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Faults {
+    /// The request is lost.
+    pub lost: u64,
+    /// The request is carried out, its reply is lost.
+    pub unanswered: u64,
+    /// The command times out, and its request is carried out later.
+    pub late: u64,
+    /// The request, or its reply, is damaged.
+    pub damaged: u64,
+    /// The target is busy, or the source gives up.
+    pub refused: u64,
+    /// Longest time of a request or a reply; shortest is 1 us.
+    pub latency: Duration,
+}
+
+/// Ways in which a network breaks its promises, so that tests show that they notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Harm {
+    /// Messages arrive with a changed byte.
+    Flip,
+    /// Messages are reported as delivered and are not.
+    Swallow,
+    /// Registered memory is accessible after its end.
+    Zombie,
+    /// Atomic operations are carried out twice.
+    Twice,
+}
+
+/// The memory of a segment.
+#[derive(Clone, Debug)]
+struct Memory(Arc<Mutex<Vec<u8>>>);
+
+impl Segment for Memory {
+    fn read(&self, offset: u64, out: &mut [u8]) {
+        let bytes = self.0.lock().expect("no test has failed with it");
+        out.copy_from_slice(&bytes[offset as usize..][..out.len()]);
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) {
+        let mut bytes = self.0.lock().expect("no test has failed with it");
+        bytes[offset as usize..][..data.len()].copy_from_slice(data);
+    }
+}
+
+struct Domain {
+    owner: usize,
+    part: Local,
+    access: Access,
+    is_open: bool,
+}
+
+/// A program at its NIC.
+pub struct Node {
+    pub endpoint: Endpoint,
+    pub shared: Shared,
+    segment: Memory,
+    receives: VecDeque<(u64, Local)>,
+    completions: VecDeque<Completion>,
+    /// Commands and receives without a completion that was handled, and their maximum.
+    pub under_way: usize,
+    pub ring: usize,
+    /// The program makes no progress until then.
+    pub computes_until: Duration,
+    /// The NIC is cut off: its commands, and those to it, have no outcome.
+    pub is_silent: bool,
+    /// The program has ended.
+    pub is_ended: bool,
+}
+
+/// A request under way. What it carries was copied when it departed.
+struct Flight {
+    from: usize,
+    name: u64,
+    act: Act,
+    data: Vec<u8>,
+    fate: Fate,
+    since: Duration,
+}
+
+#[derive(Clone, Copy)]
+enum Act {
+    Write(Remote),
+    Read(Remote, Local),
+    Change(Remote, AtomicOp, Width, [u64; 2]),
+    Message(u16, u8),
+    Open(Local, Access),
+    Close(u16),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Fine,
+    Unanswered,
+    Late,
+    DamagedReply,
+}
+
+enum Event {
+    Arrive(Flight),
+    /// Completes a command, after data were written there.
+    End(usize, Completion, Option<(Local, Vec<u8>)>),
+}
+
+/// Endpoints, their NICs, and the network between them.
+pub struct Network {
+    pub now: Duration,
+    pub nodes: Vec<Node>,
+    pub dice: Dice,
+    pub faults: Faults,
+    pub harm: Option<Harm>,
+    /// Pairs of processors without a path, with the end of that.
+    pub cuts: BTreeMap<(u16, u16), Duration>,
+    /// Memory of programs that NICs reach.
+    pub memories: Vec<Bytes>,
+    /// Registered memory of all, by handle.
+    domains: Vec<Domain>,
+    events: BTreeMap<(Duration, u64), Event>,
+    serial: u64,
+    ordered: BTreeMap<(usize, u16), Duration>,
+    unanswered: Vec<(usize, u64)>,
+}
+
+type Ended<T = u64> = Result<T, Status>;
+
+impl Network {
+    /// Programs at these processors, all of one job, with a queue and a vector of all.
+    pub fn new(processors: &[u16], seed: u64, reaches_own: bool) -> Self {
+        let mut network = Self {
+            now: Duration::ZERO,
+            nodes: Vec::new(),
+            dice: Dice::new(seed),
+            faults: Faults {
+                latency: Duration::from_micros(20),
+                ..Faults::default()
+            },
+            harm: None,
+            cuts: BTreeMap::new(),
+            memories: Vec::new(),
+            domains: Vec::new(),
+            events: BTreeMap::new(),
+            serial: 0,
+            ordered: BTreeMap::new(),
+            unanswered: Vec::new(),
+        };
+        for (number, &processor) in processors.iter().enumerate() {
+            let here = processors[..number].iter();
+            let address = Address {
+                processor,
+                member: here.filter(|&&p| p == processor).count() as u8,
+                incarnation: (network.dice.below(1 << 16) as u32) << 16 | number as u32,
+            };
+            network.domains.push(Domain::stages(number));
+            network.nodes.push(Node::new(address, reaches_own));
+        }
+        let addresses: Vec<_> = network.nodes.iter().map(|n| n.endpoint.address).collect();
+        for node in &mut network.nodes {
+            let vector = node.shared.vectors.get_mut(0).expect("it is there");
+            addresses.iter().for_each(|&address| {
+                vector.insert(address);
+            });
+        }
+        network
+    }
+
+    fn after(&mut self, time: Duration, event: Event) {
+        self.serial += 1;
+        self.events.insert((self.now + time, self.serial), event);
+    }
+
+    fn latency(&mut self) -> Duration {
+        let most = self.faults.latency;
+        self.dice.between(Duration::from_micros(1), most)
+    }
+
+    /// When something happens next without a program: an event.
+    pub fn next_event(&self) -> Option<Duration> {
+        self.events.keys().next().map(|key| key.0)
+    }
+
+    /// Carries out what is due.
+    pub fn happen(&mut self) -> bool {
+        let mut moved = false;
+        while let Some(entry) = self.events.first_entry()
+            && entry.key().0 <= self.now
+        {
+            match entry.remove() {
+                Event::Arrive(flight) => self.arrive(flight),
+                Event::End(at, completion, data) => self.end(at, completion, data),
+            }
+            moved = true;
+        }
+        moved
+    }
+
+    fn end(&mut self, at: usize, completion: Completion, data: Option<(Local, Vec<u8>)>) {
+        if self.nodes[at].is_ended {
+            return;
+        }
+        if let Some((into, data)) = data {
+            self.store(at, into, &data).expect("the memory is its own");
+        }
+        self.nodes[at].completions.push_back(completion);
+    }
+
+    /// One program handles what its NIC has for it, and its NIC takes commands.
+    pub fn turn(&mut self, at: usize) -> bool {
+        let node = &mut self.nodes[at];
+        if node.is_ended || self.now < node.computes_until {
+            return false;
+        }
+        let mut moved = false;
+        while let Some(completion) = node.completions.pop_front() {
+            node.under_way -= 1;
+            node.endpoint
+                .handle_completion(&mut node.shared, &completion);
+            moved = true;
+        }
+        moved |= node.endpoint.advance(&mut node.shared);
+        node.endpoint.handle_timeout(&mut node.shared, self.now);
+        moved | self.take_commands(at)
+    }
+
+    fn take_commands(&mut self, at: usize) -> bool {
+        let mut moved = false;
+        while self.nodes[at].under_way < self.nodes[at].ring
+            && let Some(command) = self.nodes[at].endpoint.poll_command()
+        {
+            let (name, taken) = Taken::of(&command);
+            self.nodes[at].endpoint.command_taken();
+            self.nodes[at].under_way += 1;
+            self.depart(at, name, taken);
+            moved = true;
+        }
+        moved
+    }
+
+    /// Runs all programs until nothing happens any more before `until`, or `is_enough`.
+    pub fn run(&mut self, until: Duration, mut is_enough: impl FnMut(&mut Self) -> bool) -> bool {
+        loop {
+            let mut moved = self.happen();
+            for at in 0..self.nodes.len() {
+                moved |= self.turn(at);
+            }
+            if is_enough(self) {
+                return true;
+            }
+            if moved {
+                continue;
+            }
+            let running = self.nodes.iter().filter(|node| !node.is_ended);
+            let due = running.map(|node| node.endpoint.deadline().max(node.computes_until));
+            let next = due.chain(self.next_event()).min();
+            match next.filter(|&next| next <= until) {
+                Some(next) => self.now = next.max(self.now),
+                None => {
+                    self.now = until;
+                    return false;
+                }
+            }
+        }
+    }
+
+    // ---- Requests ---------------------------------------------------------------------------
+
+    fn depart(&mut self, from: usize, name: u64, taken: Taken) {
+        let (act, local) = match taken {
+            Taken::Receive(into) => return self.post_receive(from, name, into),
+            Taken::Other(act, local) => (act, local),
+        };
+        let data = match local {
+            Source::Bytes(data) => data,
+            Source::Local(local) => match self.load(from, local) {
+                Ok(data) => data,
+                Err(status) => return self.answer(from, name, Err(status), Duration::ZERO),
+            },
+        };
+        let Some((target, is_ordered)) = act.target() else {
+            let flight = self.flight(from, name, act, data, Fate::Fine);
+            let soon = self.latency();
+            return self.after(soon, Event::Arrive(flight));
+        };
+        let source = self.nodes[from].endpoint.address.processor;
+        let is_silent = |p| {
+            self.nodes
+                .iter()
+                .any(|node| node.is_silent && node.endpoint.address.processor == p)
+        };
+        if is_silent(source) || is_silent(target) {
+            return self.unanswered.push((from, name));
+        }
+        let patience = self
+            .dice
+            .between(Duration::from_millis(300), Duration::from_secs(3));
+        let faults = self.faults;
+        let drawn = self.dice.below(1000);
+        let mut bounds = [
+            faults.lost,
+            faults.unanswered,
+            faults.late,
+            faults.damaged,
+            faults.refused,
+        ];
+        for n in 1..bounds.len() {
+            bounds[n] += bounds[n - 1];
+        }
+        let kind = bounds.iter().position(|&bound| drawn < bound);
+        if kind == Some(0) || self.is_cut(source, target) {
+            return self.answer(from, name, Err(Status::TimedOut), patience);
+        }
+        let mut time = self.latency();
+        let fate = match kind {
+            Some(1) => Fate::Unanswered,
+            Some(2) => {
+                self.answer(from, name, Err(Status::TimedOut), patience);
+                time = patience + self.dice.between(Duration::ZERO, Duration::from_secs(4));
+                Fate::Late
+            }
+            Some(3) if self.dice.chance(500) => {
+                return self.answer(from, name, Err(Status::Damaged), time);
+            }
+            Some(3) => Fate::DamagedReply,
+            Some(4) => {
+                let status = self.dice.one_of(&[Status::Busy, Status::Aborted]);
+                // Only a block transfer, or a message, is given up half way.
+                let is_block = matches!(act, Act::Message(..)) || data.len() > 64;
+                let status = if is_block { status } else { Status::Busy };
+                return self.answer(from, name, Err(status), time);
+            }
+            _ => Fate::Fine,
+        };
+        if is_ordered {
+            let last = self.ordered.entry((from, target)).or_default();
+            time = time.max(last.saturating_sub(self.now));
+            *last = self.now + time;
+        }
+        let flight = self.flight(from, name, act, data, fate);
+        self.after(time, Event::Arrive(flight));
+    }
+
+    fn flight(&self, from: usize, name: u64, act: Act, data: Vec<u8>, fate: Fate) -> Flight {
+        Flight {
+            from,
+            name,
+            act,
+            data,
+            fate,
+            since: self.now,
+        }
+    }
+
+    fn is_cut(&self, a: u16, b: u16) -> bool {
+        let end = self.cuts.get(&(a.min(b), a.max(b)));
+        end.is_some_and(|&end| self.now < end)
+    }
+
+    fn answer(&mut self, at: usize, name: u64, ended: Ended, time: Duration) {
+        let (status, word) = match ended {
+            Ok(word) => (Status::Done, word),
+            Err(status) => (status, 0),
+        };
+        let end = Completion::End {
+            name,
+            status,
+            word,
+            bytes: 0,
+        };
+        self.after(time, Event::End(at, end, None));
+    }
+
+    fn arrive(&mut self, flight: Flight) {
+        let source = self.nodes[flight.from].endpoint.address.processor;
+        if let Some((target, _)) = flight.act.target()
+            && self.is_cut(source, target)
+        {
+            if flight.fate != Fate::Late {
+                self.answer(flight.from, flight.name, Err(Status::TimedOut), DELIVERY);
+            }
+            return;
+        }
+        let (from, name, fate) = (flight.from, flight.name, flight.fate);
+        let mut data = None;
+        let ended = match flight.act {
+            Act::Message(processor, member) => match self.deliver(flight, processor, member) {
+                Some(ended) => ended,
+                None => return,
+            },
+            Act::Open(part, access) => {
+                self.domains.push(Domain {
+                    owner: from,
+                    part,
+                    access,
+                    is_open: true,
+                });
+                Ok(self.domains.len() as u64 - 1)
+            }
+            Act::Close(handle) => self.close(from, handle),
+            Act::Write(to) => {
+                let place = self.there(to, flight.data.len() as u64, |access| access.put);
+                place
+                    .and_then(|(at, local)| self.store(at, local, &flight.data))
+                    .map(|()| 0)
+            }
+            Act::Read(there, into) => {
+                let place = self.there(there, into.bytes, |access| access.get);
+                match place.and_then(|(at, local)| self.load(at, local)) {
+                    Ok(bytes) => {
+                        data = Some((into, bytes));
+                        Ok(0)
+                    }
+                    Err(status) => Err(status),
+                }
+            }
+            Act::Change(there, op, width, operands) => {
+                let times = if self.harm == Some(Harm::Twice) { 2 } else { 1 };
+                let change = |_| self.change(there, op, width, operands);
+                (0..times)
+                    .map(change)
+                    .next_back()
+                    .unwrap_or(Err(Status::Busy))
+            }
+        };
+        let time = self.latency();
+        let (status, word) = match (ended, fate) {
+            (_, Fate::Late) => return,
+            (_, Fate::Unanswered) => {
+                return self.answer(from, name, Err(Status::TimedOut), DELIVERY);
+            }
+            (_, Fate::DamagedReply) => {
+                return self.answer(from, name, Err(Status::DamagedAnswer), time);
+            }
+            (Ok(word), Fate::Fine) => (Status::Done, word),
+            (Err(status), Fate::Fine) => (status, 0),
+        };
+        let end = Completion::End {
+            name,
+            status,
+            word,
+            bytes: 0,
+        };
+        self.after(time, Event::End(from, end, data));
+    }
+
+    pub fn close(&mut self, at: usize, handle: u16) -> Ended {
+        let is_zombie = self.harm == Some(Harm::Zombie);
+        let domain = self.domains.get_mut(usize::from(handle));
+        let domain = domain.filter(|domain| domain.is_open && domain.owner == at);
+        let domain = domain.ok_or(Status::NotYours)?;
+        domain.is_open = is_zombie;
+        Ok(0)
+    }
+
+    // ---- Messages ---------------------------------------------------------------------------
+
+    fn post_receive(&mut self, at: usize, name: u64, into: Local) {
+        let here = self.nodes[at].endpoint.address.processor;
+        let at_nic = self
+            .nodes
+            .iter()
+            .filter(|node| node.endpoint.address.processor == here);
+        let posted: usize = at_nic.map(|node| node.receives.len()).sum();
+        if posted >= MOST_RECEIVES {
+            return self.answer(at, name, Err(Status::TooMany), Duration::ZERO);
+        }
+        self.nodes[at].receives.push_back((name, into));
+    }
+
+    /// Delivers a message, or has it wait for a receive: `None`.
+    fn deliver(&mut self, flight: Flight, processor: u16, member: u8) -> Option<Ended> {
+        let to = self.nodes.iter().position(|node| {
+            let address = node.endpoint.address;
+            (address.processor, address.member) == (processor, member)
+        });
+        let Some(to) = to else {
+            return Some(Err(Status::NoProcessor));
+        };
+        let node = &mut self.nodes[to];
+        if node.is_ended || node.receives.is_empty() {
+            if self.now >= flight.since + DELIVERY {
+                return Some(Err(Status::NoReceive));
+            }
+            self.after(DELIVERY_EVERY, Event::Arrive(flight));
+            return None;
+        }
+        if self.harm == Some(Harm::Swallow) && self.dice.chance(200) {
+            return Some(Ok(0));
+        }
+        let (name, into) = node.receives.pop_front()?;
+        let mut data = flight.data;
+        if self.harm == Some(Harm::Flip)
+            && let Some(last) = data.get_mut(96..).and_then(<[u8]>::last_mut)
+        {
+            *last ^= 0x10;
+        }
+        let received = Completion::Received {
+            name,
+            status: Status::Done,
+            processor: self.nodes[flight.from].endpoint.address.processor,
+            bytes: data.len() as u64,
+        };
+        self.store(to, into, &data).expect("the receive is its own");
+        self.after(Duration::ZERO, Event::End(to, received, None));
+        Some(Ok(0))
+    }
+
+    // ---- Memory -----------------------------------------------------------------------------
+
+    /// The owner of remote memory, and the part there.
+    fn there(&self, remote: Remote, bytes: u64, may: fn(Access) -> bool) -> Ended<(usize, Local)> {
+        let domain = self.domains.get(usize::from(remote.handle));
+        let domain = domain.filter(|domain| {
+            let owner = &self.nodes[domain.owner];
+            let processor = owner.endpoint.address.processor;
+            domain.is_open && !owner.is_ended && processor == remote.processor
+        });
+        let domain = domain.ok_or(Status::NoHandle)?;
+        if !may(domain.access) {
+            return Err(Status::Forbidden);
+        }
+        let end = remote.offset.checked_add(bytes);
+        end.filter(|&end| end <= domain.part.bytes)
+            .ok_or(Status::OutOfBounds)?;
+        let offset = domain.part.offset + remote.offset;
+        Ok((domain.owner, Local { offset, bytes }))
+    }
+
+    fn own(&self, address: u64, bytes: u64) -> Ended<Bytes> {
+        let mut all = self.memories.iter();
+        let found = all.find_map(|memory| {
+            let offset = usize::try_from(address.checked_sub(memory.address())?).ok()?;
+            memory.part(offset, bytes as usize)
+        });
+        found.ok_or(Status::Unreachable)
+    }
+
+    fn load(&self, at: usize, local: Local) -> Ended<Vec<u8>> {
+        if let Some(address) = local.own_address() {
+            return Ok(self.own(address, local.bytes)?.with(<[u8]>::to_vec));
+        }
+        let mut out = vec![0; local.bytes as usize];
+        self.nodes[at].segment.read(local.offset, &mut out);
+        Ok(out)
+    }
+
+    fn store(&self, at: usize, local: Local, data: &[u8]) -> Ended<()> {
+        if let Some(address) = local.own_address() {
+            let memory = self.own(address, data.len() as u64)?;
+            memory.with_mut(|bytes| bytes.copy_from_slice(data));
+        } else {
+            self.nodes[at].segment.write(local.offset, data);
+        }
+        Ok(())
+    }
+
+    fn change(&self, at: Remote, op: AtomicOp, width: Width, [a, b]: [u64; 2]) -> Ended {
+        let (owner, local) = self.there(at, width.bytes() as u64, |access| access.atomic)?;
+        let mut word = [0; 8];
+        word[..width.bytes()].copy_from_slice(&self.load(owner, local)?);
+        let old = u64::from_le_bytes(word);
+        let new = match op {
+            AtomicOp::Add => old.wrapping_add(a),
+            AtomicOp::Or => old | a,
+            AtomicOp::Xor => old ^ a,
+            AtomicOp::Swap => a,
+            AtomicOp::CompareSwap if old == a => b,
+            AtomicOp::CompareSwap => old,
+            _ => return Err(Status::Unsupported),
+        };
+        self.store(owner, local, &new.to_le_bytes()[..width.bytes()])?;
+        Ok(old)
+    }
+
+    /// A program ends: its NIC forgets it.
+    pub fn leave(&mut self, at: usize) {
+        self.nodes[at].is_ended = true;
+        self.nodes[at].receives.clear();
+    }
+
+    /// Ends the silence of all; what they asked in between has timed out.
+    pub fn rejoin(&mut self) {
+        self.nodes
+            .iter_mut()
+            .for_each(|node| node.is_silent = false);
+        for (at, name) in std::mem::take(&mut self.unanswered) {
+            self.answer(at, name, Err(Status::TimedOut), Duration::ZERO);
+        }
+    }
+}
+
+enum Source {
+    Bytes(Vec<u8>),
+    Local(Local),
+}
+
+/// A command of an endpoint, copied.
+enum Taken {
+    Receive(Local),
+    Other(Act, Source),
+}
+
+impl Taken {
+    fn of(command: &Command<'_>) -> (u64, Self) {
+        let none = Source::Bytes(Vec::new());
+        let taken = match command.request {
+            Request::Receive { into } => Self::Receive(into),
+            Request::Put { to, data, .. } => {
+                Self::Other(Act::Write(to), Source::Bytes(data.to_vec()))
+            }
+            Request::BlockPut { to, from, .. } => Self::Other(Act::Write(to), Source::Local(from)),
+            Request::Get { from, into, .. } | Request::BlockGet { from, into, .. } => {
+                Self::Other(Act::Read(from, into), none)
+            }
+            Request::Atomic {
+                at,
+                op,
+                width,
+                operands,
+                ..
+            } => Self::Other(Act::Change(at, op, width, operands), none),
+            Request::Send {
+                processor,
+                member,
+                from,
+            } => Self::Other(Act::Message(processor, member), Source::Local(from)),
+            Request::Register { part, access } => Self::Other(Act::Open(part, access), none),
+            Request::Deregister { handle } => Self::Other(Act::Close(handle), none),
+            Request::TakeBack | Request::Collective(_) => unreachable!("the engine has none"),
+        };
+        (command.name, taken)
+    }
+}
+
+impl Act {
+    /// The target's processor, and whether the request stays in order; `None` if it is local.
+    const fn target(&self) -> Option<(u16, bool)> {
+        match self {
+            Self::Write(to) | Self::Read(to, _) => Some((to.processor, false)),
+            Self::Change(at, ..) => Some((at.processor, true)),
+            Self::Message(processor, _) => Some((*processor, false)),
+            Self::Open(..) | Self::Close(_) => None,
+        }
+    }
+}
+
+impl Domain {
+    fn stages(owner: usize) -> Self {
+        Self {
+            owner,
+            part: Local {
+                offset: STAGES_AT,
+                bytes: (STAGES * PART) as u64,
+            },
+            access: Access {
+                put: false,
+                get: true,
+                atomic: false,
+            },
+            is_open: true,
+        }
+    }
+}
+
+impl Node {
+    fn new(address: Address, reaches_own: bool) -> Self {
+        let segment = Memory(Arc::new(Mutex::new(vec![0; SEGMENT as usize])));
+        let mut endpoint = Endpoint::new(address, Box::new(segment.clone()), reaches_own);
+        let mut shared = Shared::default();
+        let queue = shared.queues.insert(Queue::default());
+        let queue = queue.expect("there is room");
+        endpoint.binds = Binds {
+            vector: shared.vectors.insert(Vector::default()),
+            transmit: Some((queue, false)),
+            receive: Some((queue, false)),
+            ..Binds::default()
+        };
+        Self {
+            endpoint,
+            shared,
+            segment,
+            receives: VecDeque::new(),
+            completions: VecDeque::new(),
+            under_way: 0,
+            ring: 2048,
+            computes_until: Duration::ZERO,
+            is_silent: false,
+            is_ended: false,
+        }
+    }
+}
