@@ -151,3 +151,19 @@ impl Pieces {
         self.to_vec(0, self.len())
     }
 }
+
+/// Memory of a test's programs, freed with it.
+#[cfg(test)]
+#[derive(Debug, Default)]
+pub struct Arena(Vec<Box<[u64]>>);
+
+#[cfg(test)]
+impl Arena {
+    /// Zeros: `len` bytes, `skip` bytes behind a word's address.
+    pub fn bytes(&mut self, skip: usize, len: usize) -> Bytes {
+        let mut words = vec![0; (skip + len).div_ceil(8).max(1)].into_boxed_slice();
+        let at = words.as_mut_ptr().cast::<u8>().wrapping_add(skip);
+        self.0.push(words);
+        Bytes { at, len }
+    }
+}

@@ -3,8 +3,9 @@
 //!
 //! An operation is one or more pieces, each a command. A piece is retried if it is known not to
 //! have been carried out, or if repeating it changes nothing: gets, and puts whose answer came
-//! damaged. A put without any answer may still be in flight and overwrite a later one, so it fails;
-//! so does an atomic operation that may have been carried out.
+//! damaged. A put without any answer may still be in flight and overwrite a later one, so the memory
+//! gets a new handle before it is repeated ([`super::renewal`]). An atomic operation that may have
+//! been carried out fails.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -75,9 +76,9 @@ pub struct Amo {
 /// One command of an operation.
 #[derive(Debug)]
 pub struct Piece {
-    whole: usize,
-    at: Remote,
-    act: Act,
+    pub(super) whole: usize,
+    pub(super) at: Remote,
+    pub(super) act: Act,
     tries: u32,
     since: Duration,
 }
@@ -91,10 +92,22 @@ pub enum Whose {
     Served(Service),
 }
 
+/// The memory that an operation accesses.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Its owner.
+    pub peer: usize,
+    /// Its key.
+    pub key: u64,
+    /// The address of its first byte.
+    pub at: Remote,
+}
+
 /// An operation.
 #[derive(Debug)]
 pub struct Whole {
     pub(super) peer: usize,
+    pub(super) key: u64,
     whose: Whose,
     len: usize,
     is_atomic: bool,
@@ -147,7 +160,7 @@ impl Endpoint {
     pub(super) fn begin_direct(
         &mut self,
         shared: &mut Shared,
-        (peer, whose): (usize, Whose),
+        (Target { peer, key, .. }, whose): (Target, Whose),
         len: usize,
         into: Option<(Pieces, usize)>,
         acts: Vec<(Remote, Act)>,
@@ -157,6 +170,7 @@ impl Endpoint {
         self.peers.all[peer].changes[0] += usize::from(is_atomic);
         let whole = Whole {
             peer,
+            key,
             whose,
             is_atomic,
             len,
@@ -196,12 +210,14 @@ impl Endpoint {
             && let Some(slot) = self.direct.waiting[0].pop_front()
         {
             self.direct.singles += 1;
+            self.address_anew(slot);
             self.outbox.push(Outgoing::Direct(slot));
         }
         while self.direct.blocks < MOST_BLOCKS
             && let Some(slot) = self.direct.waiting[1].pop_front()
         {
             self.direct.blocks += 1;
+            self.address_anew(slot);
             self.outbox.push(Outgoing::Direct(slot));
         }
     }
@@ -255,7 +271,7 @@ impl Endpoint {
             return;
         };
         piece.tries += 1;
-        let (number, at) = (piece.whole, piece.at);
+        let number = piece.whole;
         let may_again = match status {
             Status::Damaged | Status::Busy => true,
             status => status.is_unknown() && piece.act.is_repeatable(status),
@@ -269,9 +285,24 @@ impl Endpoint {
             to.pulse.heard();
         }
         let is_tried = tried.0 < TRIES || self.lookout.is_patient(tried.1);
-        if may_again && is_tried && to.failed.is_none() {
-            return self.outbox.push(Outgoing::Direct(slot));
+        if to.failed.is_none() {
+            if may_again && is_tried {
+                return self.outbox.push(Outgoing::Direct(slot));
+            }
+            if self.needs_renewal(slot, status) {
+                return self.park(shared, slot);
+            }
         }
+        self.end_piece(shared, slot, (status, word));
+    }
+
+    /// A piece will not be tried again.
+    pub(super) fn end_piece(
+        &mut self,
+        shared: &mut Shared,
+        slot: usize,
+        (status, word): (Status, u64),
+    ) {
         let Some(piece) = self.direct.pieces.remove(slot) else {
             return;
         };
@@ -280,6 +311,7 @@ impl Endpoint {
             false => self.direct.singles -= 1,
         }
         self.free_stage(&piece.act);
+        let (number, at) = (piece.whole, piece.at);
         let Some(whole) = self.direct.wholes.get_mut(number) else {
             return;
         };
@@ -358,27 +390,21 @@ impl Endpoint {
     }
 
     /// The remote address for the NIC, if NICs reach that memory.
-    pub(super) fn reach_of(&self, peer: usize, far: &Far, len: usize) -> Option<Remote> {
+    pub(super) fn reach_of(&self, peer: usize, far: &Far, len: usize) -> Option<Target> {
         let reach = Reach::of_key(far.key).filter(|_| self.reaches_own)?;
         let offset = far.address.checked_sub(reach.base);
         // Replace an invalid address by an offset that is out of range for every NIC.
         let offset = offset.filter(|offset| offset.checked_add(len as u64).is_some());
-        Some(remote(
-            &self.peers,
+        Some(Target {
             peer,
-            reach.handle,
-            offset.unwrap_or(1 << 40),
-        ))
+            key: far.key,
+            at: remote(&self.peers, peer, reach.handle, offset.unwrap_or(1 << 40)),
+        })
     }
 
     /// Writes into another program's memory.
-    pub(super) fn put_directly(
-        &mut self,
-        shared: &mut Shared,
-        (peer, at): (usize, Remote),
-        from: &Pieces,
-        op: Op,
-    ) {
+    pub(super) fn put_directly(&mut self, shared: &mut Shared, to: Target, from: &Pieces, op: Op) {
+        let at = to.at;
         let len = from.len();
         let mut acts = Vec::new();
         let stage = match (MOST_SINGLE + 1..=MOST_COPIED).contains(&len) {
@@ -402,14 +428,14 @@ impl Endpoint {
                 }
             });
         }
-        self.begin_direct(shared, (peer, Whose::Program(op)), len, None, acts);
+        self.begin_direct(shared, (to, Whose::Program(op)), len, None, acts);
     }
 
     /// Reads another program's memory.
     pub(super) fn get_directly(
         &mut self,
         shared: &mut Shared,
-        (peer, at): (usize, Remote),
+        from: Target,
         into: &Pieces,
         op: Op,
     ) {
@@ -417,18 +443,18 @@ impl Endpoint {
         let mut acts = Vec::new();
         into.visit(0, len, |begin, piece| {
             for (skip, local) in blocks(piece.address(), piece.len()) {
-                let from = behind(at, begin + skip);
+                let at = behind(from.at, begin + skip);
                 let is_words = local.bytes <= MOST_INLINE as u64
                     && local.bytes.is_multiple_of(4)
-                    && from.offset.is_multiple_of(4);
+                    && at.offset.is_multiple_of(4);
                 let act = match is_words {
                     true => Act::Get(local),
                     false => Act::BlockGet(local),
                 };
-                acts.push((from, act));
+                acts.push((at, act));
             }
         });
-        self.begin_direct(shared, (peer, Whose::Program(op)), len, None, acts);
+        self.begin_direct(shared, (from, Whose::Program(op)), len, None, acts);
     }
 }
 

@@ -19,6 +19,7 @@ use super::matching::Receives;
 use super::outbox::{Outbox, Outgoing, names};
 use super::peers::{Parcel, Peers};
 use super::reach::{Awaited, Ranges};
+use super::renewal::Renewals;
 use super::requests::Request;
 use super::shared::{Binds, Shared};
 use super::slots::{self, FETCHES, RECEIVES, SENDS, STAGES, Slab};
@@ -75,6 +76,7 @@ pub struct Endpoint {
     pub(super) serving: HashMap<usize, VecDeque<(Head, Vec<u8>)>>,
     pub(super) ranges: Ranges,
     pub(super) awaited: Awaited,
+    pub(super) renewals: Renewals,
     /// Monitors the peers.
     pub lookout: Lookout,
     /// Slots of receives that the NIC rejected because other programs hold them all.
@@ -116,6 +118,7 @@ impl Endpoint {
             serving: HashMap::new(),
             ranges: Ranges::default(),
             awaited: Awaited::default(),
+            renewals: Renewals::default(),
             lookout: Lookout::default(),
             refused: Vec::new(),
         };
@@ -162,7 +165,7 @@ impl Endpoint {
                     names::FETCH => self.fetched(shared, slot, status),
                     names::PROBE => self.answered(shared, slot, status),
                     names::DIRECT => self.ended_directly(shared, slot, (status, word)),
-                    names::REGISTER | names::DEREGISTER => self.registered(completion),
+                    names::REGISTER | names::DEREGISTER => self.registered(shared, completion),
                     names::RECEIVE if status == Status::TooMany => self.refused.push(slot),
                     _ => {}
                 }

@@ -19,7 +19,9 @@ use phitwire_client::door::Status;
 use super::endpoint::Endpoint;
 use super::matching::Posted;
 use super::outbox::Outgoing;
+use super::peers::End;
 use super::shared::{Failure, Shared, Why};
+use super::wire::{Head, Kind};
 
 /// Shortest time between checks.
 pub const TICK: Duration = Duration::from_millis(500);
@@ -37,6 +39,9 @@ const LEAST_ASKED: u32 = 2;
 const PATROL: usize = 4;
 /// Maximum number of peers so probed in all.
 const MOST_PATROLLED: usize = 64;
+
+/// Most checks between two probes of a lost peer.
+const NOTIFY_EVERY: u32 = 60;
 
 /// Checks for which a peer stays awaited after a peek for its message: programs peek repeatedly.
 const PEEK_LOOKS: u32 = 8;
@@ -67,20 +72,21 @@ impl Pulse {
         self.is_heard = true;
     }
 
-    /// The peer is awaited from now on; with `at_once` it is probed at this check.
-    const fn begin(&mut self, at_once: bool) {
-        self.is_heard = false;
-        self.silent = if at_once { ASK_EVERY - 1 } else { 0 };
-        self.in_vain = 0;
-    }
-
-    /// Checks an awaited peer.
-    const fn look(&mut self, patience: u32) -> Step {
+    /// Checks an awaited peer; with `at_once` it is probed now unless a probe is in flight. Silence
+    /// of separate waits adds up.
+    const fn look(&mut self, patience: u32, at_once: bool) -> Step {
         if self.is_heard {
-            self.begin(false);
-            return Step::Nothing;
+            self.is_heard = false;
+            self.silent = 0;
+            self.in_vain = 0;
+            if !at_once {
+                return Step::Nothing;
+            }
         }
         self.silent = self.silent.saturating_add(1);
+        if at_once && self.under_way == 0 {
+            return Step::Ask;
+        }
         if self.silent >= patience.saturating_add(ASK_EVERY) && self.in_vain >= LEAST_ASKED {
             return Step::GiveUp;
         }
@@ -161,6 +167,11 @@ impl Lookout {
         Duration::from_millis(TICK.as_millis() as u64 * self.looks as u64)
     }
 
+    /// Whether peers without a sign of life are given up.
+    pub(super) const fn gives_up(&self) -> bool {
+        self.patience > 0
+    }
+
     /// Whether to retry an operation first tried `since` ago.
     pub(super) fn is_patient(&self, since: Duration) -> bool {
         self.patience == 0 || since < TICK * self.patience
@@ -193,18 +204,16 @@ impl Endpoint {
         let awaited = self.awaited(shared);
         for &peer in &awaited {
             let is_new = !self.lookout.watched.contains(&peer);
-            let at_once = self.lookout.patrolled.contains(&peer);
+            let at_once = is_new && self.lookout.patrolled.contains(&peer);
             let pulse = &mut self.peers.all[peer].pulse;
-            if is_new {
-                pulse.begin(at_once);
-            }
-            match pulse.look(self.lookout.patience) {
+            match pulse.look(self.lookout.patience, at_once) {
                 Step::Nothing => {}
                 Step::Ask => self.ask_for_life(peer),
                 Step::GiveUp => self.give_up(shared, peer),
             }
         }
         self.lookout.watched = awaited;
+        self.notify_lost();
     }
 
     /// The peers that anything waits for, except those already lost.
@@ -263,6 +272,49 @@ impl Endpoint {
         }
     }
 
+    /// Probes the lost peers that may live and do not know that they are lost, ever more rarely:
+    /// they may wait for what will not come.
+    fn notify_lost(&mut self) {
+        let looks = self.lookout.looks;
+        let mut due = Vec::new();
+        for (number, peer) in self.peers.all.iter_mut().enumerate() {
+            let may_live = peer
+                .failed
+                .is_some_and(|failure| failure.why != Why::Departed);
+            if may_live && !peer.is_notified && looks >= peer.notify_at {
+                peer.notify_every = (2 * peer.notify_every).clamp(ASK_EVERY, NOTIFY_EVERY);
+                peer.notify_at = looks.saturating_add(peer.notify_every);
+                if peer.pulse.under_way == 0 {
+                    due.push(number);
+                }
+            }
+        }
+        for peer in due {
+            self.ask_for_life(peer);
+        }
+    }
+
+    /// Tells a lost peer that lives, so that it fails what waits for this endpoint.
+    pub(super) fn notify(&mut self, peer: usize) {
+        if !self.peers.all[peer].is_notified && self.sends.room() > 0 {
+            let head = Head {
+                kind: Kind::Lost,
+                ..Head::default()
+            };
+            self.launch(peer, head, &[], End::Notice(peer));
+        }
+    }
+
+    /// A peer has given this endpoint up.
+    pub(super) fn lost_by(&mut self, shared: &mut Shared, peer: usize) {
+        self.peers.all[peer].is_notified = true;
+        let failure = Failure {
+            errno: libc::EHOSTUNREACH,
+            why: Why::Unreachable,
+        };
+        self.lose(shared, peer, failure);
+    }
+
     /// Probes a peer.
     fn ask_for_life(&mut self, peer: usize) {
         self.outbox.push(Outgoing::Probe(peer));
@@ -288,6 +340,9 @@ impl Endpoint {
             return;
         };
         to.pulse.under_way = to.pulse.under_way.saturating_sub(1);
+        if to.failed.is_some() && status == Status::Done {
+            return self.notify(peer);
+        }
         match status {
             Status::Done | Status::Damaged | Status::Busy => to.pulse.heard(),
             Status::NoHandle | Status::WrongKey | Status::OutOfBounds | Status::Forbidden => {
@@ -366,7 +421,6 @@ mod tests {
     /// probed, and the one that gave it up. Replies arrive `answer_after` checks after their probe.
     fn asked(most: u32, answer_after: Option<u32>) -> (Vec<u32>, Option<u32>) {
         let mut pulse = Pulse::default();
-        pulse.begin(false);
         let (mut asks, mut due) = (Vec::new(), std::collections::VecDeque::new());
         for look in 1..=most {
             if due.front() == Some(&look) {
@@ -375,7 +429,7 @@ mod tests {
                 pulse.heard();
             }
             assert!(pulse.under_way <= MOST_ASKED);
-            match pulse.look(LOOKS) {
+            match pulse.look(LOOKS, false) {
                 Step::Nothing => {}
                 Step::Ask => {
                     pulse.asked();

@@ -1,8 +1,8 @@
 //! The operations of a domain's endpoints.
 //!
-//! An endpoint ([`endpoint`]) is a client of the NIC, whose commands it queues ([`outbox`]). Its segment holds pools of slots ([`slots`]): posted
-//! receives, messages in flight, staged parts of long transfers, and buffers into which such parts
-//! are fetched.
+//! An endpoint ([`endpoint`]) is a client of the NIC, whose commands it queues ([`outbox`]). Its
+//! segment holds pools of slots ([`slots`]): posted receives, messages in flight, staged parts of
+//! long transfers, and buffers into which such parts are fetched.
 //!
 //! * Messages between endpoints ([`wire`]) carry sequence numbers, are processed in order and
 //!   exactly once, and are resent when their fate is unknown ([`transmit`]). So every request,
@@ -16,6 +16,8 @@
 //!   ([`liveness`]).
 //! * Registered memory is opened to other NICs in place ([`reach`]), so that they carry out
 //!   one-sided and atomic operations ([`direct`]).
+//! * A put that may still be in flight is repeated only once the memory has a new handle, so that
+//!   what is late is rejected ([`renewal`]).
 //! * Operations that NICs lack, and memory that they do not reach, become requests that the peer
 //!   carries out when it makes progress ([`requests`]); atomic ones through its own NIC, so that
 //!   both kinds may be mixed ([`serving`]).
@@ -28,6 +30,7 @@ pub mod matching;
 pub mod outbox;
 pub mod peers;
 pub mod reach;
+pub mod renewal;
 pub mod requests;
 pub mod serving;
 pub mod shared;

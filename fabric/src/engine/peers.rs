@@ -17,6 +17,8 @@ pub enum End {
     Request(u64),
     /// Continue the announced transfer; if the message never arrives, fail it.
     Offer(u64),
+    /// The lost peer with this number knows.
+    Notice(usize),
 }
 
 /// A message waiting to be sent.
@@ -58,6 +60,12 @@ pub struct Peer {
     pub is_waiting: bool,
     /// Why the peer is lost, if it is.
     pub failed: Option<Failure>,
+    /// Whether a lost peer knows that it is, or has given this endpoint up itself.
+    pub is_notified: bool,
+    /// The check at which a lost peer is probed next, and checks between the last two probes.
+    pub notify_at: u32,
+    /// See `notify_at`.
+    pub notify_every: u32,
     /// Signs of life of the peer.
     pub pulse: Pulse,
 }

@@ -5,6 +5,8 @@ use phitwire_client::door::{Access, Completion, Local, Status};
 
 use super::endpoint::Endpoint;
 use super::outbox::{Outgoing, names};
+use super::renewal::RENEWAL;
+use super::shared::Shared;
 use crate::flags::{FI_REMOTE_READ, FI_REMOTE_WRITE};
 use crate::memory::Bytes;
 
@@ -55,7 +57,7 @@ impl Reach {
 }
 
 /// The lines that contain `bytes`, in the form that can be registered; `None` if they overflow.
-fn lines(bytes: &Bytes) -> Option<Local> {
+pub(super) fn lines(bytes: &Bytes) -> Option<Local> {
     let base = bytes.address() / LINE * LINE;
     let end = bytes.address().checked_add(bytes.len() as u64)?;
     Some(Local::own(base, end.checked_next_multiple_of(WORD)? - base))
@@ -63,7 +65,7 @@ fn lines(bytes: &Bytes) -> Option<Local> {
 
 /// The access of NICs to memory opened with libfabric's flags. A read-only atomic operation is a
 /// get.
-const fn access_of(flags: u64) -> Access {
+pub(super) const fn access_of(flags: u64) -> Access {
     Access {
         put: flags & FI_REMOTE_WRITE != 0,
         get: flags & FI_REMOTE_READ != 0,
@@ -159,7 +161,7 @@ impl Endpoint {
     }
 
     /// Handles the completion of a registration.
-    pub(super) fn registered(&mut self, completion: &Completion) {
+    pub(super) fn registered(&mut self, shared: &mut Shared, completion: &Completion) {
         let Completion::End {
             name, status, word, ..
         } = *completion
@@ -167,7 +169,10 @@ impl Endpoint {
             return;
         };
         let number = name & !names::KINDS;
-        if number & AWAITED != 0 {
+        if number & RENEWAL != 0 {
+            let opened = name & names::KINDS == names::REGISTER;
+            self.renewal_went_on(shared, number & !RENEWAL, opened, (status, word));
+        } else if number & AWAITED != 0 {
             if number == self.awaited.name() {
                 self.awaited.ended = Some((status, word));
             } else if name & names::KINDS == names::REGISTER

@@ -105,7 +105,7 @@ impl Endpoint {
             && !self.peers.all[peer].is_self
             && let Some(at) = self.reach_of(peer, &far, from.len())
         {
-            self.put_directly(shared, (peer, at), &from, op);
+            self.put_directly(shared, at, &from, op);
             return Ok(());
         }
         let (id, len) = (self.new_id(), from.len());
@@ -138,7 +138,7 @@ impl Endpoint {
         if !self.peers.all[peer].is_self
             && let Some(at) = self.reach_of(peer, &far, into.len())
         {
-            self.get_directly(shared, (peer, at), &into, op);
+            self.get_directly(shared, at, &into, op);
             return Ok(());
         }
         let head = Head {
@@ -181,7 +181,7 @@ impl Endpoint {
             }
             if is_direct {
                 let with = [&operands, &compare, &into];
-                self.change_directly(shared, (peer, at), &change, with, op);
+                self.change_directly(shared, at, &change, with, op);
                 return Ok(());
             }
         }
@@ -318,7 +318,9 @@ impl Endpoint {
                 None => self.answer(shared, peer, head.id, true),
             },
             (Kind::Atomic, _) => self.change(shared, peer, &head, &payload),
-            (Kind::Credit, _) => {}
+            (Kind::Renew, _) => self.renew(shared, peer, &head),
+            (Kind::Renewed, _) => self.renewed(shared, peer, &head),
+            (Kind::Credit | Kind::Lost, _) => {}
         }
     }
 

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use phitwire_client::door::{AtomicOp, Remote, Width};
 
-use super::direct::{Act, Amo, Whose, behind};
+use super::direct::{Act, Amo, Target, Whose, behind};
 use super::elements::{self, Form};
 use super::endpoint::Endpoint;
 use super::peers::{End, Parcel};
@@ -112,7 +112,7 @@ impl Endpoint {
     pub(super) fn change_directly(
         &mut self,
         shared: &mut Shared,
-        (peer, at): (usize, Remote),
+        to: Target,
         change: &Change,
         [operands, compare, into]: [&Option<Pieces>; 3],
         op: Op,
@@ -139,10 +139,10 @@ impl Endpoint {
                 fetch: change.form != Form::Write,
                 element,
             };
-            acts.push((behind(at, element * size), Act::Atomic(amo)));
+            acts.push((behind(to.at, element * size), Act::Atomic(amo)));
         }
         let into = into.clone().map(|into| (into, size));
-        self.begin_direct(shared, (peer, Whose::Program(op)), bytes, into, acts);
+        self.begin_direct(shared, (to, Whose::Program(op)), bytes, into, acts);
     }
 
     /// Carries out a request on memory that NICs reach too.
@@ -178,7 +178,12 @@ impl Endpoint {
         let acts = acts.collect();
         self.serving.insert(peer, VecDeque::new());
         let own = self.peers.number(self.address, self.address);
-        self.begin_direct(shared, (own, Whose::Served(service)), 0, None, acts);
+        let target = Target {
+            peer: own,
+            key: head.key,
+            at,
+        };
+        self.begin_direct(shared, (target, Whose::Served(service)), 0, None, acts);
     }
 
     /// A request was carried out, or failed.

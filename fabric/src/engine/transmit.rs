@@ -13,7 +13,8 @@ use super::wire::{HEAD, Head, Kind};
 
 /// Maximum number of messages in flight to one endpoint.
 const WIDEST: u64 = 16;
-/// Time limit for retries of a message for which the peer has no receive.
+/// Time limit for retries of a message for which the peer has no receive, if silent peers are not
+/// given up.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Tries without a reply, and more while patience lasts: while routes change, a network drops
 /// what is in flight.
@@ -135,7 +136,7 @@ impl Endpoint {
     }
 
     /// Writes a message into a free slot and sends it.
-    fn launch(&mut self, peer: usize, head: Head, payload: &[u8], end: End) {
+    pub(super) fn launch(&mut self, peer: usize, head: Head, payload: &[u8], end: End) {
         let to = &mut self.peers.all[peer];
         let head = Head {
             from: self.address,
@@ -200,8 +201,9 @@ impl Endpoint {
         let again = match status {
             // NoHandle: the program there ended, or gave up, when half of the message had arrived.
             // Its earlier messages count, and may be unread here; a probe detects whether it ended.
+            // A live peer may take long to post receives; probes tell it from an ended one.
             Status::NoReceive | Status::Busy | Status::NoHandle => {
-                self.lookout.now() - sending.since < PATIENCE
+                self.lookout.gives_up() || self.lookout.now() - sending.since < PATIENCE
             }
             Status::Damaged | Status::Aborted | Status::TimedOut | Status::DamagedAnswer => {
                 sending.tries += 1;
@@ -228,12 +230,16 @@ impl Endpoint {
     }
 
     fn has_arrived(&mut self, shared: &mut Shared, end: End) {
-        if let End::Op(op, len) = end {
-            let entry = Entry {
-                len,
-                ..Entry::default()
-            };
-            shared.done(&self.binds, &op, entry, 0);
+        match end {
+            End::Op(op, len) => {
+                let entry = Entry {
+                    len,
+                    ..Entry::default()
+                };
+                shared.done(&self.binds, &op, entry, 0);
+            }
+            End::Notice(peer) => self.peers.all[peer].is_notified = true,
+            End::Nothing | End::Request(_) | End::Offer(_) => {}
         }
     }
 
@@ -250,6 +256,8 @@ impl Endpoint {
             }
             End::Request(id) => self.request_failed(shared, id, failure),
             End::Offer(id) => self.offer_failed(shared, id, failure),
+            // The next probe that is answered sends another one.
+            End::Notice(_) => {}
         }
     }
 
@@ -288,6 +296,7 @@ impl Endpoint {
         }
         self.lose_requests(shared, peer, unknown);
         self.lose_transfers(shared, peer, unknown);
+        self.lose_parked(shared, peer, unknown);
         self.lose_receives(shared, peer, lost);
     }
 
@@ -322,13 +331,20 @@ impl Endpoint {
         if head.ack <= from.next {
             from.acked = from.acked.max(head.ack);
         }
-        if head.kind == Kind::Credit {
-            return;
+        match head.kind {
+            Kind::Credit => return,
+            Kind::Lost => return self.lost_by(shared, peer),
+            _ => {}
         }
+        if self.peers.all[peer].failed.is_some() {
+            self.notify(peer);
+        }
+        let from = &mut self.peers.all[peer];
         if head.seq < from.expected {
             from.wants_ack = true;
         } else if head.seq > from.expected {
-            if from.held.len() < MOST_HELD {
+            // What comes from a lost peer may have a gap for ever.
+            if from.held.len() < MOST_HELD && from.failed.is_none() {
                 from.held.insert(head.seq, (head, payload));
             }
             return;

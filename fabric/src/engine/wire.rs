@@ -81,9 +81,15 @@ pub enum Kind {
     Read,
     /// Requests an atomic operation.
     Atomic,
+    /// The sender has given the receiver up; without sequence number.
+    Lost,
+    /// Requests a new handle for opened memory, after one with which a put may still arrive.
+    Renew,
+    /// The handle of opened memory.
+    Renewed,
 }
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 11] = [
     Kind::Credit,
     Kind::Whole,
     Kind::Ready,
@@ -92,6 +98,9 @@ const KINDS: [Kind; 8] = [
     Kind::Done,
     Kind::Read,
     Kind::Atomic,
+    Kind::Lost,
+    Kind::Renew,
+    Kind::Renewed,
 ];
 
 /// Purpose of a transfer.
@@ -285,7 +294,7 @@ mod tests {
 
     #[test]
     fn what_is_no_head_is_refused() {
-        for (at, value) in [(0, 8), (1, 0x80), (4, 1), (11, 0)] {
+        for (at, value) in [(0, 11), (1, 0x80), (4, 1), (11, 0)] {
             let mut bytes = example().emit();
             bytes[at] = value;
             assert_eq!(Head::parse(&bytes), None, "byte {at}");

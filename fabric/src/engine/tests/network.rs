@@ -14,14 +14,11 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::engine::endpoint::{Endpoint, Segment};
 use crate::engine::shared::{Binds, Queue, Shared, Vector};
 use crate::engine::slots::{SEGMENT, STAGES, STAGES_AT};
-use crate::engine::wire::{Address, PART};
+use crate::engine::wire::{Address, Kind, PART};
 use crate::memory::Bytes;
 
-/// Maximum number of receives that programs of one NIC have posted.
-const MOST_RECEIVES: usize = 1024;
-/// A NIC tries to deliver a message without a receive for this long, in such intervals.
+/// A NIC tries to deliver a message without a receive for this long.
 const DELIVERY: Duration = Duration::from_secs(2);
-const DELIVERY_EVERY: Duration = Duration::from_millis(5);
 
 /// A source of random numbers.
 pub struct Dice(Xoshiro256PlusPlus);
@@ -77,8 +74,10 @@ pub enum Harm {
     Swallow,
     /// Registered memory is accessible after its end.
     Zombie,
-    /// Atomic operations are carried out twice.
+    /// Sums are carried out twice.
     Twice,
+    /// No program learns that it was given up.
+    Discreet,
 }
 
 /// The memory of a segment.
@@ -110,6 +109,8 @@ pub struct Node {
     pub shared: Shared,
     segment: Memory,
     receives: VecDeque<(u64, Local)>,
+    /// Messages that wait for a receive.
+    arrived: VecDeque<Flight>,
     completions: VecDeque<Completion>,
     /// Commands and receives without a completion that was handled, and their maximum.
     pub under_way: usize,
@@ -152,6 +153,10 @@ enum Fate {
 
 enum Event {
     Arrive(Flight),
+    /// A message may have waited long enough for a receive.
+    GiveUp(usize),
+    /// A program does something, or a fault ends.
+    Wake,
     /// Completes a command, after data were written there.
     End(usize, Completion, Option<(Local, Vec<u8>)>),
 }
@@ -165,6 +170,8 @@ pub struct Network {
     pub harm: Option<Harm>,
     /// Pairs of processors without a path, with the end of that.
     pub cuts: BTreeMap<(u16, u16), Duration>,
+    /// Maximum number of receives that programs of one NIC have posted.
+    pub most_receives: usize,
     /// Memory of programs that NICs reach.
     pub memories: Vec<Bytes>,
     /// Registered memory of all, by handle.
@@ -190,6 +197,7 @@ impl Network {
             },
             harm: None,
             cuts: BTreeMap::new(),
+            most_receives: 1024,
             memories: Vec::new(),
             domains: Vec::new(),
             events: BTreeMap::new(),
@@ -227,6 +235,11 @@ impl Network {
         self.dice.between(Duration::from_micros(1), most)
     }
 
+    /// Runs at this time, whatever else happens.
+    pub fn wake_at(&mut self, time: Duration) {
+        self.after(time.saturating_sub(self.now), Event::Wake);
+    }
+
     /// When something happens next without a program: an event.
     pub fn next_event(&self) -> Option<Duration> {
         self.events.keys().next().map(|key| key.0)
@@ -240,6 +253,8 @@ impl Network {
         {
             match entry.remove() {
                 Event::Arrive(flight) => self.arrive(flight),
+                Event::GiveUp(to) => self.give_up(to),
+                Event::Wake => {}
                 Event::End(at, completion, data) => self.end(at, completion, data),
             }
             moved = true;
@@ -346,7 +361,11 @@ impl Network {
         let patience = self
             .dice
             .between(Duration::from_millis(300), Duration::from_secs(3));
-        let faults = self.faults;
+        // Nothing is lost between a NIC and itself.
+        let faults = match source == target {
+            true => Faults::default(),
+            false => self.faults,
+        };
         let drawn = self.dice.below(1000);
         let mut bounds = [
             faults.lost,
@@ -466,12 +485,10 @@ impl Network {
                 }
             }
             Act::Change(there, op, width, operands) => {
-                let times = if self.harm == Some(Harm::Twice) { 2 } else { 1 };
-                let change = |_| self.change(there, op, width, operands);
-                (0..times)
-                    .map(change)
-                    .next_back()
-                    .unwrap_or(Err(Status::Busy))
+                if self.harm == Some(Harm::Twice) && op == AtomicOp::Add {
+                    let _ = self.change(there, op, width, operands);
+                }
+                self.change(there, op, width, operands)
             }
         };
         let time = self.latency();
@@ -513,10 +530,28 @@ impl Network {
             .iter()
             .filter(|node| node.endpoint.address.processor == here);
         let posted: usize = at_nic.map(|node| node.receives.len()).sum();
-        if posted >= MOST_RECEIVES {
+        if posted >= self.most_receives {
             return self.answer(at, name, Err(Status::TooMany), Duration::ZERO);
         }
         self.nodes[at].receives.push_back((name, into));
+        if let Some(flight) = self.nodes[at].arrived.pop_front() {
+            self.arrive(flight);
+        }
+    }
+
+    /// The oldest message that waits for a receive has waited long enough.
+    fn give_up(&mut self, to: usize) {
+        let arrived = &mut self.nodes[to].arrived;
+        let is_due = |flight: &Flight| self.now >= flight.since + DELIVERY;
+        if let Some(flight) = arrived.pop_front_if(|flight| is_due(flight))
+            && flight.fate != Fate::Late
+        {
+            let status = match flight.fate {
+                Fate::Fine => Status::NoReceive,
+                _ => Status::TimedOut,
+            };
+            self.answer(flight.from, flight.name, Err(status), Duration::ZERO);
+        }
     }
 
     /// Delivers a message, or has it wait for a receive: `None`.
@@ -530,13 +565,14 @@ impl Network {
         };
         let node = &mut self.nodes[to];
         if node.is_ended || node.receives.is_empty() {
-            if self.now >= flight.since + DELIVERY {
-                return Some(Err(Status::NoReceive));
-            }
-            self.after(DELIVERY_EVERY, Event::Arrive(flight));
+            node.arrived.push_back(flight);
+            self.after(DELIVERY, Event::GiveUp(to));
             return None;
         }
         if self.harm == Some(Harm::Swallow) && self.dice.chance(200) {
+            return Some(Ok(0));
+        }
+        if self.harm == Some(Harm::Discreet) && flight.data[0] == Kind::Lost as u8 {
             return Some(Ok(0));
         }
         let (name, into) = node.receives.pop_front()?;
@@ -732,6 +768,7 @@ impl Node {
             shared,
             segment,
             receives: VecDeque::new(),
+            arrived: VecDeque::new(),
             completions: VecDeque::new(),
             under_way: 0,
             ring: 2048,

@@ -1,0 +1,366 @@
+//! What must be true of the operations of a seed.
+
+use std::collections::BTreeMap;
+
+use super::plan::*;
+use super::*;
+use crate::flags::{FI_REMOTE_CQ_DATA, FI_REMOTE_WRITE};
+
+type Outcome = Result<(Entry, u64), (i32, Why)>;
+
+/// Judges the operations of one seed.
+pub struct Judge {
+    /// Operations that have begun, and the outcome of those that have ended.
+    ops: BTreeMap<usize, Option<Outcome>>,
+    /// Receives in the order in which they were posted.
+    posted: Vec<usize>,
+    /// Messages in the order in which they were sent.
+    sent: Vec<usize>,
+    /// Accesses in the order in which they began.
+    accesses: Vec<usize>,
+    /// Data of remote writes that their targets were told.
+    announced: BTreeMap<u64, usize>,
+}
+
+impl Judge {
+    pub fn new(_: &Plan) -> Self {
+        Self {
+            ops: BTreeMap::new(),
+            posted: Vec::new(),
+            sent: Vec::new(),
+            accesses: Vec::new(),
+            announced: BTreeMap::new(),
+        }
+    }
+
+    /// An operation was begun, or refused; false if it must be tried again.
+    pub fn begun(&mut self, context: usize, begun: Result<(), i32>) -> bool {
+        match begun {
+            Ok(()) => {
+                // A receive may have ended already; no completion was taken so far.
+                self.ops.insert(context, None);
+                let number = context & (SEND - 1);
+                match context & !(SEND - 1) {
+                    ACCESS => self.accesses.push(number),
+                    SEND => self.sent.push(number),
+                    _ => {}
+                }
+                true
+            }
+            Err(errno) => errno != libc::EAGAIN,
+        }
+    }
+
+    pub fn posted(&mut self, number: usize) {
+        self.posted.push(number);
+    }
+
+    /// Whether an access may begin: one at a time changes a slot.
+    pub fn may_begin(&self, plan: &Plan, number: usize) -> bool {
+        let wanted = &plan.accesses[number];
+        let Kind::Write { slot, .. } = wanted.kind else {
+            return true;
+        };
+        self.accesses.iter().all(|&other| {
+            let access = &plan.accesses[other];
+            let same = matches!(access.kind, Kind::Write { slot: s, .. } if s == slot);
+            let is_same = same && (access.from, access.to) == (wanted.from, wanted.to);
+            !is_same || self.ops[&(ACCESS | other)].is_some()
+        })
+    }
+
+    /// Takes the completions of a program.
+    pub fn take(&mut self, net: &mut Network, at: usize) -> Result<(), String> {
+        let queue = net.nodes[at].shared.queues.get_mut(0);
+        let queue = queue.expect("it is there");
+        for (entry, source) in queue.entries.drain(..) {
+            if entry.flags & FI_REMOTE_WRITE != 0 && entry.flags & FI_REMOTE_CQ_DATA != 0 {
+                *self.announced.entry(entry.data).or_default() += 1;
+                continue;
+            }
+            self.ended(at, entry.context, Ok((entry, source)))?;
+        }
+        for (entry, failure, _) in queue.errors.drain(..) {
+            self.ended(at, entry.context, Err((failure.errno, failure.why)))?;
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, at: usize, context: usize, outcome: Outcome) -> Result<(), String> {
+        match self.ops.get_mut(&context) {
+            Some(slot @ None) => {
+                *slot = Some(outcome);
+                Ok(())
+            }
+            other => Err(format!(
+                "{} at {at} ends with {outcome:?}, and was {other:?}",
+                name(context)
+            )),
+        }
+    }
+
+    fn outcome(&self, context: usize) -> Option<&Outcome> {
+        self.ops.get(&context)?.as_ref()
+    }
+
+    /// Whether all has ended, and nothing is under way any more.
+    pub fn is_over(&self, net: &Network) -> bool {
+        net.next_event().is_none()
+            && self.ops.values().all(Option::is_some)
+            && (0..net.nodes.len()).all(|at| left(net, at).is_ok())
+    }
+
+    /// Judges what is there at the end.
+    pub fn judge(&self, plan: &Plan, net: &mut Network, postponed: usize) -> Result<(), String> {
+        if postponed > 0 {
+            return Err(format!("{postponed} operations find no room for ever"));
+        }
+        let waiting = self.all_ended(plan, net)?;
+        self.failures(plan, net)?;
+        self.messages(plan, net)?;
+        self.order(plan)?;
+        self.writes(plan, net)?;
+        self.counters(plan, net)?;
+        let mut nodes = 0..plan.nodes;
+        match waiting {
+            0 => nodes.try_for_each(|at| left(net, at)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Every operation has ended, except receives from anyone of a program that knows of a loss,
+    /// which fails those that are posted then, and long messages that found none of them.
+    fn all_ended(&self, plan: &Plan, net: &Network) -> Result<usize, String> {
+        let knows = |at: usize| {
+            let peers = &net.nodes[at].endpoint.peers;
+            plan.matching != Match::Exact && peers.all.iter().any(|peer| peer.failed.is_some())
+        };
+        let mut waiting = 0;
+        for (&context, _) in self.ops.iter().filter(|(_, outcome)| outcome.is_none()) {
+            let number = context & (SEND - 1);
+            let (at, may_wait) = match context & !(SEND - 1) {
+                SEND => (plan.messages[number].from, knows(plan.messages[number].to)),
+                RECEIVE => (plan.receives[number].at, knows(plan.receives[number].at)),
+                _ => (plan.accesses[number].from, false),
+            };
+            let node = &net.nodes[at];
+            if !node.is_ended && !may_wait {
+                let peers: Vec<_> = node.endpoint.peers.all.iter().map(|p| p.failed).collect();
+                return Err(format!("{} at {at} never ends; {peers:?}", name(context)));
+            }
+            waiting += 1;
+        }
+        Ok(waiting)
+    }
+
+    /// Nothing fails without a reason.
+    fn failures(&self, plan: &Plan, net: &Network) -> Result<(), String> {
+        if plan.shape.loses() {
+            return Ok(());
+        }
+        for (&context, outcome) in &self.ops {
+            if let Some(Err((errno, why))) = outcome {
+                let is_change = context & !(SEND - 1) == ACCESS
+                    && plan.accesses[context & (SEND - 1)].kind == Kind::Add;
+                // Nobody knows whether an atomic operation without an answer was carried out.
+                if !(is_change && plan.reaches_own && *why == Why::Unknown) {
+                    return Err(format!("{} fails with {errno}, {why:?}", name(context)));
+                }
+            }
+        }
+        let _ = net;
+        Ok(())
+    }
+
+    fn messages(&self, plan: &Plan, net: &Network) -> Result<(), String> {
+        let mut taken = vec![0; plan.messages.len()];
+        for (number, receive) in plan.receives.iter().enumerate() {
+            let Some(Ok((entry, source))) = self.outcome(RECEIVE | number) else {
+                continue;
+            };
+            let wrong = |what: &str| Err(format!("receive {number}: {what}: {entry:?}"));
+            let sent = entry.data as usize;
+            let Some(message) = plan.messages.get(sent) else {
+                return wrong("no such message");
+            };
+            taken[sent] += 1;
+            let is_wanted = receive.from.is_none_or(|from| from == message.from)
+                && receive.tag.is_none_or(|tag| tag == message.tag)
+                && receive.at == message.to;
+            if !is_wanted || *source != message.from as u64 || entry.tag != message.tag {
+                return wrong("a message that it does not want");
+            }
+            if entry.len != message.len
+                || receive.into.to_vec(0, entry.len) != pattern(entry.len, sent)
+            {
+                return wrong("wrong bytes");
+            }
+        }
+        for (number, &count) in taken.iter().enumerate() {
+            let message = &plan.messages[number];
+            let was_sent = matches!(self.outcome(SEND | number), Some(Ok(_)));
+            let is_calm = !plan.shape.loses() || net.nodes[message.to].is_ended;
+            if count > 1 || (count == 0 && was_sent && is_calm && !plan.shape.loses()) {
+                return Err(format!("message {number} was received {count} times"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Messages of one sender do not overtake in receives that want the same.
+    fn order(&self, plan: &Plan) -> Result<(), String> {
+        let mut last: BTreeMap<_, (usize, usize)> = BTreeMap::new();
+        let sent: Vec<_> = self.send_order(plan);
+        for &number in &self.posted {
+            let Some(Ok((entry, _))) = self.outcome(RECEIVE | number) else {
+                continue;
+            };
+            let receive = &plan.receives[number];
+            let message = entry.data as usize;
+            let key = (receive.at, receive.tag, plan.messages[message].from);
+            let at = sent[message];
+            if let Some(&(before, other)) = last.get(&key)
+                && before > at
+            {
+                return Err(format!("message {message} overtook {other}"));
+            }
+            last.insert(key, (at, message));
+        }
+        Ok(())
+    }
+
+    /// The rank of each message in the order in which its sender sent.
+    fn send_order(&self, plan: &Plan) -> Vec<usize> {
+        let mut ranks = vec![usize::MAX; plan.messages.len()];
+        for (rank, number) in self.sent.iter().enumerate() {
+            ranks[*number] = rank;
+        }
+        ranks
+    }
+
+    fn writes(&self, plan: &Plan, net: &Network) -> Result<(), String> {
+        // What a slot may hold: what the last write without a failure left, or a later one.
+        let mut slots: BTreeMap<(usize, usize, usize), Vec<Vec<u8>>> = BTreeMap::new();
+        for &number in &self.accesses {
+            let access = &plan.accesses[number];
+            let outcome = self.outcome(ACCESS | number);
+            let is_done = matches!(outcome, Some(Ok(_)));
+            match access.kind {
+                Kind::Read { at, len } if is_done => {
+                    let wanted: Vec<_> = (at..at + len).map(constant).collect();
+                    if access.memory.to_vec(0, len) != wanted {
+                        return Err(format!("read {number} has wrong bytes"));
+                    }
+                }
+                Kind::Write {
+                    slot,
+                    len,
+                    with_data,
+                } => {
+                    let told = self.announced.get(&(number as u64)).copied().unwrap_or(0);
+                    if told > 1 || (with_data && is_done && told == 0) {
+                        return Err(format!("write {number} was announced {told} times"));
+                    }
+                    let key = (access.from, access.to, slot);
+                    let may = slots
+                        .entry(key)
+                        .or_insert_with(|| vec![vec![0; SLOT_BYTES]]);
+                    let mut next: Vec<_> = may.clone();
+                    let data = pattern(len, number + 77);
+                    next.iter_mut()
+                        .for_each(|bytes| bytes[..len].copy_from_slice(&data));
+                    // After a failure some of its bytes may be there: nothing is known.
+                    match is_done && !may.is_empty() {
+                        true => *may = next,
+                        false => may.clear(),
+                    }
+                }
+                _ => {}
+            }
+        }
+        for ((from, to, slot), may) in slots {
+            if net.nodes[to].is_ended || may.is_empty() {
+                continue;
+            }
+            let at = slot_at(from, slot);
+            let found = Pieces::One(plan.regions[to]).to_vec(at, SLOT_BYTES);
+            if !may.contains(&found) {
+                return Err(format!(
+                    "slot {slot} of {from} at {to} holds what was not written last"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn counters(&self, plan: &Plan, net: &Network) -> Result<(), String> {
+        for to in (0..plan.nodes).filter(|&to| !net.nodes[to].is_ended) {
+            for (kind, offset) in [(Kind::Add, ADDS), (Kind::Triple, TRIPLES)] {
+                let all = self.accesses.iter().filter(|&&number| {
+                    let access = &plan.accesses[number];
+                    (access.to, access.kind) == (to, kind)
+                });
+                let outcomes: Vec<_> = all.map(|n| self.outcome(ACCESS | n)).collect();
+                let done = outcomes.iter().filter(|o| matches!(o, Some(Ok(_)))).count();
+                let found = Pieces::One(plan.regions[to]).to_vec(offset, 8);
+                let found = u64::from_le_bytes(found.try_into().unwrap_or_default());
+                let may = |count: usize| match kind {
+                    Kind::Add => count as u64,
+                    _ => 3_u64.wrapping_pow(count as u32),
+                };
+                if !(done..=outcomes.len()).any(|count| may(count) == found) {
+                    return Err(format!(
+                        "{kind:?} at {to}: {found} after {done} of {}",
+                        outcomes.len()
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn name(context: usize) -> String {
+    let number = context & (SEND - 1);
+    match context & !(SEND - 1) {
+        SEND => format!("send {number}"),
+        RECEIVE => format!("receive {number}"),
+        _ => format!("access {number}"),
+    }
+}
+
+/// Nothing is left in an endpoint.
+fn left(net: &Network, at: usize) -> Result<(), String> {
+    let node = &net.nodes[at];
+    let endpoint = &node.endpoint;
+    if node.is_ended || node.is_silent {
+        return Ok(());
+    }
+    let held: usize = endpoint.peers.all.iter().map(|peer| peer.held.len()).sum();
+    let changes: usize = endpoint
+        .peers
+        .all
+        .iter()
+        .map(|peer| peer.changes[0] + peer.changes[1])
+        .sum();
+    let counts = [
+        ("sends", endpoint.sends.len()),
+        ("offers", endpoint.offers.len()),
+        ("pulls", endpoint.pulls.len()),
+        ("fetches", endpoint.fetches.len() + endpoint.unfetched.len()),
+        ("requests", endpoint.requests.len()),
+        (
+            "pieces",
+            endpoint.direct.pieces.len() + endpoint.direct.wholes.len(),
+        ),
+        ("stages", endpoint.stages.len()),
+        ("queued", endpoint.queued),
+        ("served", endpoint.serving.len()),
+        ("held", held),
+        ("changes", changes),
+    ];
+    match counts.iter().find(|(_, count)| *count > 0) {
+        Some((what, count)) => Err(format!("{count} {what} are left at {at}")),
+        None => Ok(()),
+    }
+}
