@@ -246,6 +246,30 @@ fn without_an_end_of_patience_nobody_is_lost() {
     assert_eq!(net.looks(0, 2 * ENOUGH), []);
 }
 
+/// Waits of half a second add up, with pauses in between: the peer is probed, and given up.
+#[test]
+fn short_waits_add_up() {
+    let mut net = all(2);
+    net.nodes[1].is_silent = true;
+    for wait in 1..=2 * ENOUGH {
+        net.nodes[0].expect(Some(1), true, 1);
+        match net.looks(0, 1)[..] {
+            [] => {}
+            [(1, LOST, Why::Unreachable)] => {
+                assert!(wait >= ENOUGH - 8, "after {wait} waits");
+                return;
+            }
+            ref other => panic!("{other:?}"),
+        }
+        let Node {
+            shared, endpoint, ..
+        } = &mut net.nodes[0];
+        assert!(endpoint.cancel(shared, 1));
+        assert_eq!(net.looks(0, 4), [(1, libc::ECANCELED, Why::Plain)]);
+    }
+    panic!("nobody is given up");
+}
+
 /// A NIC has receives for four programs.
 #[test]
 fn who_found_no_place_for_receives_has_them_when_another_leaves() {

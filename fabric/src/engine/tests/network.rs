@@ -1,52 +1,26 @@
 //! NICs and a network in virtual time, for endpoints in one thread: everything that happens follows
 //! from a seed.
 
+mod dice;
+mod flight;
+mod memory;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use phitwire_client::door::{
-    Access, AtomicOp, Command, Completion, Local, Remote, Request, Status, Width,
-};
-use rand_core::{Rng as _, SeedableRng};
-use rand_xoshiro::Xoshiro256PlusPlus;
+use phitwire_client::door::{Access, AtomicOp, Completion, Local, Status};
 
 use crate::engine::endpoint::{Endpoint, Segment};
 use crate::engine::shared::{Binds, Queue, Shared, Vector};
 use crate::engine::slots::{SEGMENT, STAGES, STAGES_AT};
 use crate::engine::wire::{Address, Kind, PART};
 use crate::memory::Bytes;
+pub use dice::Dice;
+use flight::{Act, Fate, Flight, Source, Taken};
 
 /// A NIC tries to deliver a message without a receive for this long.
 const DELIVERY: Duration = Duration::from_secs(2);
-
-/// A source of random numbers.
-pub struct Dice(Xoshiro256PlusPlus);
-
-impl Dice {
-    pub fn new(seed: u64) -> Self {
-        Self(Xoshiro256PlusPlus::seed_from_u64(seed))
-    }
-
-    /// A number below `end`.
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.0.next_u64() % end.max(1)
-    }
-
-    pub fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len() as u64) as usize]
-    }
-
-    /// True in `per_mille` of 1,000 cases.
-    pub fn chance(&mut self, per_mille: u64) -> bool {
-        self.below(1000) < per_mille
-    }
-
-    pub fn between(&mut self, least: Duration, most: Duration) -> Duration {
-        let span = most.saturating_sub(least).as_micros() as u64;
-        least + Duration::from_micros(self.below(span + 1))
-    }
-}
 
 /// What goes wrong, per mille of the commands that cross the network.
 #[derive(Clone, Copy, Debug, Default)]
@@ -121,34 +95,6 @@ pub struct Node {
     pub is_silent: bool,
     /// The program has ended.
     pub is_ended: bool,
-}
-
-/// A request under way. What it carries was copied when it departed.
-struct Flight {
-    from: usize,
-    name: u64,
-    act: Act,
-    data: Vec<u8>,
-    fate: Fate,
-    since: Duration,
-}
-
-#[derive(Clone, Copy)]
-enum Act {
-    Write(Remote),
-    Read(Remote, Local),
-    Change(Remote, AtomicOp, Width, [u64; 2]),
-    Message(u16, u8),
-    Open(Local, Access),
-    Close(u16),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    Fine,
-    Unanswered,
-    Late,
-    DamagedReply,
 }
 
 enum Event {
@@ -333,11 +279,11 @@ impl Network {
     // ---- Requests ---------------------------------------------------------------------------
 
     fn depart(&mut self, from: usize, name: u64, taken: Taken) {
-        let (act, local) = match taken {
+        let (act, source) = match taken {
             Taken::Receive(into) => return self.post_receive(from, name, into),
-            Taken::Other(act, local) => (act, local),
+            Taken::Other(act, source) => (act, source),
         };
-        let data = match local {
+        let data = match source {
             Source::Bytes(data) => data,
             Source::Local(local) => match self.load(from, local) {
                 Ok(data) => data,
@@ -350,58 +296,24 @@ impl Network {
             return self.after(soon, Event::Arrive(flight));
         };
         let source = self.nodes[from].endpoint.address.processor;
-        let is_silent = |p| {
-            self.nodes
-                .iter()
-                .any(|node| node.is_silent && node.endpoint.address.processor == p)
+        let is_silent = |node: &Node| {
+            let processor = node.endpoint.address.processor;
+            node.is_silent && (processor == source || processor == target)
         };
-        if is_silent(source) || is_silent(target) {
+        if self.nodes.iter().any(is_silent) {
             return self.unanswered.push((from, name));
         }
-        let patience = self
-            .dice
-            .between(Duration::from_millis(300), Duration::from_secs(3));
-        // Nothing is lost between a NIC and itself.
-        let faults = match source == target {
-            true => Faults::default(),
-            false => self.faults,
-        };
-        let drawn = self.dice.below(1000);
-        let mut bounds = [
-            faults.lost,
-            faults.unanswered,
-            faults.late,
-            faults.damaged,
-            faults.refused,
-        ];
-        for n in 1..bounds.len() {
-            bounds[n] += bounds[n - 1];
+        // Only a block transfer, or a message, is given up half way.
+        let is_block = matches!(act, Act::Message(..)) || data.len() > 64;
+        let (fate, mut time) = self.draw((source, target), is_block);
+        match fate {
+            Fate::Refused(status) => return self.answer(from, name, Err(status), time),
+            Fate::Late => {
+                self.answer(from, name, Err(Status::TimedOut), time);
+                time += self.dice.between(Duration::ZERO, Duration::from_secs(4));
+            }
+            _ => {}
         }
-        let kind = bounds.iter().position(|&bound| drawn < bound);
-        if kind == Some(0) || self.is_cut(source, target) {
-            return self.answer(from, name, Err(Status::TimedOut), patience);
-        }
-        let mut time = self.latency();
-        let fate = match kind {
-            Some(1) => Fate::Unanswered,
-            Some(2) => {
-                self.answer(from, name, Err(Status::TimedOut), patience);
-                time = patience + self.dice.between(Duration::ZERO, Duration::from_secs(4));
-                Fate::Late
-            }
-            Some(3) if self.dice.chance(500) => {
-                return self.answer(from, name, Err(Status::Damaged), time);
-            }
-            Some(3) => Fate::DamagedReply,
-            Some(4) => {
-                let status = self.dice.one_of(&[Status::Busy, Status::Aborted]);
-                // Only a block transfer, or a message, is given up half way.
-                let is_block = matches!(act, Act::Message(..)) || data.len() > 64;
-                let status = if is_block { status } else { Status::Busy };
-                return self.answer(from, name, Err(status), time);
-            }
-            _ => Fate::Fine,
-        };
         if is_ordered {
             let last = self.ordered.entry((from, target)).or_default();
             time = time.max(last.saturating_sub(self.now));
@@ -493,7 +405,7 @@ impl Network {
         };
         let time = self.latency();
         let (status, word) = match (ended, fate) {
-            (_, Fate::Late) => return,
+            (_, Fate::Late | Fate::Refused(_)) => return,
             (_, Fate::Unanswered) => {
                 return self.answer(from, name, Err(Status::TimedOut), DELIVERY);
             }
@@ -593,73 +505,6 @@ impl Network {
         Some(Ok(0))
     }
 
-    // ---- Memory -----------------------------------------------------------------------------
-
-    /// The owner of remote memory, and the part there.
-    fn there(&self, remote: Remote, bytes: u64, may: fn(Access) -> bool) -> Ended<(usize, Local)> {
-        let domain = self.domains.get(usize::from(remote.handle));
-        let domain = domain.filter(|domain| {
-            let owner = &self.nodes[domain.owner];
-            let processor = owner.endpoint.address.processor;
-            domain.is_open && !owner.is_ended && processor == remote.processor
-        });
-        let domain = domain.ok_or(Status::NoHandle)?;
-        if !may(domain.access) {
-            return Err(Status::Forbidden);
-        }
-        let end = remote.offset.checked_add(bytes);
-        end.filter(|&end| end <= domain.part.bytes)
-            .ok_or(Status::OutOfBounds)?;
-        let offset = domain.part.offset + remote.offset;
-        Ok((domain.owner, Local { offset, bytes }))
-    }
-
-    fn own(&self, address: u64, bytes: u64) -> Ended<Bytes> {
-        let mut all = self.memories.iter();
-        let found = all.find_map(|memory| {
-            let offset = usize::try_from(address.checked_sub(memory.address())?).ok()?;
-            memory.part(offset, bytes as usize)
-        });
-        found.ok_or(Status::Unreachable)
-    }
-
-    fn load(&self, at: usize, local: Local) -> Ended<Vec<u8>> {
-        if let Some(address) = local.own_address() {
-            return Ok(self.own(address, local.bytes)?.with(<[u8]>::to_vec));
-        }
-        let mut out = vec![0; local.bytes as usize];
-        self.nodes[at].segment.read(local.offset, &mut out);
-        Ok(out)
-    }
-
-    fn store(&self, at: usize, local: Local, data: &[u8]) -> Ended<()> {
-        if let Some(address) = local.own_address() {
-            let memory = self.own(address, data.len() as u64)?;
-            memory.with_mut(|bytes| bytes.copy_from_slice(data));
-        } else {
-            self.nodes[at].segment.write(local.offset, data);
-        }
-        Ok(())
-    }
-
-    fn change(&self, at: Remote, op: AtomicOp, width: Width, [a, b]: [u64; 2]) -> Ended {
-        let (owner, local) = self.there(at, width.bytes() as u64, |access| access.atomic)?;
-        let mut word = [0; 8];
-        word[..width.bytes()].copy_from_slice(&self.load(owner, local)?);
-        let old = u64::from_le_bytes(word);
-        let new = match op {
-            AtomicOp::Add => old.wrapping_add(a),
-            AtomicOp::Or => old | a,
-            AtomicOp::Xor => old ^ a,
-            AtomicOp::Swap => a,
-            AtomicOp::CompareSwap if old == a => b,
-            AtomicOp::CompareSwap => old,
-            _ => return Err(Status::Unsupported),
-        };
-        self.store(owner, local, &new.to_le_bytes()[..width.bytes()])?;
-        Ok(old)
-    }
-
     /// A program ends: its NIC forgets it.
     pub fn leave(&mut self, at: usize) {
         self.nodes[at].is_ended = true;
@@ -673,61 +518,6 @@ impl Network {
             .for_each(|node| node.is_silent = false);
         for (at, name) in std::mem::take(&mut self.unanswered) {
             self.answer(at, name, Err(Status::TimedOut), Duration::ZERO);
-        }
-    }
-}
-
-enum Source {
-    Bytes(Vec<u8>),
-    Local(Local),
-}
-
-/// A command of an endpoint, copied.
-enum Taken {
-    Receive(Local),
-    Other(Act, Source),
-}
-
-impl Taken {
-    fn of(command: &Command<'_>) -> (u64, Self) {
-        let none = Source::Bytes(Vec::new());
-        let taken = match command.request {
-            Request::Receive { into } => Self::Receive(into),
-            Request::Put { to, data, .. } => {
-                Self::Other(Act::Write(to), Source::Bytes(data.to_vec()))
-            }
-            Request::BlockPut { to, from, .. } => Self::Other(Act::Write(to), Source::Local(from)),
-            Request::Get { from, into, .. } | Request::BlockGet { from, into, .. } => {
-                Self::Other(Act::Read(from, into), none)
-            }
-            Request::Atomic {
-                at,
-                op,
-                width,
-                operands,
-                ..
-            } => Self::Other(Act::Change(at, op, width, operands), none),
-            Request::Send {
-                processor,
-                member,
-                from,
-            } => Self::Other(Act::Message(processor, member), Source::Local(from)),
-            Request::Register { part, access } => Self::Other(Act::Open(part, access), none),
-            Request::Deregister { handle } => Self::Other(Act::Close(handle), none),
-            Request::TakeBack | Request::Collective(_) => unreachable!("the engine has none"),
-        };
-        (command.name, taken)
-    }
-}
-
-impl Act {
-    /// The target's processor, and whether the request stays in order; `None` if it is local.
-    const fn target(&self) -> Option<(u16, bool)> {
-        match self {
-            Self::Write(to) | Self::Read(to, _) => Some((to.processor, false)),
-            Self::Change(at, ..) => Some((at.processor, true)),
-            Self::Message(processor, _) => Some((*processor, false)),
-            Self::Open(..) | Self::Close(_) => None,
         }
     }
 }

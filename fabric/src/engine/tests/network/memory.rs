@@ -1,0 +1,79 @@
+//! Accesses to memory: of a segment, or of a program.
+
+use phitwire_client::door::{Access, AtomicOp, Local, Remote, Status, Width};
+
+use super::{Ended, Network};
+use crate::engine::endpoint::Segment;
+use crate::memory::Bytes;
+
+impl Network {
+    /// The owner of remote memory, and the part there.
+    pub(super) fn there(
+        &self,
+        remote: Remote,
+        bytes: u64,
+        may: fn(Access) -> bool,
+    ) -> Ended<(usize, Local)> {
+        let domain = self.domains.get(usize::from(remote.handle));
+        let domain = domain.filter(|domain| {
+            let owner = &self.nodes[domain.owner];
+            let processor = owner.endpoint.address.processor;
+            domain.is_open && !owner.is_ended && processor == remote.processor
+        });
+        let domain = domain.ok_or(Status::NoHandle)?;
+        if !may(domain.access) {
+            return Err(Status::Forbidden);
+        }
+        let end = remote.offset.checked_add(bytes);
+        end.filter(|&end| end <= domain.part.bytes)
+            .ok_or(Status::OutOfBounds)?;
+        let offset = domain.part.offset + remote.offset;
+        Ok((domain.owner, Local { offset, bytes }))
+    }
+
+    pub(super) fn own(&self, address: u64, bytes: u64) -> Ended<Bytes> {
+        let mut all = self.memories.iter();
+        let found = all.find_map(|memory| {
+            let offset = usize::try_from(address.checked_sub(memory.address())?).ok()?;
+            memory.part(offset, bytes as usize)
+        });
+        found.ok_or(Status::Unreachable)
+    }
+
+    pub(super) fn load(&self, at: usize, local: Local) -> Ended<Vec<u8>> {
+        if let Some(address) = local.own_address() {
+            return Ok(self.own(address, local.bytes)?.with(<[u8]>::to_vec));
+        }
+        let mut out = vec![0; local.bytes as usize];
+        self.nodes[at].segment.read(local.offset, &mut out);
+        Ok(out)
+    }
+
+    pub(super) fn store(&self, at: usize, local: Local, data: &[u8]) -> Ended<()> {
+        if let Some(address) = local.own_address() {
+            let memory = self.own(address, data.len() as u64)?;
+            memory.with_mut(|bytes| bytes.copy_from_slice(data));
+        } else {
+            self.nodes[at].segment.write(local.offset, data);
+        }
+        Ok(())
+    }
+
+    pub(super) fn change(&self, at: Remote, op: AtomicOp, width: Width, [a, b]: [u64; 2]) -> Ended {
+        let (owner, local) = self.there(at, width.bytes() as u64, |access| access.atomic)?;
+        let mut word = [0; 8];
+        word[..width.bytes()].copy_from_slice(&self.load(owner, local)?);
+        let old = u64::from_le_bytes(word);
+        let new = match op {
+            AtomicOp::Add => old.wrapping_add(a),
+            AtomicOp::Or => old | a,
+            AtomicOp::Xor => old ^ a,
+            AtomicOp::Swap => a,
+            AtomicOp::CompareSwap if old == a => b,
+            AtomicOp::CompareSwap => old,
+            _ => return Err(Status::Unsupported),
+        };
+        self.store(owner, local, &new.to_le_bytes()[..width.bytes()])?;
+        Ok(old)
+    }
+}
