@@ -6,7 +6,8 @@
 //! every function turns bits into values or values into bits. Bytes from outside never make it
 //! panic; an error names what is wrong with them. `docs/guide/src/wire-format.md` shows every
 //! layout and says which parts are from the papers ("The BlackWidow High-Radix Clos Network", ISCA
-//! 2006; the Cray XC white paper, 2012) and which are ours.
+//! 2006; the Cray XC white paper, 2012; "The Cray T3E Network", Hot Interconnects 1996) and which
+//! are ours.
 //!
 //! [`carrier`] is common to the links of all machines, and imports none of them:
 //!
@@ -35,11 +36,22 @@
 //! - [`aries::set`]: sets of ten flits, data and link control; [`aries::crc20`]: their check;
 //!   [`aries::pattern`]: their scrambling.
 //! - [`aries::frame`]: frames of whole sets.
+//!
+//! And [`t3e`]:
+//!
+//! - [`t3e::flit`]: the flit of 70 bits and its control bits.
+//! - [`t3e::header`]: the header flit, which routers read; [`t3e::tag`]: the route in it, and the
+//!   addresses of nodes; [`t3e::direction`]: the directions of a torus.
+//! - [`t3e::packet`]: requests and responses of processors.
+//! - [`t3e::check`]: the checks of a header and of the words after it, which correct one wrong bit.
+//! - [`t3e::barrier`]: barrier and eureka messages, one flit each.
+//! - [`t3e::maintenance`]: packets that read and write configuration registers.
+//! - [`t3e::burst`]: eight flits, the unit of the frames.
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-#[cfg(feature = "processor-crc")]
+#[cfg(any(test, feature = "processor-crc"))]
 extern crate std;
 
 /// The example of the README, tested as a doctest.
@@ -51,6 +63,7 @@ pub mod aries;
 pub mod attendance;
 pub mod carrier;
 pub mod door;
+pub mod t3e;
 pub mod yarc;
 
 use carrier::frame::{FrameHeader, PLAIN_AT};

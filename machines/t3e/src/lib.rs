@@ -5,7 +5,6 @@
 
 pub mod barrier;
 pub mod cycle;
-pub mod format;
 pub mod link;
 pub mod pe;
 pub mod reproduce;
@@ -27,7 +26,7 @@ pub static MACHINE: Machine = Machine {
     simulation: Some(Simulation::of::<cycle::T3e>()),
     tables: reproduce::TABLES,
     ready: topology::READY,
-    glance: phitwire::packets::link::glance::<format::burst::Burst>,
+    glance: phitwire::packets::link::glance::<link::BurstPacket>,
     soak: &soak::FAMILIES,
     ..Machine::new(Family::of::<topology::Torus>())
 };
