@@ -14,6 +14,7 @@
 //! - [`carrier::frame`]: the link frame on Ethernet or UDP, which replaces the line code.
 //! - [`carrier::training`]: the frames of channel initialisation.
 //! - [`carrier::lanes`]: which bits travel on which lane; swapped lanes and polarity.
+//! - [`carrier::lane_layout`]: which bytes of a frame the lanes carry.
 //! - [`carrier::number`]: the 48-bit number of a packet on a link.
 //!
 //! [`door`] is what local programs and a network interface (NIC) share, on any machine.
@@ -65,22 +66,3 @@ pub mod carrier;
 pub mod door;
 pub mod t3e;
 pub mod yarc;
-
-use carrier::frame::{FrameHeader, PLAIN_AT};
-use carrier::training::{self as channel, Training};
-use core::ops::Range;
-
-/// Range of the bytes in a frame that the lanes carry (phits, sets, the training pattern), for code
-/// that changes them (noise, a cable's swaps). In a frame of unknown kind, everything after header
-/// and check. Checks only lengths; `None` when `bytes` cannot be a frame.
-pub fn lane_area(bytes: &[u8]) -> Option<Range<usize>> {
-    let header = FrameHeader::parse(bytes).ok()?;
-    let units = usize::from(header.units);
-    let area = match header.kind {
-        Training::KIND => channel::PATTERN_AT,
-        yarc::frame::DataFrame::KIND => yarc::frame::data_area(units),
-        aries::frame::SetFrame::KIND => aries::frame::set_area(units),
-        _ => PLAIN_AT..bytes.len().max(PLAIN_AT),
-    };
-    (area.end == bytes.len()).then_some(area)
-}

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use phitwire_framing::carrier::lane_layout::LaneLayout;
 use phitwire_framing::t3e::burst::{BURST_FLITS, Burst};
 use phitwire_framing::t3e::flit::{Control, Flit, FlitKind, VCS, vc};
 use phitwire_framing::t3e::maintenance::MAINTENANCE_FLITS;
@@ -462,6 +463,10 @@ impl LinkView for FlitEnd {
     fn bad_checks(&self) -> u64 {
         let own = &self.counters;
         self.carrier.bad_checks() + own.rx_header_errors + own.rx_data_errors
+    }
+
+    fn lane_layout(&self) -> LaneLayout {
+        self.carrier.lane_layout()
     }
 
     fn account(&self) -> EndAccount {

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::ops::Range;
 
+use phitwire_framing::carrier::lane_layout::LaneLayout;
 use phitwire_framing::t3e::burst::{BURST_FLITS, Burst};
 use phitwire_framing::t3e::check::Repair;
 use phitwire_framing::t3e::flit::{Flit, FlitKind, VCS};
@@ -18,6 +19,7 @@ use phitwire::link::testing::rig::{self, A, B, FRAME_BYTES, Link};
 use phitwire::link::{
     EndStatus, LaneRate, LinkClock, LinkConfigBuilder, LinkProfile, LinkStandard,
 };
+use phitwire::packets::PacketEnd;
 use phitwire::packets::link::testing::{forged, idle_len, room_for};
 use phitwire::time::Time;
 
@@ -91,6 +93,7 @@ impl Link for Flits {
     type Command = Infallible;
 
     const VCS: usize = VCS;
+    const LAYOUT: LaneLayout = PacketEnd::<BurstPacket>::LAYOUT;
     const PACKET_WORDS: Range<usize> = 0..COMMANDS.len();
     const IDLE_FRAME_BYTES: usize = idle_len::<BurstPacket>();
     const SMALL_FRAME_BYTES: usize = room_for::<BurstPacket>(2);
