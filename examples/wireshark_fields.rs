@@ -17,11 +17,12 @@ use phitwire_aries::link::LcbRegisters;
 use phitwire_framing::aries::packet as aries_packet;
 use phitwire_framing::aries::{crc20, flit as aries_flit, frame as aries_frame, set as aries_set};
 use phitwire_framing::carrier::{frame, lanes, number, training};
+use phitwire_framing::t3e::burst::{BURST_FLITS, Burst};
+use phitwire_framing::t3e::flit::{Flit as T3eFlit, VCS as T3E_VCS};
+use phitwire_framing::t3e::header::{Command as T3eCommand, Header, Name};
+use phitwire_framing::t3e::tag::{Place, Tag};
 use phitwire_framing::yarc::{control, crc16, frame as yarc_frame, memory, packet, phit};
-use phitwire_t3e::format::burst::{BURST_FLITS, Burst};
-use phitwire_t3e::format::flit::{Flit as T3eFlit, VCS as T3E_VCS};
-use phitwire_t3e::format::header::{Command as T3eCommand, Header, Name};
-use phitwire_t3e::route::{Place, Tag};
+use phitwire_t3e::link::BurstPacket;
 
 use aries_flit::{Flit, Head, NodeId, Routing};
 use aries_packet::{AmoOp, RequestView, Status};
@@ -417,7 +418,7 @@ fn t3e(to: &mut Lua) {
     to.table("t3e", |to| {
         to.number("burst_flits", BURST_FLITS);
         to.number("burst_bytes", Burst::BYTES);
-        to.number("burst_vcs", Burst::VCS);
+        to.number("burst_vcs", BurstPacket::VCS);
         to.number("flit_bits", T3eFlit::BITS);
         to.number("vcs", T3E_VCS);
         to.table("header", |to| {

@@ -6,13 +6,15 @@
 //! every function turns bits into values or values into bits. Bytes from outside never make it
 //! panic; an error names what is wrong with them. `docs/guide/src/wire-format.md` shows every
 //! layout and says which parts are from the papers ("The BlackWidow High-Radix Clos Network", ISCA
-//! 2006; the Cray XC white paper, 2012) and which are ours.
+//! 2006; the Cray XC white paper, 2012; "The Cray T3E Network", Hot Interconnects 1996) and which
+//! are ours.
 //!
 //! [`carrier`] is common to the links of all machines, and imports none of them:
 //!
 //! - [`carrier::frame`]: the link frame on Ethernet or UDP, which replaces the line code.
 //! - [`carrier::training`]: the frames of channel initialisation.
 //! - [`carrier::lanes`]: which bits travel on which lane; swapped lanes and polarity.
+//! - [`carrier::lane_layout`]: which bytes of a frame the lanes carry.
 //! - [`carrier::number`]: the 48-bit number of a packet on a link.
 //!
 //! [`door`] is what local programs and a network interface (NIC) share, on any machine.
@@ -35,11 +37,22 @@
 //! - [`aries::set`]: sets of ten flits, data and link control; [`aries::crc20`]: their check;
 //!   [`aries::pattern`]: their scrambling.
 //! - [`aries::frame`]: frames of whole sets.
+//!
+//! And [`t3e`]:
+//!
+//! - [`t3e::flit`]: the flit of 70 bits and its control bits.
+//! - [`t3e::header`]: the header flit, which routers read; [`t3e::tag`]: the route in it, and the
+//!   addresses of nodes; [`t3e::direction`]: the directions of a torus.
+//! - [`t3e::packet`]: requests and responses of processors.
+//! - [`t3e::check`]: the checks of a header and of the words after it, which correct one wrong bit.
+//! - [`t3e::barrier`]: barrier and eureka messages, one flit each.
+//! - [`t3e::maintenance`]: packets that read and write configuration registers.
+//! - [`t3e::burst`]: eight flits, the unit of the frames.
 #![no_std]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-#[cfg(feature = "processor-crc")]
+#[cfg(any(test, feature = "processor-crc"))]
 extern crate std;
 
 /// The example of the README, tested as a doctest.
@@ -51,23 +64,5 @@ pub mod aries;
 pub mod attendance;
 pub mod carrier;
 pub mod door;
+pub mod t3e;
 pub mod yarc;
-
-use carrier::frame::{FrameHeader, PLAIN_AT};
-use carrier::training::{self as channel, Training};
-use core::ops::Range;
-
-/// Range of the bytes in a frame that the lanes carry (phits, sets, the training pattern), for code
-/// that changes them (noise, a cable's swaps). In a frame of unknown kind, everything after header
-/// and check. Checks only lengths; `None` when `bytes` cannot be a frame.
-pub fn lane_area(bytes: &[u8]) -> Option<Range<usize>> {
-    let header = FrameHeader::parse(bytes).ok()?;
-    let units = usize::from(header.units);
-    let area = match header.kind {
-        Training::KIND => channel::PATTERN_AT,
-        yarc::frame::DataFrame::KIND => yarc::frame::data_area(units),
-        aries::frame::SetFrame::KIND => aries::frame::set_area(units),
-        _ => PLAIN_AT..bytes.len().max(PLAIN_AT),
-    };
-    (area.end == bytes.len()).then_some(area)
-}

@@ -179,10 +179,11 @@ impl LiveDevice {
     /// Makes a fault.
     fn fault(&mut self, now: Time, fault: &Fault) -> Result<(), Failure> {
         let port = fault.port();
-        if self.device.link(port).is_none() {
+        let Some(link) = self.device.link(port) else {
             let linked = self.linked_ports().map(|port| port.to_string()).collect();
             return Err(Failure::NoLink { port, linked });
-        }
+        };
+        let layout = link.lane_layout();
         let fault = match *fault {
             Fault::LaneNoise { lane, ref rate, .. } => {
                 let per_bit = parse_rate(rate).map_err(Failure::Noise)?;
@@ -190,7 +191,8 @@ impl LiveDevice {
                 return match self.device.link_fault(now, port, fault) {
                     // The device has no such fault of its own, so its cable makes it.
                     Err(DeviceError::NoSuchFault { .. }) => {
-                        self.noise.set(port, lane, per_bit).map_err(Failure::Noise)
+                        let noise = self.noise.set((port, layout), lane, per_bit);
+                        noise.map_err(Failure::Noise)
                     }
                     suffered => Ok(suffered?),
                 };

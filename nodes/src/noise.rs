@@ -3,6 +3,7 @@
 use phitwire::link::impair::{LaneNoise, Probability};
 use phitwire::node::PortId;
 use phitwire::rng::Rng;
+use phitwire_framing::carrier::lane_layout::LaneLayout;
 use phitwire_framing::carrier::lanes::LANES;
 
 /// The noise on a node's cables, by lane, in the sending direction.
@@ -29,11 +30,17 @@ impl Noise {
         }
     }
 
-    /// Flips each bit that `lane` of `port` sends with probability `per_bit`; zero ends it.
+    /// Flips each bit that `lane` of `port` sends, in frames of this layout, with probability
+    /// `per_bit`; zero ends it.
     ///
     /// # Errors
     /// If the lane does not exist.
-    pub fn set(&mut self, port: PortId, lane: u8, per_bit: Probability) -> Result<(), String> {
+    pub fn set(
+        &mut self,
+        (port, layout): (PortId, LaneLayout),
+        lane: u8,
+        per_bit: Probability,
+    ) -> Result<(), String> {
         if usize::from(lane) >= LANES {
             return Err(format!(
                 "there is no lane {lane}: lanes are 0 to {}",
@@ -47,7 +54,7 @@ impl Noise {
         let lanes = &mut self.ports[usize::from(port)];
         let stream = u64::from(port) << 8 | u64::from(lane);
         let noise = (per_bit != Probability::ZERO)
-            .then(|| LaneNoise::new(lane, per_bit, Rng::new(self.seed, stream)));
+            .then(|| LaneNoise::new(layout, lane, per_bit, Rng::new(self.seed, stream)));
         if let Some(old) = std::mem::replace(&mut lanes[usize::from(lane)], noise) {
             self.past_bits += old.flipped_bits();
         }

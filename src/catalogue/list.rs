@@ -6,6 +6,31 @@ use super::Machine;
 use crate::link::Glance;
 use crate::net::{self, Effort, Family, Files, Generated, Network, Problems, Read};
 
+/// Asserts that no two items of a list, of one machine or of two, are the same by a condition.
+macro_rules! assert_distinct {
+    ($machines:ident, $list:ident, |$a:ident, $b:ident| $is_same:expr, $message:literal) => {
+        let mut one = 0;
+        while one < $machines.len() {
+            let mut other = one;
+            while other < $machines.len() {
+                let (list, others) = ($machines[one].$list, $machines[other].$list);
+                let mut at = 0;
+                while at < list.len() {
+                    let mut beside = if one == other { at + 1 } else { 0 };
+                    while beside < others.len() {
+                        let ($a, $b) = (&list[at], &others[beside]);
+                        assert!(!$is_same, $message);
+                        beside += 1;
+                    }
+                    at += 1;
+                }
+                other += 1;
+            }
+            one += 1;
+        }
+    };
+}
+
 /// The machines that a program knows. The first is the default of descriptions that name none.
 #[derive(Clone, Copy, Debug)]
 pub struct Catalogue {
@@ -16,7 +41,15 @@ impl Catalogue {
     /// `machines` is the order in which commands list them.
     ///
     /// # Panics
-    /// If there are none, or two have the same `family`. In a `static`, the program does not compile.
+    /// If there are none, or if two machines have the same `family`, or if two generators, two soak
+    /// families or two kinds of frames, of one machine or of two, have the same name or code. In a
+    /// `static`, the program does not compile:
+    ///
+    /// ```compile_fail,E0080
+    /// use phitwire::catalogue::Catalogue;
+    ///
+    /// static TWICE: Catalogue = Catalogue::new(&[&phitwire_toy::MACHINE, &phitwire_toy::MACHINE]);
+    /// ```
     pub const fn new(machines: &'static [&'static Machine]) -> Self {
         assert!(!machines.is_empty(), "a program needs a machine");
         let mut one = 0;
@@ -29,6 +62,24 @@ impl Catalogue {
             }
             one += 1;
         }
+        assert_distinct!(
+            machines,
+            generators,
+            |a, b| is_same(a.name, b.name),
+            "two generators have one name, a command of `topology generate`: rename one"
+        );
+        assert_distinct!(
+            machines,
+            soak,
+            |a, b| is_same(a.name, b.name),
+            "two soak families have one name, by which `soak --family` finds them: rename one"
+        );
+        assert_distinct!(
+            machines,
+            frames,
+            |a, b| a.kind().code() == b.kind().code(),
+            "two kinds of frames have one code, by which they are told apart: choose a free one"
+        );
         Self { machines }
     }
 

@@ -11,6 +11,7 @@ pub use options::{Check, Given, Kind, OptionError, OptionSpec, readable};
 pub use simulation::{Choice, ChoiceError, Simulated, Simulation};
 
 use phitwire_framing::carrier::frame::Frame;
+use phitwire_framing::carrier::lane_layout::LaneLayout;
 
 use crate::link::Glance;
 use crate::net::Family;
@@ -22,6 +23,8 @@ use crate::sim::soak;
 pub struct Machine {
     /// How to read the machine's networks, and which are named.
     pub networks: Family,
+    /// The kinds of frames on the machine's links, training frames aside.
+    pub frames: &'static [LaneLayout],
     /// How to simulate the networks, if supported.
     pub simulation: Option<Simulation>,
     /// Soak cases, in the order in which a seed is run.
@@ -37,10 +40,11 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine with only these networks.
-    pub const fn new(networks: Family) -> Self {
+    /// A machine with only these networks, whose links carry these kinds of frames.
+    pub const fn new(networks: Family, frames: &'static [LaneLayout]) -> Self {
         Self {
             networks,
+            frames,
             simulation: None,
             soak: &[],
             generators: &[],

@@ -1,5 +1,7 @@
 //! A link as seen from outside its node.
 
+use phitwire_framing::carrier::lane_layout::LaneLayout;
+
 use super::account::EndAccount;
 use super::{DeviceError, LinkFault};
 use crate::link::{EndStatus, LinkControlBlock};
@@ -12,6 +14,8 @@ pub trait LinkView: EndStatus {
     fn for_each_counter(&self, visit: &mut dyn FnMut(&'static str, u64)) {
         self.counters().for_each(visit);
     }
+    /// Layout of the link's frames, for noise on single lanes.
+    fn lane_layout(&self) -> LaneLayout;
     /// Remaining credit towards the peer and everything in flight, for checks.
     fn account(&self) -> EndAccount;
     /// Units sent for the first time, in the unit of [`resent`](Self::resent).

@@ -1,5 +1,6 @@
 //! Tests that hold for every machine, and tests of two machines together.
 
+mod catalogue;
 mod collectives;
 mod datagrams;
 mod journeys;

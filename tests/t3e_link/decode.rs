@@ -2,13 +2,14 @@
 //! flits, headers, packets, barrier messages, maintenance packets, the buffers of an input. No
 //! input may cause a panic, except where a decoder contradicts itself or its encoder.
 
-use phitwire::packets::Packet as _;
-use phitwire_t3e::barrier::Message;
-use phitwire_t3e::format::maintenance::{MaintenanceHeader, MaintenanceTrail};
-use phitwire_t3e::format::{
-    Burst, Control, Flit, FlitKind, Header, HeaderError, MAX_PACKET_FLITS, MaintenancePacket,
-    PacketBuf, Repair, Request, VCS,
-};
+use phitwire_framing::t3e::barrier::Message;
+use phitwire_framing::t3e::burst::Burst;
+use phitwire_framing::t3e::check::Repair;
+use phitwire_framing::t3e::flit::{Control, Flit, FlitKind, VCS};
+use phitwire_framing::t3e::header::{Header, HeaderError};
+use phitwire_framing::t3e::maintenance::MaintenancePacket;
+use phitwire_framing::t3e::maintenance::{MaintenanceHeader, MaintenanceTrail};
+use phitwire_framing::t3e::packet::{MAX_PACKET_FLITS, PacketBuf, Request};
 use phitwire_t3e::link::{Depths, FlitBuffer};
 
 /// Number of units by the result of decoding.
@@ -53,12 +54,12 @@ pub fn decode(bytes: &[u8]) -> Outcome {
     let mut buffer = FlitBuffer::correcting(Depths::PAPER);
     // Slots that the other end may use: it may send more than it should.
     let mut promised = buffer.promise();
-    for bytes in bytes.chunks_exact(Burst::BYTES) {
+    for bytes in bytes.as_chunks().0 {
         let burst = Burst::parse(bytes);
         let mut again = [0xa5; Burst::BYTES];
         burst.emit(&mut again);
         assert_eq!(Burst::parse(&again), burst, "what is read is written");
-        if again != bytes {
+        if again != *bytes {
             outcome.unreadable += 1;
         }
         for three in burst.words.windows(3) {
@@ -190,12 +191,12 @@ fn decode_packets(buffer: &mut FlitBuffer, vc: usize, outcome: &mut Outcome) {
 /// As [`decode`], with a valid header in each word that is marked as one, and valid checks.
 pub fn decode_with_checks_made_right(bytes: &[u8]) -> Outcome {
     let mut bytes = bytes.to_vec();
-    for chunk in bytes.chunks_exact_mut(Burst::BYTES) {
+    for chunk in bytes.as_chunks_mut().0 {
         let mut burst = Burst::parse(chunk);
         for (word, control) in burst.words.iter_mut().zip(burst.controls) {
             if control.is_head() {
                 let information = *word & ((1 << 57) - 1);
-                *word = phitwire_t3e::format::check::seal_header(information);
+                *word = phitwire_framing::t3e::check::seal_header(information);
             }
         }
         burst.emit(chunk);

@@ -12,10 +12,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use operations::{Outcome, run};
-use phitwire::packets::Packet as _;
 use phitwire::rng::Rng;
-use phitwire_t3e::barrier::{Kind, Message, UnitNumber};
-use phitwire_t3e::format::{BURST_FLITS, Burst, Control, Flit, MaintenancePacket, VCS, Way};
+use phitwire_framing::t3e::barrier::{Kind, Message, UnitNumber};
+use phitwire_framing::t3e::burst::{BURST_FLITS, Burst};
+use phitwire_framing::t3e::flit::{Control, Flit, VCS};
+use phitwire_framing::t3e::maintenance::{MaintenancePacket, Way};
 use proptest::prelude::*;
 
 type Inputs = BTreeMap<String, Vec<u8>>;

@@ -11,10 +11,13 @@ use std::collections::VecDeque;
 use phitwire::device::LinkView;
 use phitwire::link::{EndName, EndStatus, LinkClock, LinkConfig, LinkProfile};
 use phitwire::link::{LinkControlBlock, ReceiveBuffer};
-use phitwire::packets::Packet as _;
 use phitwire::time::{Duration, Time};
 use phitwire_framing::carrier::frame::{CHECK_BYTES, LinkEnd, PLAIN_AT, seal};
-use phitwire_t3e::format::{Burst, Command, Flit, Header, Name, PacketBuf, Repair, Request, VCS};
+use phitwire_framing::t3e::burst::Burst;
+use phitwire_framing::t3e::check::Repair;
+use phitwire_framing::t3e::flit::{Flit, VCS};
+use phitwire_framing::t3e::header::{Command, Header, Name};
+use phitwire_framing::t3e::packet::{PacketBuf, Request};
 use phitwire_t3e::link::{Depths, FlitEnd, FlitInput, FlitLinkConfig, STANDARD};
 
 /// Result of the operations.

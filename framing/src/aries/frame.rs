@@ -12,6 +12,7 @@ use crate::carrier::frame::{
     EmitError, Frame, FrameError, FrameHeader, FrameKind, HEADER_BYTES, MIN_BYTES, PLAIN_AT, parse,
     seal,
 };
+use crate::carrier::lane_layout::LaneLayout;
 use crate::carrier::lanes::{Permutation, swizzle_area_back};
 use core::ops::Range;
 
@@ -128,6 +129,8 @@ pub struct SetFrame<'a> {
 impl<'a> SetFrame<'a> {
     /// The kind of frames of sets.
     pub const KIND: FrameKind = FrameKind::new(2);
+    /// The lanes carry the sets.
+    pub const LAYOUT: LaneLayout = LaneLayout::new(Self::KIND, set_area);
 
     /// Reads a frame of sets.
     ///

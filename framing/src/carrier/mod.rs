@@ -8,6 +8,7 @@ pub(crate) mod crc_tables;
 #[cfg(all(feature = "processor-crc", target_arch = "x86_64"))]
 pub(crate) mod folding;
 pub mod frame;
+pub mod lane_layout;
 pub mod lanes;
 pub(crate) mod names;
 pub mod number;

@@ -18,6 +18,7 @@ use crate::carrier::frame::{
     CHECK_BYTES, EmitError, Frame, FrameError, FrameHeader, FrameKind, HEADER_BYTES, MIN_BYTES,
     checksum, parse,
 };
+use crate::carrier::lane_layout::LaneLayout;
 use crate::carrier::lanes::{Permutation, unswizzle};
 use core::ops::Range;
 
@@ -252,6 +253,8 @@ pub struct DataFrame<'a> {
 impl<'a> DataFrame<'a> {
     /// The kind of data frames.
     pub const KIND: FrameKind = FrameKind::new(0);
+    /// The lanes carry the phit area.
+    pub const LAYOUT: LaneLayout = LaneLayout::new(Self::KIND, data_area);
 
     /// Reads a data frame. The phit area is not validated: the checks of control word and packets
     /// detect lane errors.

@@ -10,7 +10,6 @@ use phitwire_framing::aries::set::{
 };
 use phitwire_framing::carrier::frame::{FrameError, FrameHeader, LinkEnd};
 use phitwire_framing::carrier::lanes::Permutation;
-use phitwire_framing::lane_area;
 
 /// Result of decoding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,7 +35,7 @@ pub fn decode(bytes: &[u8]) -> Outcome {
 }
 
 fn decode_sets(frame: &SetFrame<'_>, bytes: &[u8], outcome: &mut Outcome) {
-    assert_eq!(lane_area(bytes), Some(SETS_AT..bytes.len()));
+    assert_eq!(SetFrame::LAYOUT.area(bytes), Some(SETS_AT..bytes.len()));
     assert_eq!(set_frame_len(frame.sets()), bytes.len());
     let mut buf = vec![0xa5; bytes.len()];
     let mut writer = SetFrameWriter::new(frame.header(), &mut buf).expect("it holds a frame");

@@ -9,7 +9,6 @@ use phitwire_framing::aries::frame::{
 use phitwire_framing::aries::set::{SET_BYTES, Set};
 use phitwire_framing::carrier::frame::{EmitError, FrameError, FrameHeader, FrameKind};
 use phitwire_framing::carrier::lanes::{Permutation, swizzle_area};
-use phitwire_framing::lane_area;
 
 const HEADER: FrameHeader = common::header(SetFrame::KIND, 2);
 
@@ -23,7 +22,7 @@ fn deconstruct() {
     header_is_golden(&HEADER, &SET_FRAME);
     assert_eq!(SET_FRAME[SETS_AT..SETS_AT + SET_BYTES], CONTROL_SET);
     assert_eq!(SET_FRAME[SETS_AT + SET_BYTES..], DATA_SET);
-    assert_eq!(lane_area(&SET_FRAME), Some(24..144));
+    assert_eq!(SetFrame::LAYOUT.area(&SET_FRAME), Some(24..144));
 }
 
 #[test]
@@ -124,7 +123,7 @@ fn sets_come_right_behind_any_cable() {
         *writer.slot().unwrap() = CONTROL_SET;
         *writer.slot().unwrap() = DATA_SET;
         assert_eq!(writer.finish(), Some(144));
-        let area = lane_area(&buf).unwrap();
+        let area = SetFrame::LAYOUT.area(&buf).unwrap();
         swizzle_area(&mut buf[area], lanes, &cable);
         let swapped = sets_of(&buf);
         // The sender's lane 2 arrives unchanged, so alone it needs no correction.

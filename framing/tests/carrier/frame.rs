@@ -1,11 +1,11 @@
 //! Frames of any kind: the checks that do not depend on the kind.
 
-use crate::common::{changed, header, header_is_golden, reasons_are_distinct};
+use crate::common::{TRAINING_FRAME, changed, header, header_is_golden, reasons_are_distinct};
 use phitwire_framing::carrier::frame::{
     FrameError, FrameKind, HEADER_BYTES, PLAIN_AT, parse, seal,
 };
+use phitwire_framing::carrier::lane_layout::LaneLayout;
 use phitwire_framing::carrier::training::Training;
-use phitwire_framing::lane_area;
 
 /// A kind that this crate does not use.
 const KIND: FrameKind = FrameKind::new(5);
@@ -27,9 +27,32 @@ fn a_frame_of_any_kind_has_a_header_and_what_the_lanes_carry() {
     assert_eq!((frame.kind(), frame.units(KIND)), (KIND, Ok(1)));
     let parts = frame.split(HEADER_BYTES, LENGTH);
     assert_eq!(parts, Ok((&bytes[..HEADER_BYTES], &bytes[PLAIN_AT..])));
-    assert_eq!(lane_area(&bytes), Some(PLAIN_AT..LENGTH));
-    assert_eq!(lane_area(&bytes[..PLAIN_AT]), Some(PLAIN_AT..PLAIN_AT));
-    assert_eq!(lane_area(&bytes[..PLAIN_AT - 1]), None);
+    let plain = LaneLayout::plain(KIND);
+    assert_eq!(plain.area(&bytes), Some(PLAIN_AT..LENGTH));
+    assert_eq!(plain.area(&bytes[..PLAIN_AT]), Some(PLAIN_AT..PLAIN_AT));
+    assert_eq!(plain.area(&bytes[..PLAIN_AT - 1]), None);
+}
+
+#[test]
+fn a_machine_lays_its_frames_out_without_this_crate() {
+    let bytes = frame();
+    let behind = LaneLayout::new(KIND, |units| PLAIN_AT + 4..PLAIN_AT + 12 * units);
+    assert_eq!(behind.area(&bytes), Some(PLAIN_AT + 4..LENGTH));
+    assert_eq!(
+        behind.area(&bytes[..LENGTH - 1]),
+        None,
+        "one unit is longer"
+    );
+    assert_eq!(behind.area(&TRAINING_FRAME), Some(104..152));
+    let other = LaneLayout::new(FrameKind::new(6), |_| 0..0);
+    assert_eq!(
+        other.area(&bytes),
+        Some(PLAIN_AT..LENGTH),
+        "of another kind"
+    );
+    // A layout that contradicts itself.
+    let reversed = LaneLayout::new(KIND, |_| LENGTH + 1..LENGTH);
+    assert_eq!(reversed.area(&bytes), None);
 }
 
 #[test]

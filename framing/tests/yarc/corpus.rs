@@ -9,7 +9,6 @@ use crate::golden::{
 };
 use phitwire_framing::carrier::frame::{FrameError, FrameHeader, LinkEnd};
 use phitwire_framing::carrier::number::PacketNumber;
-use phitwire_framing::lane_area;
 use phitwire_framing::yarc::control::ControlWord;
 use phitwire_framing::yarc::frame::{DataFrame, emit_data, frame_len};
 use phitwire_framing::yarc::phit::Phit;
@@ -49,7 +48,7 @@ fn generated() -> Inputs {
         .flat_map(|contents| phits(contents))
         .collect();
     let mut noisy = frame_of(&stream, 9, 0);
-    let area = lane_area(&noisy).expect("it is a frame");
+    let area = DataFrame::LAYOUT.area(&noisy).expect("it is a frame");
     noisy[area]
         .iter_mut()
         .step_by(17)

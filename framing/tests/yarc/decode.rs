@@ -4,7 +4,6 @@
 use phitwire_framing::carrier::frame::{FrameError, VERSION, parse, seal};
 use phitwire_framing::carrier::lanes::Permutation;
 use phitwire_framing::carrier::training::{Training, find_cable};
-use phitwire_framing::lane_area;
 use phitwire_framing::yarc::frame::{DataFrame, MAP_AT, emit_data, frame_len};
 use phitwire_framing::yarc::maintenance::Maintenance;
 use phitwire_framing::yarc::memory::{
@@ -54,7 +53,10 @@ pub fn decode(bytes: &[u8]) -> Outcome {
     let mut outcome = Outcome::default();
     match read(bytes) {
         Ok(Read::Data(frame)) => {
-            assert_eq!(lane_area(bytes).map(|area| area.end), Some(bytes.len()));
+            assert_eq!(
+                DataFrame::LAYOUT.area(bytes).map(|area| area.end),
+                Some(bytes.len())
+            );
             let mut out = [Phit::IDLE; ROOM];
             let count = frame.decode(&mut out);
             assert_eq!(count, frame.phits().min(ROOM));
@@ -67,7 +69,10 @@ pub fn decode(bytes: &[u8]) -> Outcome {
                 let mut buf = [0; ROOM * 4];
                 let again = emit_data(frame.header(), &word, &[&out[..count], &[]], &mut buf);
                 assert_eq!(again, Ok(bytes.len()));
-                let start = lane_area(bytes).expect("it has just been there").start;
+                let start = DataFrame::LAYOUT
+                    .area(bytes)
+                    .expect("it has just been there")
+                    .start;
                 assert_eq!(
                     buf[..start],
                     bytes[..start],

@@ -5,7 +5,6 @@ use crate::decode::decode;
 use crate::golden::{DATA_FRAME, REST, WORD, WRITE_32, WRITE_DONE, phits};
 use phitwire_framing::carrier::frame::{EmitError, FrameError, FrameHeader};
 use phitwire_framing::carrier::lanes::{Permutation, flip, swizzle_area};
-use phitwire_framing::lane_area;
 use phitwire_framing::yarc::control::{ControlWord, SidebandError, WordRest};
 use phitwire_framing::yarc::frame::{
     DataFrame, MAP_AT, MAX_FRAME_PHITS, MIN_FRAME_PHITS, REST_AT, emit_data, frame_len, max_phits,
@@ -57,7 +56,7 @@ fn parse_golden() {
     let last = Phit::from_wire(PhitKind::Idle, 0xc00000);
     let raw = [0, 47, 48].map(|index| frame.raw(index));
     assert_eq!(raw, [Some(first), Some(last), None]);
-    assert_eq!(lane_area(&DATA_FRAME), Some(46..190));
+    assert_eq!(DataFrame::LAYOUT.area(&DATA_FRAME), Some(46..190));
 }
 
 #[test]
@@ -166,7 +165,7 @@ fn decode_writes_whole_groups_only() {
 fn the_second_word_serves_when_noise_hits_the_first() {
     let mut buf = [0; 400];
     let len = emit_data(&HEADER, &word(), &[&[Phit::IDLE; 96], &[]], &mut buf).unwrap();
-    let area = lane_area(&buf[..len]).unwrap();
+    let area = DataFrame::LAYOUT.area(&buf[..len]).unwrap();
     flip(&mut buf[area.clone()], 3, 0x80_0000);
     assert_eq!(data(&buf[..len]).control_word(), Ok(word()));
     flip(&mut buf[area.clone()], 48 + 47, 0x40_0000);
@@ -182,7 +181,7 @@ fn a_frame_is_read_behind_a_cable() {
         let mut buf = [0; 190];
         emit_data(&header, &word(), &[&burst(), &[]], &mut buf).unwrap();
         let straight = buf;
-        let area = lane_area(&buf).unwrap();
+        let area = DataFrame::LAYOUT.area(&buf).unwrap();
         swizzle_area(&mut buf[area], lanes, &cable);
         // Lane 2 alone arrives unchanged.
         assert_eq!(buf == straight, lanes == 0b100);
@@ -198,8 +197,8 @@ fn a_frame_is_read_behind_a_cable() {
 
 #[test]
 fn lane_area_of_anything_else_is_none() {
-    assert_eq!(lane_area(&TRAINING_FRAME), Some(104..152));
-    assert_eq!(lane_area(&DATA_FRAME[1..]), None);
-    assert_eq!(lane_area(&DATA_FRAME[..100]), None);
-    assert_eq!(lane_area(&[]), None);
+    assert_eq!(DataFrame::LAYOUT.area(&TRAINING_FRAME), Some(104..152));
+    assert_eq!(DataFrame::LAYOUT.area(&DATA_FRAME[1..]), None);
+    assert_eq!(DataFrame::LAYOUT.area(&DATA_FRAME[..100]), None);
+    assert_eq!(DataFrame::LAYOUT.area(&[]), None);
 }

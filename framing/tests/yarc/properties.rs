@@ -8,7 +8,6 @@ use phitwire_framing::carrier::lanes::{
 };
 use phitwire_framing::carrier::number::PacketNumber;
 use phitwire_framing::carrier::training::{PATTERN, Training, find_cable, name_bytes};
-use phitwire_framing::lane_area;
 use phitwire_framing::yarc::control::{ControlWord, LinkStatus, WordRest};
 use phitwire_framing::yarc::frame::{DataFrame, emit_data, frame_len, padded_phits};
 use phitwire_framing::yarc::maintenance::{Maintenance, Operation, RegisterStatus, RouteVector};
@@ -233,7 +232,7 @@ proptest! {
         let (a, b) = phits.split_at(cut.index(phits.len() + 1));
         let mut buf = vec![0xa5; frame_len(phits.len())];
         prop_assert_eq!(emit_data(&header, &word, &[a, b], &mut buf), Ok(buf.len()));
-        let area = lane_area(&buf).unwrap();
+        let area = DataFrame::LAYOUT.area(&buf).unwrap();
         swizzle_area(&mut buf[area], header.lanes, &cable);
         let Ok(frame) = DataFrame::parse(&buf) else { panic!("own frame is not accepted") };
         let frame = frame.behind(cable);
@@ -257,7 +256,7 @@ proptest! {
     ) {
         let mut buf = vec![0xa5; frame_len(phits.len())];
         emit_data(&header, &ControlWord::default(), &[&phits, &[]], &mut buf).unwrap();
-        let bit = bit.index(lane_area(&buf).unwrap().start * 8);
+        let bit = bit.index(DataFrame::LAYOUT.area(&buf).unwrap().start * 8);
         buf[bit / 8] ^= 1 << (bit % 8);
         prop_assert!(DataFrame::parse(&buf).is_err());
     }
@@ -271,7 +270,7 @@ proptest! {
         emit_data(&header, &ControlWord::default(), &[&[], &[]], &mut buf).unwrap();
         let Ok(clean) = DataFrame::parse(&buf) else { panic!("own frame is not accepted") };
         let clean: Vec<u32> = (0..48).map(|i| clean.raw(i).unwrap().wire()).collect();
-        let area = lane_area(&buf).unwrap();
+        let area = DataFrame::LAYOUT.area(&buf).unwrap();
         swizzle_area(&mut buf[area.clone()], header.lanes, &cable);
         let arrives = (0..3_u8).filter(|k| header.lanes >> cable.order()[usize::from(*k)] & 1 == 1);
         let physical_lanes = arrives.fold(0, |mask, k| mask | 1 << k);
@@ -330,7 +329,7 @@ proptest! {
     {
         let mut buf = vec![0; frame_len(phits.len())];
         emit_data(&header, &ControlWord::default(), &[&phits, &[]], &mut buf).unwrap();
-        let area = lane_area(&buf).unwrap();
+        let area = DataFrame::LAYOUT.area(&buf).unwrap();
         let mut noise = noise.into_iter().cycle();
         map_area(&mut buf[area], |wire| wire ^ noise.next().unwrap() >> 8);
         decode(&buf);

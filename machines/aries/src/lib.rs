@@ -35,6 +35,7 @@ pub mod topology;
 
 use phitwire::catalogue::{Machine, Simulation};
 use phitwire::net::Family;
+use phitwire_framing::aries::frame::SetFrame;
 
 /// The machine as the commands know it.
 pub static MACHINE: Machine = Machine {
@@ -44,5 +45,5 @@ pub static MACHINE: Machine = Machine {
     glance: link::glance,
     soak: &soak::FAMILIES,
     simulation: Some(Simulation::of::<cycle::Aries>()),
-    ..Machine::new(Family::of::<topology::Dragonfly>())
+    ..Machine::new(Family::of::<topology::Dragonfly>(), &[SetFrame::LAYOUT])
 };

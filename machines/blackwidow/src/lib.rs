@@ -45,6 +45,7 @@ pub mod topology;
 
 use phitwire::catalogue::{Machine, Simulation};
 use phitwire::net::Family;
+use phitwire_framing::yarc::frame::DataFrame;
 
 /// Registers the machine with the commands.
 pub static MACHINE: Machine = Machine {
@@ -54,5 +55,5 @@ pub static MACHINE: Machine = Machine {
     glance: link::glance,
     soak: &soak::FAMILIES,
     simulation: Some(Simulation::of::<cycle::BlackWidow>()),
-    ..Machine::new(Family::of::<topology::FoldedClos>())
+    ..Machine::new(Family::of::<topology::FoldedClos>(), &[DataFrame::LAYOUT])
 };

@@ -5,7 +5,6 @@
 
 pub mod barrier;
 pub mod cycle;
-pub mod format;
 pub mod link;
 pub mod pe;
 pub mod reproduce;
@@ -17,6 +16,7 @@ pub mod vc;
 
 use phitwire::catalogue::{Machine, Simulation};
 use phitwire::net::Family;
+use phitwire::packets::PacketEnd;
 
 /// Picoseconds per clock at 75 MHz, in which a link moves a flit (T3E sec. 1).
 pub const CYCLE_PS: u64 = 13_333;
@@ -27,9 +27,12 @@ pub static MACHINE: Machine = Machine {
     simulation: Some(Simulation::of::<cycle::T3e>()),
     tables: reproduce::TABLES,
     ready: topology::READY,
-    glance: phitwire::packets::link::glance::<format::burst::Burst>,
+    glance: phitwire::packets::link::glance::<link::BurstPacket>,
     soak: &soak::FAMILIES,
-    ..Machine::new(Family::of::<topology::Torus>())
+    ..Machine::new(
+        Family::of::<topology::Torus>(),
+        &[PacketEnd::<link::BurstPacket>::LAYOUT],
+    )
 };
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Frames that no peer would send, made of those that pass.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crc::{CRC_32_ISCSI, Crc};
 use phitwire::rng::Rng;
@@ -9,7 +10,7 @@ use phitwire_framing::carrier::frame::{
 };
 use phitwire_framing::carrier::lanes::ALL_LANES;
 use phitwire_framing::carrier::training::{PATTERN, TRAINING_BYTES, Training};
-use phitwire_framing::lane_area;
+use phitwire_machines::MACHINES;
 
 use crate::options::Form;
 use crate::wire::Sender;
@@ -287,6 +288,15 @@ impl Forge {
             self.out.extend_from_slice(&word[..take]);
         }
     }
+}
+
+/// Range of the bytes that the lanes carry in a frame of any machine.
+fn lane_area(bytes: &[u8]) -> Option<Range<usize>> {
+    let kind = FrameHeader::parse(bytes).ok()?.kind;
+    let mut layouts = MACHINES.iter().flat_map(|machine| machine.frames);
+    let known = layouts.clone().find(|layout| layout.kind() == kind);
+    // Every layout covers training frames.
+    known.or(layouts.next())?.area(bytes)
 }
 
 /// Another number than `this`, and not 0.

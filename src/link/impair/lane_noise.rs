@@ -1,8 +1,8 @@
 //! Noise on one lane: bit errors only in the bits that this lane carries.
 
 use phitwire_framing::carrier::frame::FrameHeader;
+use phitwire_framing::carrier::lane_layout::LaneLayout;
 use phitwire_framing::carrier::lanes::{bits_of_lane, flip};
-use phitwire_framing::lane_area;
 
 use super::netem::Probability;
 use crate::rng::Rng;
@@ -16,6 +16,7 @@ use crate::rng::Rng;
 /// which exposes a lane too noisy for any packet.
 #[derive(Clone, Debug)]
 pub struct LaneNoise {
+    layout: LaneLayout,
     lane: u8,
     per_bit: Probability,
     rng: Rng,
@@ -23,16 +24,18 @@ pub struct LaneNoise {
 }
 
 impl LaneNoise {
-    /// Noise on `lane` (0 to 2) that flips each of its bits with probability `per_bit`.
+    /// Noise on `lane` (0 to 2) of a link with frames of this layout; it flips each bit of the lane
+    /// with probability `per_bit`.
     ///
     /// # Panics
     /// If `lane` is above 2.
-    pub fn new(lane: u8, per_bit: Probability, rng: Rng) -> Self {
+    pub fn new(layout: LaneLayout, lane: u8, per_bit: Probability, rng: Rng) -> Self {
         assert!(
             usize::from(lane) < phitwire_framing::carrier::lanes::LANES,
             "a port has three lanes"
         );
         Self {
+            layout,
             lane,
             per_bit,
             rng,
@@ -57,7 +60,7 @@ impl LaneNoise {
         if lane_bits == 0 {
             return;
         }
-        let Some(range) = lane_area(frame) else {
+        let Some(range) = self.layout.area(frame) else {
             return;
         };
         let area = &mut frame[range];

@@ -2,7 +2,6 @@
 
 use phitwire_framing::carrier::lanes::bits_of_lane;
 use phitwire_framing::carrier::training::Training;
-use phitwire_framing::lane_area;
 
 use super::rig::{A, B, Link, SECOND};
 use crate::link::EndStatus;
@@ -123,7 +122,7 @@ pub fn a_pattern_that_nobody_asked_for_takes_no_lane<L: Link>() {
     let mut pair = taped_pair::<L>(4);
     let mut frame = request(&pair, A, 7);
     // Blank lane 2, as if it had failed for a moment.
-    let area = lane_area(&frame).unwrap();
+    let area = L::LAYOUT.area(&frame).unwrap();
     let mask = bits_of_lane(7, 2).to_be_bytes();
     for word in frame[area].chunks_mut(3) {
         for (byte, mask) in word.iter_mut().zip(&mask[1..]) {

@@ -1,11 +1,11 @@
 //! Bit errors that lane noise made in a frame.
 
+use phitwire_framing::carrier::lane_layout::LaneLayout;
 use phitwire_framing::carrier::lanes::bits_of_lane;
-use phitwire_framing::lane_area;
 
-/// Differing bits on each lane; panics if anything before the phit area differs.
-pub fn differences(clean: &[u8], noisy: &[u8], lanes: u8) -> [u32; 3] {
-    let range = lane_area(clean).expect("a whole frame");
+/// Differing bits on each lane; panics if anything before what the lanes carry differs.
+pub fn differences(layout: LaneLayout, clean: &[u8], noisy: &[u8], lanes: u8) -> [u32; 3] {
+    let range = layout.area(clean).expect("a whole frame");
     assert_eq!(
         clean[..range.start],
         noisy[..range.start],

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use phitwire_framing::carrier::frame::FrameHeader;
 use phitwire_framing::carrier::lanes::{bits_of_lane, flip};
-use phitwire_framing::lane_area;
 
 use super::rig::{A, B, FRAME_BYTES, Link, live, made};
 use crate::kit::Attendance;
@@ -261,7 +260,7 @@ impl<L: Link> Pair<L> {
             self.add_noise(&wire, &mut bytes);
         }
         if self.rng.chance(wire.corrupt, 1_000)
-            && let Some(area) = lane_area(&bytes)
+            && let Some(area) = L::LAYOUT.area(&bytes)
         {
             for _ in 0..=self.rng.below(3) {
                 let bit = self.rng.below(area.len() as u64 * 8) as usize;
@@ -291,7 +290,7 @@ impl<L: Link> Pair<L> {
     }
 
     fn add_noise(&mut self, wire: &Wire, bytes: &mut [u8]) {
-        let Some(area) = lane_area(bytes) else {
+        let Some(area) = L::LAYOUT.area(bytes) else {
             return;
         };
         let active = FrameHeader::parse(bytes).expect("an end sent it").lanes;

@@ -8,6 +8,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 
 use phitwire_framing::carrier::frame::LinkEnd;
+use phitwire_framing::carrier::lane_layout::LaneLayout;
 use proptest::strategy::BoxedStrategy;
 
 pub use super::end::{Drain, End};
@@ -35,6 +36,8 @@ pub trait Link: Sized + 'static {
     type Command: Clone + Debug;
 
     const VCS: usize;
+    /// Layout of the link's frames.
+    const LAYOUT: LaneLayout;
     /// Lengths of packets, in words.
     const PACKET_WORDS: Range<usize>;
     /// Length of a frame without data.

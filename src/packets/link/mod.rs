@@ -16,6 +16,7 @@ pub use input::PacketInput;
 use std::collections::VecDeque;
 
 use phitwire_framing::carrier::frame::{Frame, FrameError, FrameHeader, PLAIN_AT};
+use phitwire_framing::carrier::lane_layout::LaneLayout;
 use phitwire_framing::carrier::lanes::swizzle_area_back;
 use phitwire_framing::carrier::training::TRAINING_BYTES;
 
@@ -66,6 +67,9 @@ pub struct PacketEnd<P> {
 }
 
 impl<P: Packet> PacketEnd<P> {
+    /// The layout of its frames.
+    pub const LAYOUT: LaneLayout = LaneLayout::plain(P::KIND);
+
     /// Packets of `vc` that may be pushed now.
     #[inline]
     pub fn room(&self, vc: usize) -> u64 {
@@ -335,6 +339,10 @@ impl<P: Packet> Session for PacketEnd<P> {
 }
 
 impl<P: Packet> LinkView for PacketEnd<P> {
+    fn lane_layout(&self) -> LaneLayout {
+        Self::LAYOUT
+    }
+
     fn account(&self) -> EndAccount {
         let counters = self.counters();
         EndAccount {

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use phitwire_framing::carrier::frame::FrameHeader;
+use phitwire_framing::carrier::lane_layout::LaneLayout;
 use phitwire_framing::carrier::training::TRAINING_BYTES;
 use proptest::prelude::*;
 
@@ -79,6 +80,7 @@ impl<P: Sample> Link for Rig<P> {
     type Command = std::convert::Infallible;
 
     const VCS: usize = P::VCS;
+    const LAYOUT: LaneLayout = PacketEnd::<P>::LAYOUT;
     const PACKET_WORDS: Range<usize> = 1..2;
     const IDLE_FRAME_BYTES: usize = frame_len::<P>(0);
     const SMALL_FRAME_BYTES: usize = room_for::<P>(2);

@@ -1,6 +1,7 @@
 //! Changes to the wires of a fabric: impairments, noise, cuts.
 
 use super::{Direction, Fabric, LinkId, NodeId};
+use crate::device::Device;
 use crate::link::impair::{Impairment, LaneNoise, LateCopies, Lateness, Netem, Probability};
 use crate::node::{Node, PortId};
 use crate::rng::Rng;
@@ -110,21 +111,6 @@ impl<N: Node> Fabric<N> {
             .sum()
     }
 
-    /// Puts noise on a lane at the transmitting end of one direction, or removes it.
-    ///
-    /// # Panics
-    /// If there is no such link, or the lane is not 0 to 2.
-    pub fn lane_noise(
-        &mut self,
-        link: LinkId,
-        direction: Direction,
-        noise: Option<(u8, Probability)>,
-    ) {
-        let noise = noise.map(|(lane, per_bit)| LaneNoise::new(lane, per_bit, self.next_stream()));
-        let index = self.joint_index(link, direction);
-        self.joints[index].wire.set_noise(noise);
-    }
-
     /// Cuts both directions of a link; frames under way are lost.
     ///
     /// # Panics
@@ -162,5 +148,32 @@ impl<N: Node> Fabric<N> {
     pub(crate) fn restore_one(&mut self, link: LinkId, direction: Direction) {
         let index = self.joint_index(link, direction);
         self.joints[index].wire.restore();
+    }
+}
+
+impl Fabric<Box<dyn Device>> {
+    /// Puts noise on a lane at the transmitting end of one direction, or removes it.
+    ///
+    /// # Panics
+    /// If there is no such link, its transmitting end is in another partition, or the lane is not 0
+    /// to 2.
+    pub fn lane_noise(
+        &mut self,
+        link: LinkId,
+        direction: Direction,
+        noise: Option<(u8, Probability)>,
+    ) {
+        let [a, b] = self.ends(link);
+        let (node, port) = match direction {
+            Direction::AToB => a,
+            Direction::BToA => b,
+        };
+        let noise = noise.map(|(lane, per_bit)| {
+            let sender = self.node(node).link(port);
+            let layout = sender.expect("the fabric has a wire from this port");
+            LaneNoise::new(layout.lane_layout(), lane, per_bit, self.next_stream())
+        });
+        let index = self.joint_index(link, direction);
+        self.joints[index].wire.set_noise(noise);
     }
 }

@@ -21,7 +21,7 @@ pub static MACHINE: Machine = Machine {
     soak: &soak::FAMILIES,
     generators: &[network::GENERATOR],
     simulation: Some(Simulation::of::<cycle::RingModel>()),
-    ..Machine::new(Family::of::<network::Ring>())
+    ..Machine::new(Family::of::<network::Ring>(), &[link::RingEnd::LAYOUT])
 };
 
 /// A packet: eight words. The lowest 16 bits of the first are the destination NIC's number; the

@@ -6,6 +6,7 @@ use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS, NodeId, Routin
 use phitwire_framing::aries::frame::{SetFrame, SetFrameWriter, set_frame_len};
 use phitwire_framing::aries::set::{ControlSet, DATA_FLITS, DataSet, Set, SetBytes, Tail};
 use phitwire_framing::carrier::frame::FrameHeader;
+use phitwire_framing::carrier::lane_layout::LaneLayout;
 use proptest::prelude::*;
 
 use crate::link::SetCounters;
@@ -162,6 +163,7 @@ impl Link for Aries {
     type Command = Command;
 
     const VCS: usize = VCS;
+    const LAYOUT: LaneLayout = SetFrame::LAYOUT;
     const PACKET_WORDS: Range<usize> = 1..MAX_PACKET_FLITS + 1;
     const IDLE_FRAME_BYTES: usize = set_frame_len(1);
     const SMALL_FRAME_BYTES: usize = SMALL;

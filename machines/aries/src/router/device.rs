@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use phitwire_framing::aries::frame::SetFrame;
+use phitwire_framing::carrier::lane_layout::LaneLayout;
 use serde_json::{Value, json};
 use thiserror::Error;
 
@@ -30,6 +32,10 @@ impl LinkView for AriesLcb {
     /// instructions.
     fn bytes_per_turn(&self) -> usize {
         16_000
+    }
+
+    fn lane_layout(&self) -> LaneLayout {
+        SetFrame::LAYOUT
     }
 
     fn account(&self) -> EndAccount {

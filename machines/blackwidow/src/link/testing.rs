@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::ops::Range;
 
 use phitwire_framing::carrier::frame::FrameHeader;
+use phitwire_framing::carrier::lane_layout::LaneLayout;
 use phitwire_framing::carrier::number::PacketNumber;
 use phitwire_framing::yarc::control::ControlWord;
 use phitwire_framing::yarc::crc16::PacketCrc;
@@ -105,6 +106,7 @@ impl Link for Yarc {
     type Command = Infallible;
 
     const VCS: usize = 2;
+    const LAYOUT: LaneLayout = DataFrame::LAYOUT;
     const PACKET_WORDS: Range<usize> = 4..20;
     const IDLE_FRAME_BYTES: usize = frame_len(MIN_FRAME_PHITS);
     const SMALL_FRAME_BYTES: usize = TINY;

@@ -1,5 +1,7 @@
 //! The YARC-specific interface of a chip and its links to processes and simulations.
 
+use phitwire_framing::carrier::lane_layout::LaneLayout;
+use phitwire_framing::yarc::frame::DataFrame;
 use phitwire_framing::yarc::packet::Vc;
 
 use super::register_map::register_list;
@@ -14,6 +16,10 @@ use phitwire::link::{EndStatus, LinkControlBlock};
 use phitwire::time::Time;
 
 impl LinkView for Lcb {
+    fn lane_layout(&self) -> LaneLayout {
+        DataFrame::LAYOUT
+    }
+
     fn account(&self) -> EndAccount {
         let counters = self.counters();
         EndAccount {

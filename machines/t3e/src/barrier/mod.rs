@@ -4,7 +4,7 @@
 //! A set of processors shares one of 32 units. Their routers, and others on the paths, form a
 //! spanning tree of that unit. Arrivals and eurekas go up, completions down, one flit each:
 //!
-//! - [`message`]: the content of a flit;
+//! - [`phitwire_framing::t3e::barrier`]: the content of a flit;
 //! - [`mod@unit`] and [`shell`]: a unit of a processor, and all 32;
 //! - [`tree`] and [`router`]: a router's register of a unit, and the handling of messages;
 //! - `pending`: messages waiting for a port, a few bits per unit;
@@ -13,7 +13,6 @@
 //! This code has no notion of time, links or buffers. The caller delivers messages in order per
 //! link, without loss.
 
-pub mod message;
 mod pending;
 pub mod router;
 pub mod shell;
@@ -21,7 +20,6 @@ pub mod spanning;
 pub mod tree;
 pub mod unit;
 
-pub use message::{Kind, Message, MessageError, UNITS, UnitNumber};
 pub use router::{BarrierCounters, BarrierRouter, Ignored};
 pub use shell::{BarrierShell, ShellCounters};
 pub use spanning::{SpanningError, SpanningTree, TreeFault};

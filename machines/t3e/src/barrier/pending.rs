@@ -11,7 +11,7 @@
 //! - At most eureka and arrive wait for the parent together: later messages are sent after the
 //!   barrier is done, and for that the root must have received the arrival.
 
-use super::message::UnitNumber;
+use phitwire_framing::t3e::barrier::{UNITS, UnitNumber};
 
 /// Messages waiting at one port: a sequence of eureka and barrier messages per unit. The router
 /// knows whether these go up or down.
@@ -25,6 +25,17 @@ pub(super) struct Pending {
     next_eureka: u32,
     /// The unit after the last one served.
     turn: u8,
+}
+
+/// The first unit of a mask at or after unit `turn`, modulo 32; `None` if the mask is empty.
+#[inline]
+pub(super) const fn next_unit(mask: u32, turn: u8) -> Option<UnitNumber> {
+    if mask == 0 {
+        return None;
+    }
+    let turn = turn as u32;
+    let ahead = mask.rotate_right(turn).trailing_zeros();
+    UnitNumber::new(((turn + ahead) % UNITS as u32) as u8)
 }
 
 /// A message of a unit, up or down.
@@ -85,9 +96,9 @@ impl Pending {
     /// Takes the next message: units round robin, each in order.
     #[inline]
     pub(super) fn next(&mut self) -> Option<(UnitNumber, Signal)> {
-        let unit = UnitNumber::next_of(self.eureka | self.barrier, self.turn)?;
+        let unit = next_unit(self.eureka | self.barrier, self.turn)?;
         let bit = unit.bit();
-        self.turn = (unit.index() + 1) as u8 % 32;
+        self.turn = (unit.index() + 1) as u8 % UNITS as u8;
         if self.eureka & bit != 0 {
             self.eureka &= !bit;
             return Some((unit, Signal::Eureka));

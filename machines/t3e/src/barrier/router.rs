@@ -30,9 +30,9 @@
 //! software reconfigures the unit; one that does not fit the state of its unit is ignored and
 //! counted. The number of waiting messages stays bounded whatever arrives on a wire.
 
+use phitwire_framing::t3e::barrier::{Kind, Message, MessageError, UNITS, UnitNumber};
 use thiserror::Error;
 
-use super::message::{Kind, Message, MessageError, UNITS, UnitNumber};
 use super::pending::{Pending, Signal};
 use super::tree::{Port, PortSet, TreeRegister};
 

@@ -1,6 +1,8 @@
 //! The 32 units of a processor shell, as its processor and router use them (T3E sec. 6).
 
-use super::message::{Message, UNITS, UnitNumber};
+use phitwire_framing::t3e::barrier::{Message, UNITS, UnitNumber};
+
+use super::pending::next_unit;
 use super::unit::{BarrierUnit, Notified, Operation, OperationError, State};
 
 phitwire::counters! {
@@ -138,7 +140,7 @@ impl BarrierShell {
     /// Takes the next message for the router: units round robin, each in order.
     #[inline]
     pub fn next_message(&mut self) -> Option<Message> {
-        let unit = UnitNumber::next_of(self.pending, self.turn)?;
+        let unit = next_unit(self.pending, self.turn)?;
         self.turn = (unit.index() + 1) as u8 % UNITS as u8;
         let kind = self.units[unit.index()].next_kind()?;
         self.settle(unit);
@@ -173,9 +175,9 @@ impl BarrierShell {
 
 #[cfg(test)]
 mod tests {
-    use super::super::message::Kind;
     use super::*;
     use phitwire::rng::Rng;
+    use phitwire_framing::t3e::barrier::Kind;
 
     fn unit(number: u8) -> UnitNumber {
         UnitNumber::new(number).expect("a unit")

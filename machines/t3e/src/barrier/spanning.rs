@@ -8,10 +8,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use phitwire_framing::t3e::direction::Direction;
 use thiserror::Error;
 
 use super::tree::{Port, PortSet, TreeRegister};
-use crate::route::Direction;
 
 const NONE: u32 = u32::MAX;
 

@@ -2,9 +2,9 @@
 
 use core::fmt;
 
+use phitwire_framing::t3e::direction::Direction;
 use thiserror::Error;
 
-use crate::route::Direction;
 use phitwire::kit::bits;
 
 /// Source or destination of barrier messages: a neighbour, or the local processor.

@@ -10,7 +10,7 @@
 
 use thiserror::Error;
 
-use super::message::Kind;
+use phitwire_framing::t3e::barrier::Kind;
 
 /// The state of a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

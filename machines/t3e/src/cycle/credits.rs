@@ -1,6 +1,7 @@
 //! Credits on their way back: one with every flit, data or idle.
 
-use crate::format::VCS;
+use phitwire_framing::t3e::flit::VCS;
+
 use phitwire::sim::direct::model::MAX_VCS;
 
 /// Maximum number of cycles in a window.

@@ -1,11 +1,12 @@
 //! A router with its links: a crossbar, and the link end of each port.
 
+use phitwire_framing::t3e::flit::{Flit, FlitKind, VCS};
+use phitwire_framing::t3e::header::Header;
 use prefetch_index::prefetch_index;
 
 use super::T3e;
 use super::credits::{CYCLE_BITS, CYCLES, Returned};
 use super::terminal::places;
-use crate::format::{Flit, FlitKind, Header, VCS};
 use crate::link::{Depths, IdealEnd};
 use crate::router::{Crossbar, CrossbarCounters, FlitPorts, PORTS, PROCESSOR, RouterRegisters};
 use phitwire::device::pipeline::Stage;

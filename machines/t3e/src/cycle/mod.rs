@@ -22,13 +22,14 @@ mod tests;
 pub use options::T3eOptions;
 pub use packet::Operation;
 
+use phitwire_framing::t3e::flit::{Flit, FlitKind, VCS, vc};
+use phitwire_framing::t3e::packet::PacketBuf;
 use serde_json::{Map, Value};
 
 use self::credits::Returned;
 use self::packet::Assembly;
 use self::terminal::{Format, Reply, Terminal, channel};
 use crate::CYCLE_PS;
-use crate::format::{Flit, FlitKind, PacketBuf, VCS, vc};
 use crate::link::{Depths, FlitEnd, FlitInput};
 use crate::router::{PORTS, T3eRouter};
 use crate::topology::Torus;

@@ -3,7 +3,11 @@
 //! Packets have the machine's format, and data that identify them, so that a sink can verify that
 //! each arrived once, and intact.
 
-use crate::format::{Command, DataCheck, Header, Name, PacketBuf, Request, VCS};
+use phitwire_framing::t3e::check::DataCheck;
+use phitwire_framing::t3e::flit::VCS;
+use phitwire_framing::t3e::header::{Command, Header, Name};
+use phitwire_framing::t3e::packet::{PacketBuf, Request};
+
 use phitwire::rng::mix;
 
 /// The operation of a message.

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use phitwire_framing::t3e::flit::{Flit, FlitKind, VCS, vc};
+use phitwire_framing::t3e::header::{Command, Name};
+use phitwire_framing::t3e::packet::PacketBuf;
+
 use super::T3e;
 use super::credits::Returned;
 use super::packet::{Assembly, Delivery, Message, Operation};
-use crate::format::{Command, Flit, FlitKind, Name, PacketBuf, VCS, vc};
 use crate::link::{Credits, Depths};
 use phitwire::kit::bits;
 use phitwire::sim::direct::exchange::{Arrivals, Exchange};

@@ -1,9 +1,13 @@
 //! Input buffers: a queue of flits per virtual channel, in whole packets.
 
+use phitwire_framing::t3e::check::{DataCheck, Repair};
+use phitwire_framing::t3e::flit::{Flit, VCS};
+use phitwire_framing::t3e::header::Header;
+use phitwire_framing::t3e::packet::MAX_PACKET_FLITS;
+
 use super::config::Depths;
 use super::counters::FlitCounters;
 use super::queues::{Queues, Rings};
-use crate::format::{DataCheck, Flit, Header, MAX_PACKET_FLITS, Repair, VCS};
 use phitwire::kit::ring::Ring;
 
 const _: () = assert!((Depths::LIVE.adaptive as u32 + 1) * MAX_PACKET_FLITS as u32 <= 1 << 15);
@@ -274,7 +278,8 @@ impl FlitBuffer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{Command, Name, PacketBuf};
+    use phitwire_framing::t3e::header::{Command, Name};
+    use phitwire_framing::t3e::packet::PacketBuf;
 
     fn packet(command: Command) -> PacketBuf {
         let data: Vec<u64> = (1..=command.words() as u64).collect();

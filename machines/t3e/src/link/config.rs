@@ -1,6 +1,8 @@
 //! Configuration of a link end.
 
-use crate::format::{MAX_PACKET_FLITS, VCS, vc};
+use phitwire_framing::t3e::flit::{VCS, vc};
+use phitwire_framing::t3e::packet::MAX_PACKET_FLITS;
+
 use phitwire::link::{LaneRate, LinkConfig, LinkStandard};
 
 /// A link moves 14 bits 375 million times a second (T3E sec. 1): three lanes of the carrier provide

@@ -1,6 +1,6 @@
 //! Credits per flit: those for the peer's buffers, and those owed to it.
 
-use crate::format::VCS;
+use phitwire_framing::t3e::flit::VCS;
 
 /// Bits per channel in a word with counts for all channels.
 const COUNT_BITS: u32 = 12;

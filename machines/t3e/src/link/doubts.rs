@@ -1,7 +1,8 @@
 //! Packets that may wait for flits that do not exist.
 
+use phitwire_framing::t3e::flit::VCS;
+
 use super::buffer::FlitBuffer;
-use crate::format::VCS;
 use phitwire::time::Time;
 
 /// A header with three wrong bits is read as one with a single wrong bit, and may then give a wrong

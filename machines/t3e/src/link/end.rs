@@ -2,14 +2,19 @@
 
 use std::collections::VecDeque;
 
+use phitwire_framing::carrier::lane_layout::LaneLayout;
+use phitwire_framing::t3e::burst::{BURST_FLITS, Burst};
+use phitwire_framing::t3e::flit::{Control, Flit, FlitKind, VCS, vc};
+use phitwire_framing::t3e::maintenance::MAINTENANCE_FLITS;
+
 use super::buffer::FlitBuffer;
+use super::burst::BurstPacket;
 use super::config::{Depths, FlitLinkConfig};
 use super::counters::FlitCounters;
 use super::credits::{Credits, IdleWord, MAX_COUNT, Owed};
 use super::doubts::Doubts;
 use super::input::FlitInput;
 use super::noise::LaneErrors;
-use crate::format::{BURST_FLITS, Burst, Control, Flit, FlitKind, MAINTENANCE_FLITS, VCS, vc};
 use phitwire::device::{EndAccount, LinkEnd, LinkFault, LinkView, Units};
 use phitwire::link::common::Common;
 use phitwire::link::lanes::LaneWatch;
@@ -33,7 +38,7 @@ const _: () = assert!((Depths::LIVE.adaptive as u64) <= MAX_COUNT as u64);
 /// pass the same [`FlitInput`].
 #[derive(Debug)]
 pub struct FlitEnd {
-    carrier: PacketEnd<Burst>,
+    carrier: PacketEnd<BurstPacket>,
     depths: Depths,
     /// The session that credits belong to, by the epochs of both ends.
     session: Option<(u32, u32)>,
@@ -140,7 +145,7 @@ impl FlitEnd {
     }
 
     /// The carrier, for carrier-specific data.
-    pub fn carrier(&self) -> &PacketEnd<Burst> {
+    pub fn carrier(&self) -> &PacketEnd<BurstPacket> {
         &self.carrier
     }
 
@@ -156,7 +161,7 @@ impl FlitEnd {
     #[cold]
     fn begin(&mut self, session: Option<(u32, u32)>, input: &mut FlitInput) {
         let given_up = self.carrier.take_given_up();
-        let in_bursts = given_up.iter().flat_map(Burst::flits);
+        let in_bursts = given_up.iter().flat_map(|packet| packet.0.flits());
         let of_packets = |flit: &Flit| matches!(flit.control.kind(), FlitKind::Data(_));
         let in_bursts = in_bursts.filter(of_packets).count();
         self.counters.tx_discarded_flits += (in_bursts + self.out.len()) as u64;
@@ -185,7 +190,7 @@ impl FlitEnd {
     /// Takes in the bursts that have arrived.
     fn take_bursts(&mut self, input: &mut FlitInput) {
         while let Some(burst) = input.carrier.pop(0) {
-            for flit in burst.flits() {
+            for flit in burst.0.flits() {
                 self.take_flit(flit, input);
             }
         }
@@ -263,7 +268,7 @@ impl FlitEnd {
             if !self.owed.any() {
                 self.tell = Time::NEVER;
             }
-            self.carrier.push(burst);
+            self.carrier.push(BurstPacket(burst));
         }
     }
 
@@ -328,7 +333,7 @@ impl FlitEnd {
 #[cfg(any(test, feature = "testing"))]
 impl FlitEnd {
     /// The carrier, for tests only.
-    pub(super) fn carrier_mut(&mut self) -> &mut PacketEnd<Burst> {
+    pub(super) fn carrier_mut(&mut self) -> &mut PacketEnd<BurstPacket> {
         &mut self.carrier
     }
 
@@ -458,6 +463,10 @@ impl LinkView for FlitEnd {
     fn bad_checks(&self) -> u64 {
         let own = &self.counters;
         self.carrier.bad_checks() + own.rx_header_errors + own.rx_data_errors
+    }
+
+    fn lane_layout(&self) -> LaneLayout {
+        self.carrier.lane_layout()
     }
 
     fn account(&self) -> EndAccount {

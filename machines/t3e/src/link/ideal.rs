@@ -1,9 +1,10 @@
 //! An ideal end: flits and credits are passed on unencoded.
 
+use phitwire_framing::t3e::flit::{Flit, VCS};
+
 use super::config::Depths;
 use super::credits::{Credits, Owed};
 use super::queues::{Queues, Slots};
-use crate::format::{Flit, VCS};
 
 /// One end of a link in virtual time without bytes: the queues and credits of
 /// [`FlitEnd`](super::FlitEnd), without a carrier, sessions or noise. The owner decides when flits

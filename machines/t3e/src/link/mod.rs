@@ -7,6 +7,7 @@
 //! the same buffers and credits without a carrier.
 
 mod buffer;
+mod burst;
 mod config;
 mod counters;
 mod credits;
@@ -24,6 +25,7 @@ pub mod testing;
 mod tests;
 
 pub use buffer::FlitBuffer;
+pub use burst::BurstPacket;
 pub use config::{Depths, FlitLinkConfig, RATE, STANDARD};
 pub use counters::FlitCounters;
 pub use credits::{Credits, Owed};

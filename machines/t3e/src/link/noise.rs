@@ -1,7 +1,9 @@
 //! Bit errors on the wires of a link, above its carrier, where routers detect and destinations
 //! correct them.
 
-use crate::format::{Burst, Flit};
+use phitwire_framing::t3e::burst::Burst;
+use phitwire_framing::t3e::flit::Flit;
+
 use phitwire::link::impair::Probability;
 use phitwire::rng::Rng;
 

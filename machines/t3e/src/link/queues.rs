@@ -1,8 +1,9 @@
 //! Queues of flits, one per virtual channel, live or in virtual time, which differ only in the
 //! storage of words.
 
+use phitwire_framing::t3e::flit::{VCS, vc};
+
 use super::config::Depths;
-use crate::format::{VCS, vc};
 use phitwire::kit::ring::Ring;
 
 /// Storage of the queues' words, by channel and a position that counts up and wraps.

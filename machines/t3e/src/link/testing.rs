@@ -3,12 +3,15 @@
 use std::convert::Infallible;
 use std::ops::Range;
 
+use phitwire_framing::carrier::lane_layout::LaneLayout;
+use phitwire_framing::t3e::burst::{BURST_FLITS, Burst};
+use phitwire_framing::t3e::check::Repair;
+use phitwire_framing::t3e::flit::{Flit, FlitKind, VCS};
+use phitwire_framing::t3e::header::{Command, Header, Name};
+use phitwire_framing::t3e::packet::{PacketBuf, Request};
 use proptest::prelude::*;
 
-use crate::format::{
-    BURST_FLITS, Burst, Command, Flit, FlitKind, Header, Name, PacketBuf, Repair, Request, VCS,
-};
-use crate::link::{Depths, FlitEnd, FlitInput, FlitLinkConfig, RATE};
+use crate::link::{BurstPacket, Depths, FlitEnd, FlitInput, FlitLinkConfig, RATE};
 use phitwire::device::{LinkEnd as _, LinkFault, LinkView};
 use phitwire::link::common::Common;
 use phitwire::link::session::Session;
@@ -16,6 +19,7 @@ use phitwire::link::testing::rig::{self, A, B, FRAME_BYTES, Link};
 use phitwire::link::{
     EndStatus, LaneRate, LinkClock, LinkConfigBuilder, LinkProfile, LinkStandard,
 };
+use phitwire::packets::PacketEnd;
 use phitwire::packets::link::testing::{forged, idle_len, room_for};
 use phitwire::time::Time;
 
@@ -70,13 +74,13 @@ pub fn packet(vc: usize, id: u32, words: usize) -> Vec<Flit> {
         .collect()
 }
 
-fn bursts(flits: &[Flit]) -> Vec<Burst> {
+fn bursts(flits: &[Flit]) -> Vec<BurstPacket> {
     let burst = |flits: &[Flit]| {
         let mut burst = Burst::default();
         for (at, flit) in flits.iter().enumerate() {
             (burst.words[at], burst.controls[at]) = (flit.word, flit.control);
         }
-        burst
+        BurstPacket(burst)
     };
     flits.chunks(BURST_FLITS).map(burst).collect()
 }
@@ -89,9 +93,10 @@ impl Link for Flits {
     type Command = Infallible;
 
     const VCS: usize = VCS;
+    const LAYOUT: LaneLayout = PacketEnd::<BurstPacket>::LAYOUT;
     const PACKET_WORDS: Range<usize> = 0..COMMANDS.len();
-    const IDLE_FRAME_BYTES: usize = idle_len::<Burst>();
-    const SMALL_FRAME_BYTES: usize = room_for::<Burst>(2);
+    const IDLE_FRAME_BYTES: usize = idle_len::<BurstPacket>();
+    const SMALL_FRAME_BYTES: usize = room_for::<BurstPacket>(2);
     const ID_BITS: u32 = 24;
     const PROCESSES: u32 = 1 << 6;
     const STANDARD: LinkStandard = LinkStandard {
@@ -252,7 +257,7 @@ impl Link for Flits {
     }
 
     fn frame_bytes() -> BoxedStrategy<usize> {
-        (3..20_usize).prop_map(room_for::<Burst>).boxed()
+        (3..20_usize).prop_map(room_for::<BurstPacket>).boxed()
     }
 }
 

@@ -4,7 +4,9 @@
 //! A participant's word is twice the number of barriers it has joined, plus one if it has seen, or
 //! signalled, a eureka since.
 
-use crate::barrier::{BarrierShell, Notified, Operation, UnitNumber};
+use phitwire_framing::t3e::barrier::UnitNumber;
+
+use crate::barrier::{BarrierShell, Notified, Operation};
 use phitwire::nic::latency::LatencyRecorder;
 use phitwire::nic::{BarrierReport, BarrierSpec, RunPhase};
 use phitwire::rng::spread;

@@ -7,12 +7,14 @@ mod transfer;
 
 use std::collections::VecDeque;
 
+use phitwire_framing::t3e::barrier::{Message, UNITS, UnitNumber};
+use phitwire_framing::t3e::flit::FlitKind;
+use phitwire_framing::t3e::header::Name;
 use serde_json::{Map, Value};
 
 use self::barrier_run::BarrierRun;
 use self::runs::Runs;
-use crate::barrier::{BarrierShell, Message, Operation, State, UNITS, UnitNumber};
-use crate::format::{FlitKind, Name};
+use crate::barrier::{BarrierShell, Operation, State};
 use crate::link::{FlitEnd, FlitLinkConfig};
 use crate::router::barriers::message_flit;
 use phitwire::device::{

@@ -1,7 +1,9 @@
 //! Barrier runs at all units of a processor.
 
+use phitwire_framing::t3e::barrier::{Message, UNITS, UnitNumber};
+
 use super::barrier_run::{BarrierRun, Check};
-use crate::barrier::{BarrierShell, Message, UNITS, UnitNumber};
+use crate::barrier::BarrierShell;
 use crate::link::FlitEnd;
 use phitwire::nic::RunPhase;
 use phitwire::packets::responder::REGISTERS;

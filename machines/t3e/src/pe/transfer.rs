@@ -1,8 +1,10 @@
 //! Transfers as packets.
 
-use crate::format::{
-    Command, DataCheck, Header, MAX_PACKET_FLITS, Name, PacketBuf, Request, VCS, vc,
-};
+use phitwire_framing::t3e::check::DataCheck;
+use phitwire_framing::t3e::flit::{VCS, vc};
+use phitwire_framing::t3e::header::{Command, Header, Name};
+use phitwire_framing::t3e::packet::{MAX_PACKET_FLITS, PacketBuf, Request};
+
 #[cfg(test)]
 use crate::link::sabotage;
 use crate::link::{FlitEnd, FlitInput};

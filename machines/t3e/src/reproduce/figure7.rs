@@ -4,10 +4,11 @@
 //! Our copies lack the figure: the reference values were computed from T3E table 2 for this
 //! project. This tests the routers, not T3E.
 
+use phitwire_framing::t3e::header::Command;
+
 use super::harness::Harness;
 use super::sizes::{self, torus};
 use super::table2::CLOCK_NS;
-use crate::format::Command;
 use crate::route::clocks::Corners;
 use crate::route::walk;
 use crate::router::RouterRegisters;
@@ -180,7 +181,7 @@ fn table_of(sizes: &[Size], seen: &[Seen], most: u32) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::route::Place;
+    use phitwire_framing::t3e::tag::Place;
 
     #[test]
     fn round_trips_are_those_of_table_2() {

@@ -5,10 +5,12 @@
 //! limited by a processor's port. It is computed here from the links of the torus, and compared
 //! with what a network in virtual time carries of uniform traffic.
 
+use phitwire_framing::t3e::direction::Direction;
+
 use super::sizes::{self, torus};
 use super::table4::PEAK_MB_PER_S;
 use crate::cycle::{T3e, T3eOptions};
-use crate::route::{Direction, Shape};
+use crate::route::Shape;
 use crate::topology::{Channels, Torus};
 use phitwire::reproduce::{Kind, Observation, Row, Settings, Source, Table, Tolerance};
 use phitwire::sim::direct::{Config, Load, Serial, Simulation, Traffic, Warmup};

@@ -10,10 +10,13 @@ mod processor;
 
 pub use processor::Stream;
 
+use phitwire_framing::t3e::direction::Direction;
+use phitwire_framing::t3e::flit::{Flit, FlitKind, VCS};
+use phitwire_framing::t3e::header::Command;
+
 use self::processor::Processor;
-use crate::format::{Command, Flit, FlitKind, VCS};
 use crate::link::{Depths, IdealEnd};
-use crate::route::{Direction, Shape};
+use crate::route::Shape;
 use crate::router::{
     Crossbar, FlitPorts, LINK_CYCLES, PORTS, PROCESSOR, PROCESSOR_CYCLES, RouterRegisters,
 };

@@ -6,9 +6,13 @@
 //! Full tables of more than eight nodes do not fit into eight entries; those figures are computed.
 //! The others are computed too, and compared link by link.
 
+use phitwire_framing::t3e::direction::Direction;
+use phitwire_framing::t3e::flit::vc;
+use phitwire_framing::t3e::header::Command;
+use phitwire_framing::t3e::tag::Place;
+
 use super::harness::Harness;
-use crate::format::{Command, vc};
-use crate::route::{Direction, Place, Shape};
+use crate::route::Shape;
 use crate::topology::TorusSpec;
 use crate::vc::table1::{PAPER, assignments};
 use crate::vc::{Balance, Level, Ring, RingTables, VcTables};

@@ -1,9 +1,10 @@
 //! "Router fall-through latencies" (T3E table 2): "input pins of one chip to input pins of the next
 //! chip".
 
+use phitwire_framing::t3e::header::Command;
+
 use super::harness::{Harness, Passage};
 use super::sizes::torus;
-use crate::format::Command;
 use crate::router::PROCESSOR;
 use phitwire::reproduce::{Kind, Row, Source, Table, Tolerance};
 

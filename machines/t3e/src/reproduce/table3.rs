@@ -3,14 +3,15 @@
 
 use phitwire_framing::carrier::frame::{CHECK_BYTES, LinkEnd, checksum, parse};
 use phitwire_framing::carrier::lanes::WORD_BYTES;
+use phitwire_framing::t3e::burst::Burst;
+use phitwire_framing::t3e::flit::{FlitKind, VCS};
+use phitwire_framing::t3e::header::Header;
 
-use crate::format::{Burst, FlitKind, Header, VCS};
 use crate::link::{Depths, FlitLinkConfig, STANDARD};
 use crate::pe::{E_REGISTERS, Pe, PeConfig};
 use phitwire::link::{EndName, LinkConfig};
 use phitwire::nic::Incarnation;
 use phitwire::node::Node as _;
-use phitwire::packets::Packet as _;
 use phitwire::packets::transfer::{Kind, Transfer};
 use phitwire::reproduce::{Kind as Evidence, Row, Source, Table, Tolerance};
 use phitwire::time::{Duration, Time};
@@ -134,7 +135,7 @@ fn lengths(frames: &[Vec<u8>]) -> Option<Vec<usize>> {
         };
         let area = &frame[frame.len().checked_sub(bursts * burst_bytes)?..];
         for bytes in area.chunks_exact(burst_bytes) {
-            let (burst, check) = bytes.split_at(Burst::BYTES);
+            let (burst, check) = bytes.split_first_chunk()?;
             check.strip_prefix(&checksum(burst).to_be_bytes())?;
             for flit in Burst::parse(burst).flits() {
                 let FlitKind::Data(vc) = flit.control.kind() else {

@@ -1,8 +1,9 @@
 //! "Payload bandwidth (MB/s)" (T3E table 4): two neighbours stream.
 
+use phitwire_framing::t3e::header::Command;
+
 use super::harness::{Harness, Stream, Transfer};
 use super::sizes::torus;
-use crate::format::Command;
 use crate::pe::E_REGISTERS;
 use phitwire::reproduce::{Kind, Observation, Row, Source, Table, Tolerance};
 

@@ -1,6 +1,7 @@
 //! Broken parts of a machine.
 
-use super::direction::Direction;
+use phitwire_framing::t3e::direction::Direction;
+
 use super::shape::Shape;
 
 /// Broken links, and isolated nodes: dead ones, and those of a board that is being swapped (T3E
@@ -99,6 +100,7 @@ impl Broken {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use phitwire_framing::t3e::tag::Place;
 
     #[test]
     fn links_break_at_both_ends_and_mend() {
@@ -126,9 +128,7 @@ mod tests {
     fn missing_links_do_not_work() {
         let shape: Shape = "4x4x2+4x2x1".parse().expect("a shape");
         let mut broken = Broken::none(&shape);
-        let end = shape
-            .node(crate::route::Place([0, 1, 2]))
-            .expect("a partial node");
+        let end = shape.node(Place([0, 1, 2])).expect("a partial node");
         broken.set_link(&shape, end, Direction::PlusY, false);
         assert!(!broken.works(end, Direction::PlusY));
         assert!(broken.works(end, Direction::MinusY));

@@ -1,7 +1,8 @@
 //! The routing decision: the outputs a packet may take.
 
-use super::direction::Direction;
-use super::entry::Tag;
+use phitwire_framing::t3e::direction::Direction;
+use phitwire_framing::t3e::tag::Tag;
+
 use super::registers::RouteRegisters;
 
 /// How a packet arrived from another router.
@@ -98,7 +99,7 @@ fn vc(registers: &RouteRegisters, tag: &Tag, arrival: Option<Arrival>, direction
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::route::Place;
+    use phitwire_framing::t3e::tag::Place;
 
     fn at(place: [u8; 3]) -> RouteRegisters {
         RouteRegisters {

@@ -2,9 +2,11 @@
 
 use core::fmt;
 
+use phitwire_framing::t3e::direction::Direction;
+use phitwire_framing::t3e::tag::{Place, Tag};
+
 use super::decision::{Arrival, Decision, decide};
-use super::direction::Direction;
-use super::entry::{Entry, Place};
+use super::entry::Entry;
 use super::registers::RouteRegisters;
 use super::shape::Shape;
 use super::tables::Tables;
@@ -176,8 +178,7 @@ fn in_node(direction: Direction, vc: u8) -> usize {
 }
 
 /// Decision function of a router.
-pub(super) type Decide =
-    fn(&RouteRegisters, &super::entry::Tag, Result<Arrival, Option<Direction>>) -> Decision;
+pub(super) type Decide = fn(&RouteRegisters, &Tag, Result<Arrival, Option<Direction>>) -> Decision;
 
 /// Arrivals at a router: from its processor, or in a direction on one of three channels.
 const ARRIVALS: usize = 1 + 6 * 3;

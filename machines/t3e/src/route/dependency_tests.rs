@@ -1,5 +1,7 @@
+use phitwire_framing::t3e::tag::Tag;
+
 use super::*;
-use crate::route::{Broken, Tag, generate, walk};
+use crate::route::{Broken, generate, walk};
 use phitwire::rng::Rng;
 
 fn shape(text: &str) -> Shape {

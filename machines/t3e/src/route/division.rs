@@ -12,8 +12,9 @@
 //! takes its shortest path, which lengthens its links a little, less in each round (Garg and
 //! Koenemann's multicommodity flow). The mean of all lengths so far gives the better bound.
 
+use phitwire_framing::t3e::direction::Direction;
+
 use super::broken::Broken;
-use super::direction::Direction;
 use super::entry::Entry;
 use super::load::{Flow, Loads};
 use super::registers::RouteRegisters;
@@ -285,8 +286,9 @@ fn sum(lengths: &[[f64; 6]]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::route::{Arrival, Decision, Tag, decide, generate};
+    use crate::route::{Arrival, Decision, decide, generate};
     use phitwire::rng::Rng;
+    use phitwire_framing::t3e::tag::Tag;
 
     /// The shortest of all paths that the routers' decisions allow.
     fn shortest(

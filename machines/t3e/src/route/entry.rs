@@ -1,92 +1,7 @@
-//! Entries of a look-up table, and the part of them that travels with a packet.
+//! Entries of a look-up table: a tag, which travels with a packet, and the hop before it.
 
-use core::fmt;
-
-use super::direction::{Direction, DirectionSet};
-
-/// The physical address of a node: its ordinates.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place(pub [u8; 3]);
-
-impl Place {
-    /// Bits of the ordinates in X, Y and Z. Z has one more than eight nodes need, for partial
-    /// planes.
-    pub const BITS: [u32; 3] = [4, 5, 4];
-
-    /// The position as a number of 13 bits, X lowest.
-    #[inline]
-    pub const fn bits(self) -> u16 {
-        let [x, y, z] = self.0;
-        x as u16 | (y as u16) << 4 | (z as u16) << 9
-    }
-
-    /// The position encoded in such a number; higher bits are ignored.
-    #[inline]
-    pub const fn from_bits(bits: u16) -> Self {
-        Self([
-            (bits & 0xf) as u8,
-            (bits >> 4 & 0x1f) as u8,
-            (bits >> 9 & 0xf) as u8,
-        ])
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [x, y, z] = self.0;
-        write!(f, "({x},{y},{z})")
-    }
-}
-
-/// The route in a packet. Only the source router changes it, and one that resends the packet from
-/// its memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Tag {
-    /// The packet's destination, or the node where its final hop begins.
-    pub to: Place,
-    /// Dimensions travelled towards smaller ordinates, one bit each: bit 0 is X.
-    pub signs: u8,
-    /// Whether the packet takes one more hop in -Z at `to` (T3E sec. 2.2).
-    pub final_hop: bool,
-    /// Whether the packet may use adaptive channels (T3E sec. 5).
-    pub adaptive: bool,
-}
-
-impl Tag {
-    /// Bits of a tag in a packet and in a table.
-    pub const BITS: u32 = 18;
-
-    /// The directions that a packet at `place` still has to travel, without its final hop.
-    #[inline]
-    pub fn unsatisfied(&self, place: Place) -> DirectionSet {
-        let mut bits = 0;
-        for dimension in 0..3 {
-            let lacks = u8::from(place.0[dimension] != self.to.0[dimension]);
-            bits |= lacks << (dimension + 3 * usize::from(self.signs >> dimension & 1));
-        }
-        DirectionSet::from_bits(bits)
-    }
-
-    /// The tag as a number: position, signs, final hop, adaptive bit from the lowest bit up.
-    #[inline]
-    pub const fn bits(self) -> u32 {
-        self.to.bits() as u32
-            | (self.signs as u32 & 7) << 13
-            | (self.final_hop as u32) << 16
-            | (self.adaptive as u32) << 17
-    }
-
-    /// The tag encoded in such a number; higher bits are ignored.
-    #[inline]
-    pub const fn from_bits(bits: u32) -> Self {
-        Self {
-            to: Place::from_bits(bits as u16),
-            signs: (bits >> 13 & 7) as u8,
-            final_hop: bits >> 16 & 1 != 0,
-            adaptive: bits >> 17 & 1 != 0,
-        }
-    }
-}
+use phitwire_framing::t3e::direction::Direction;
+use phitwire_framing::t3e::tag::Tag;
 
 /// An entry of the look-up table: "the physical address of the destination node, the deterministic
 /// path to that node, and an indication of whether adaptivity is allowed" (T3E sec. 2).
@@ -125,6 +40,7 @@ impl Entry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use phitwire_framing::t3e::tag::Place;
 
     #[test]
     fn entries_are_numbers_of_twenty_bits() {
@@ -140,8 +56,5 @@ mod tests {
             assert_eq!(Entry::from_bits(entry.bits()), Some(entry));
         }
         assert_eq!(Entry::from_bits(1 << 20), None);
-        let own = Place([3, 31, 0]);
-        let unsatisfied: Vec<_> = tag.unsatisfied(own).iter().collect();
-        assert_eq!(unsatisfied, [Direction::MinusX, Direction::MinusZ]);
     }
 }

@@ -1,7 +1,8 @@
 //! Number of disconnected pairs of nodes as links break.
 
+use phitwire_framing::t3e::direction::Direction;
+
 use super::broken::Broken;
-use super::direction::Direction;
 use super::lines::Lines;
 use super::registers::RouteRegisters;
 use super::shape::Shape;

@@ -1,8 +1,10 @@
 //! Generation of look-up tables.
 
+use phitwire_framing::t3e::direction::Direction;
+use phitwire_framing::t3e::tag::{Place, Tag};
+
 use super::broken::Broken;
-use super::direction::Direction;
-use super::entry::{Entry, Place, Tag};
+use super::entry::Entry;
 use super::lines::{Lines, Path};
 use super::region::Regions;
 use super::registers::RouteRegisters;

@@ -1,8 +1,9 @@
 //! Reach of packets along the lines of a machine.
 
+use phitwire_framing::t3e::direction::{Direction, DirectionSet};
+use phitwire_framing::t3e::tag::{Place, Tag};
+
 use super::broken::Broken;
-use super::direction::{Direction, DirectionSet};
-use super::entry::{Place, Tag};
 use super::registers::RouteRegisters;
 use super::shape::Shape;
 

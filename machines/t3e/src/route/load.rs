@@ -1,7 +1,8 @@
 //! Load of the links.
 
+use phitwire_framing::t3e::direction::Direction;
+
 use super::broken::Broken;
-use super::direction::Direction;
 use super::registers::RouteRegisters;
 use super::shape::Shape;
 use super::tables::Tables;
@@ -71,7 +72,8 @@ impl Loads {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::route::{Place, generate};
+    use crate::route::generate;
+    use phitwire_framing::t3e::tag::Place;
 
     struct Machine {
         shape: Shape,

@@ -1,5 +1,6 @@
-//! Routing: directions and positions in a torus, the route in a packet, and the routing decision
-//! ("The Cray T3E Network", sec. 2, 3 and 5).
+//! Routing: entries of look-up tables and the routing decision ("The Cray T3E Network", sec. 2, 3
+//! and 5). Directions, positions and the route in a packet are formats: see
+//! [`phitwire_framing::t3e::tag`].
 //!
 //! Also the view of a whole machine: its [shape](Shape), its [broken](Broken) parts, the
 //! [tables](generate()) of its routers and the [proof](dependency) that they are free of circular
@@ -10,7 +11,6 @@ pub mod broken;
 pub mod clocks;
 pub mod decision;
 pub mod dependency;
-pub mod direction;
 pub mod division;
 pub mod entry;
 pub mod faults;
@@ -26,8 +26,7 @@ pub mod walk;
 pub use broken::Broken;
 pub use decision::{Arrival, Decision, decide};
 pub use dependency::{Circle, Dependencies};
-pub use direction::{Direction, DirectionSet};
-pub use entry::{Entry, Place, Tag};
+pub use entry::Entry;
 pub use generate::{TablesError, generate};
 pub use registers::RouteRegisters;
 pub use shape::{Ring, Shape, ShapeError};

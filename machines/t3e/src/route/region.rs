@@ -1,8 +1,9 @@
 //! Regions covered by the minimal paths of adaptive packets.
 
+use phitwire_framing::t3e::direction::Direction;
+use phitwire_framing::t3e::tag::{Place, Tag};
+
 use super::broken::Broken;
-use super::direction::Direction;
-use super::entry::{Place, Tag};
 use super::shape::Shape;
 
 /// Numbers of missing nodes and broken links in any box of a machine, from prefix sums over boxes

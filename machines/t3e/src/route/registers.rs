@@ -1,7 +1,7 @@
 //! The routing registers of a router.
 
-use super::direction::Direction;
-use super::entry::Place;
+use phitwire_framing::t3e::direction::Direction;
+use phitwire_framing::t3e::tag::Place;
 
 /// Registers that route packets in the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,8 +3,9 @@
 use core::fmt;
 use core::str::FromStr;
 
-use super::direction::Direction;
-use super::entry::Place;
+use phitwire_framing::t3e::direction::Direction;
+use phitwire_framing::t3e::tag::Place;
+
 use super::registers::RouteRegisters;
 
 /// No node: the size limits keep numbers far below.

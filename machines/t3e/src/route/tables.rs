@@ -81,7 +81,7 @@ impl Tables {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::route::{Place, Tag};
+    use phitwire_framing::t3e::tag::{Place, Tag};
 
     #[test]
     fn low_bits_are_not_translated_in_fours() {

@@ -1,9 +1,11 @@
 //! The path of a packet through the routers.
 
+use phitwire_framing::t3e::direction::Direction;
+use phitwire_framing::t3e::tag::Tag;
+
 use super::broken::Broken;
 use super::decision::{Arrival, Decision, decide};
-use super::direction::Direction;
-use super::entry::{Entry, Tag};
+use super::entry::Entry;
 use super::registers::RouteRegisters;
 use super::shape::Shape;
 
@@ -141,7 +143,7 @@ impl Roam {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::route::Place;
+    use phitwire_framing::t3e::tag::Place;
 
     fn torus() -> (Shape, Vec<RouteRegisters>) {
         let shape: Shape = "4x4x4".parse().expect("a shape");

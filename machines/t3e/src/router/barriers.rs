@@ -2,11 +2,14 @@
 //! barrier packets this is T3E sec. 6; of maintenance packets T3E sec. 8 says only that they have
 //! no flow control, so their priority is our choice.
 
+use phitwire_framing::t3e::barrier::Message;
+use phitwire_framing::t3e::flit::{Control, Flit, FlitKind};
+use phitwire_framing::t3e::maintenance::MaintenancePacket;
+
 use super::maintenance::{Maintenance, Taken};
 use super::ports::PORTS;
 use crate::barrier::tree::Port;
-use crate::barrier::{BarrierRouter, Message, PortSet};
-use crate::format::{Control, Flit, FlitKind, MaintenancePacket};
+use crate::barrier::{BarrierRouter, PortSet};
 use crate::link::{FlitEnd, FlitInput};
 use phitwire::chip::Links;
 use phitwire::kit::bits;

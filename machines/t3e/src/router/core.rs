@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use phitwire_framing::t3e::maintenance::{MaintenanceCommand, MaintenancePacket, Way};
+
 use super::barriers::{Pace, Urgent};
 use super::crossbar::Crossbar;
 use super::lookup::LookUpTable;
@@ -11,7 +13,6 @@ use super::ports::PORTS;
 use super::registers;
 use crate::CYCLE_PS;
 use crate::barrier::BarrierRouter;
-use crate::format::{MaintenanceCommand, MaintenancePacket, Way};
 use crate::link::{FlitEnd, FlitLinkConfig, URGENT};
 use crate::route::RouteRegisters;
 use phitwire::chip::{
@@ -119,7 +120,7 @@ impl RouterCore {
         let (command, value) = match request.command {
             MaintenanceCommand::Write => match self.write_register(register, request.value) {
                 Ok(()) => (MaintenanceCommand::Done, request.value),
-                Err(error) => (error.into(), 0),
+                Err(error) => (registers::refusal(&error), 0),
             },
             _ => match self.read_register(register) {
                 Some(value) => (MaintenanceCommand::Done, value),

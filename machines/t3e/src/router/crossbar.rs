@@ -11,6 +11,9 @@ mod whole;
 
 use std::sync::Arc;
 
+use phitwire_framing::t3e::direction::Direction;
+use phitwire_framing::t3e::flit::{Flit, VCS, vc};
+use phitwire_framing::t3e::header::Header;
 use prefetch_index::prefetch_index;
 
 pub use self::counters::CrossbarCounters;
@@ -22,8 +25,7 @@ use super::memory::Memory;
 use super::names::{KnownNames, Names};
 use super::output::{Output, number};
 use super::ports::{FlitPorts, PORTS, PROCESSOR};
-use crate::format::{Flit, Header, VCS, vc};
-use crate::route::{Arrival, Decision, Direction, RouteRegisters, decide};
+use crate::route::{Arrival, Decision, RouteRegisters, decide};
 use phitwire::kit::bits;
 use phitwire::trace::Watch;
 

@@ -1,6 +1,6 @@
 //! An input of the crossbar: one path for all its virtual channels.
 
-use crate::format::VCS;
+use phitwire_framing::t3e::flit::VCS;
 
 /// No port or channel.
 pub(super) const NONE: u8 = u8::MAX;

@@ -1,8 +1,9 @@
 //! The look-up table of a router, which routes packets of its processor (T3E sec. 2).
 
+use phitwire_framing::t3e::tag::Place;
 use prefetch_index::prefetch_index;
 
-use crate::route::{Entry, Place};
+use crate::route::Entry;
 
 pub const ENTRIES: usize = 544;
 /// Maximum number of processors: above [`ENTRIES`] of them an entry serves four.
@@ -71,7 +72,7 @@ impl LookUpTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::route::Tag;
+    use phitwire_framing::t3e::tag::Tag;
 
     #[test]
     fn an_entry_serves_one_processor_or_four() {

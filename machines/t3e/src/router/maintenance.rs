@@ -8,9 +8,13 @@
 
 use std::collections::VecDeque;
 
+use phitwire_framing::t3e::flit::{Control, Flit};
+use phitwire_framing::t3e::maintenance::{Hop, MaintenanceHeader, MaintenanceTrail};
+use phitwire_framing::t3e::maintenance::{
+    MAINTENANCE_FLITS, MaintenanceCommand, MaintenancePacket, Way,
+};
+
 use super::ports::PORTS;
-use crate::format::maintenance::{Hop, MaintenanceHeader, MaintenanceTrail};
-use crate::format::{Control, Flit, MAINTENANCE_FLITS, MaintenanceCommand, MaintenancePacket, Way};
 
 phitwire::counters! {
     /// Counts maintenance packets of a router.
@@ -375,7 +379,7 @@ const fn flit(word: u64, at: usize) -> Flit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::route::Direction;
+    use phitwire_framing::t3e::direction::Direction;
 
     /// A packet that never ends would eat every packet from another port.
     #[test]

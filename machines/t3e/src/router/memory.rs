@@ -7,8 +7,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use phitwire_framing::t3e::flit::vc;
+use phitwire_framing::t3e::packet::MAX_PACKET_FLITS;
+
 use super::ports::PORTS;
-use crate::format::{MAX_PACKET_FLITS, vc};
 
 /// Maximum number of flits kept; beyond it packets wait in the network as if there were no memory.
 /// 128 processors that read and write eight words have this many outstanding.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::route::{Place, Tag};
+use phitwire_framing::t3e::tag::{Place, Tag};
 
 /// The logical number of each processor by the position its packets go to, or where their final
 /// hops begin: the inverse of the look-up tables.

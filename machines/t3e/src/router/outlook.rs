@@ -1,9 +1,12 @@
 //! Predicts which outputs a packet would take from a router.
 
+use phitwire_framing::t3e::direction::Direction;
+use phitwire_framing::t3e::flit::vc;
+use phitwire_framing::t3e::tag::Tag;
+
 use super::core::{RouterCore, T3eRouter};
 use super::ports::PROCESSOR;
-use crate::format::vc;
-use crate::route::{Arrival, Decision, Direction, Tag, decide};
+use crate::route::{Arrival, Decision, decide};
 use phitwire::chip::CoreOutlooks;
 use phitwire::link::EndStatus as _;
 use phitwire::trace::{Onward, Outlook, Question};

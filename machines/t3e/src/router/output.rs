@@ -1,7 +1,8 @@
 //! An output of the crossbar: owners of its virtual channels, and the channel that has the wires.
 
+use phitwire_framing::t3e::flit::{VCS, vc};
+
 use super::input::NONE;
-use crate::format::{VCS, vc};
 
 /// Number of an input's virtual channel among all of the router.
 #[inline]

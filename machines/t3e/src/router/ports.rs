@@ -1,6 +1,8 @@
 //! The interface of links, encoded or ideal, to the crossbar.
 
-use crate::format::{Flit, MAX_PACKET_FLITS};
+use phitwire_framing::t3e::flit::Flit;
+use phitwire_framing::t3e::packet::MAX_PACKET_FLITS;
+
 use crate::link::FlitEnd;
 use phitwire::chip::Links;
 

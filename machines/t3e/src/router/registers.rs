@@ -13,11 +13,14 @@
 //! | 0x0100 on | a counter's | counters, in reporting order; read only |
 //! | 0x1000 to 0x121f | `table.N` | entries of the look-up table; all ones is none |
 
+use phitwire_framing::t3e::barrier::{UNITS, UnitNumber};
+use phitwire_framing::t3e::maintenance::MaintenanceCommand;
+use phitwire_framing::t3e::tag::Place;
+
 use super::core::{RouterCore, T3eRouter};
 use super::lookup::ENTRIES;
-use crate::barrier::{TreeRegister, UNITS, UnitNumber};
-use crate::format::MaintenanceCommand;
-use crate::route::{Entry, NO_ROUTE, Place};
+use crate::barrier::TreeRegister;
+use crate::route::{Entry, NO_ROUTE};
 use phitwire::chip::{CoreRegisters, RegisterError};
 use phitwire::device::{DeviceError, RegisterInfo, RegisterName};
 
@@ -175,13 +178,12 @@ impl RouterCore {
     }
 }
 
-impl From<RegisterError> for MaintenanceCommand {
-    fn from(error: RegisterError) -> Self {
-        match error {
-            RegisterError::Unknown => Self::Unknown,
-            RegisterError::ReadOnly => Self::ReadOnly,
-            RegisterError::BadValue { .. } => Self::BadValue,
-        }
+/// The reply to a request that failed with `error`.
+pub(super) const fn refusal(error: &RegisterError) -> MaintenanceCommand {
+    match error {
+        RegisterError::Unknown => MaintenanceCommand::Unknown,
+        RegisterError::ReadOnly => MaintenanceCommand::ReadOnly,
+        RegisterError::BadValue { .. } => MaintenanceCommand::BadValue,
     }
 }
 

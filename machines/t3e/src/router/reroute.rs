@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use phitwire_framing::t3e::direction::Direction;
+use phitwire_framing::t3e::tag::Place;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -11,7 +13,7 @@ use super::lookup::LookUpTable;
 use super::names::Names;
 use super::ports::PORTS;
 use crate::link::FlitEnd;
-use crate::route::{Direction, Entry, RouteRegisters};
+use crate::route::{Entry, RouteRegisters};
 use phitwire::chip::CoreRerouting;
 use phitwire::device::{DeviceError, Routing};
 use phitwire::kit::Digest;
@@ -44,10 +46,7 @@ enum TablesError {
     Form(#[from] serde_json::Error),
     /// The tables belong to another router.
     #[error("they are those of the router at {theirs}, and this one is at {own}")]
-    Place {
-        own: crate::route::Place,
-        theirs: crate::route::Place,
-    },
+    Place { own: Place, theirs: Place },
     #[error(
         "the look-up table has {new} entries, this router's has {own}: are they of another topology?"
     )]
@@ -109,7 +108,7 @@ impl RouterTables {
     fn applied(self, own: &RouterRegisters) -> Result<RouterRegisters, TablesError> {
         let place = own.route.place;
         if self.place != place.bits() {
-            let theirs = crate::route::Place::from_bits(self.place);
+            let theirs = Place::from_bits(self.place);
             return Err(TablesError::Place { own: place, theirs });
         }
         let (had, new) = (own.table.entries().len(), self.entries.len());

@@ -2,9 +2,11 @@
 //! the tables avoid, isolated nodes, both channel assignments, adaptive or ordered packets,
 //! barriers at several units; and harm: that of all links, plus wrong bits above their carriers.
 
-use crate::barrier::UNITS;
-use crate::format::Burst;
-use crate::route::{Direction, Shape};
+use phitwire_framing::t3e::barrier::UNITS;
+use phitwire_framing::t3e::burst::Burst;
+use phitwire_framing::t3e::direction::Direction;
+
+use crate::route::Shape;
 use crate::topology::{Channels, Defect, Defects, Torus, TorusSpec};
 use phitwire::device::LinkFault;
 use phitwire::link::impair::Probability;

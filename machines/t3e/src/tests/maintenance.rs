@@ -1,6 +1,9 @@
+use phitwire_framing::t3e::direction::Direction;
+use phitwire_framing::t3e::tag::Place;
+
 use super::{Torus, World, puts, router, set, torus, with, world};
 use crate::CYCLE_PS;
-use crate::route::{Direction, Place, RouteRegisters, dependency};
+use crate::route::{RouteRegisters, dependency};
 use crate::router::T3eRouter;
 use phitwire::chip::RegisterError;
 use phitwire::device::RegisterName;

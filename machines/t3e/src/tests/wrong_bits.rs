@@ -1,7 +1,8 @@
 //! More wrong bits than checks detect.
 
+use phitwire_framing::t3e::burst::Burst;
+
 use super::{puts, torus, world};
-use crate::format::Burst;
 use crate::topology::Torus;
 use phitwire::device::LinkFault;
 use phitwire::link::impair::Probability;

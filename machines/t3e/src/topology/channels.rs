@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::route::{Direction, Entry, RouteRegisters, Shape, Tables};
+use phitwire_framing::t3e::direction::Direction;
+
+use crate::route::{Entry, RouteRegisters, Shape, Tables};
 use crate::vc::{self, Tries, VcTables};
 
 /// How packets that may choose between VC0 and VC1 do so (T3E sec. 4).

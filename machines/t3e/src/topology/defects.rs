@@ -3,7 +3,10 @@
 use core::fmt;
 use std::collections::BTreeSet;
 
-use crate::route::{Broken, Direction, Place, Shape};
+use phitwire_framing::t3e::direction::Direction;
+use phitwire_framing::t3e::tag::Place;
+
+use crate::route::{Broken, Shape};
 
 /// A broken link or an isolated node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -19,7 +19,9 @@ use core::fmt::{self, Write as _};
 use core::ops::Range;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::route::{Direction, RouteRegisters, Shape};
+use phitwire_framing::t3e::direction::Direction;
+
+use crate::route::{RouteRegisters, Shape};
 use phitwire::net::{
     Fields, MistakeKind as K, Place, Problems, Section, Shown, Spans, Value, read_other,
 };

@@ -1,12 +1,14 @@
 //! The model of a torus, and its specification.
 
+use phitwire_framing::t3e::direction::Direction;
+
 use super::channels::Channels;
 use super::defects::{Defect, Defects};
 use super::given::GivenTables;
 use super::routes::{Computed, destinations};
 use crate::link::{Depths, FlitLinkConfig, RATE, STANDARD};
 use crate::pe::E_REGISTERS;
-use crate::route::{Broken, Direction, Shape};
+use crate::route::{Broken, Shape};
 use crate::router::{MAX_PROCESSORS, PROCESSOR, RouterRegisters};
 use phitwire::chip::{ChipConfig, Grain};
 use phitwire::net::{

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use phitwire_framing::t3e::direction::Direction;
+
 use super::defects::Defect;
 use super::model::{Torus, TorusSpec};
 use super::{check, show};
 use crate::pe::{Pe, PeConfig};
-use crate::route::Direction;
 use crate::router::T3eRouter;
 use phitwire::device::Device;
 use phitwire::net::{

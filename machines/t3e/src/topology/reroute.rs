@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use phitwire_framing::t3e::direction::Direction;
 use serde_json::{Value, json};
 
 use super::model::Torus;
 use super::routes::Routes;
-use crate::route::{Broken, Direction, Shape, TABLE_ENTRIES, dependency};
+use crate::route::{Broken, Shape, TABLE_ENTRIES, dependency};
 use crate::router::RouterTables;
 use phitwire::net::{Faults, NodeRef, Reroutable, RoutedTables};
 

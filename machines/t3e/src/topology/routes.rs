@@ -3,11 +3,13 @@
 use core::fmt;
 use std::sync::{Arc, OnceLock};
 
+use phitwire_framing::t3e::direction::Direction;
+
 use super::channels::{self, ChannelTables, Channels};
 use super::model::Torus;
 use crate::route::{
-    Broken, Direction, Entry, GROUP, NO_ROUTE, RouteRegisters, Shape, TABLE_ENTRIES, Tables,
-    TablesError, generate,
+    Broken, Entry, GROUP, NO_ROUTE, RouteRegisters, Shape, TABLE_ENTRIES, Tables, TablesError,
+    generate,
 };
 use crate::router::{LookUpTable, Names, RouterRegisters};
 

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use phitwire_framing::t3e::barrier::UNITS;
+use phitwire_framing::t3e::direction::Direction;
+use phitwire_framing::t3e::maintenance::LEGS;
+use phitwire_framing::t3e::maintenance::Way;
+
 use super::model::Torus;
-use crate::barrier::{SpanningTree, UNITS};
-use crate::format::Way;
-use crate::format::maintenance::LEGS;
-use crate::route::Direction;
+use crate::barrier::SpanningTree;
 use crate::router::PROCESSOR;
 use phitwire::net::{BarrierPlan, Network as _, NodeRef, RegisterValue, SideNetworks};
 

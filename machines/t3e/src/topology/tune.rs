@@ -3,6 +3,7 @@
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
 
+use phitwire_framing::t3e::direction::Direction;
 use serde_json::{Value, json};
 
 use super::channels::ChannelTables;
@@ -10,7 +11,7 @@ use super::check;
 use super::given::{DIMENSIONS, GivenTables, RingKind, digits, ranges};
 use super::model::Torus;
 use super::routes::Routes;
-use crate::route::{Direction, RouteRegisters};
+use crate::route::RouteRegisters;
 use crate::vc::{Level, Ring, Tries, VcTables};
 use phitwire::net::show::counted;
 use phitwire::net::{

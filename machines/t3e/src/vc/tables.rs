@@ -234,7 +234,8 @@ impl VcTables {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::route::{Direction, RouteRegisters};
+    use crate::route::RouteRegisters;
+    use phitwire_framing::t3e::direction::Direction;
 
     fn whole(nodes: usize) -> Ring {
         Ring::whole(nodes).expect("a size of rings")

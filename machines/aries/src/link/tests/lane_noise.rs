@@ -28,9 +28,14 @@ fn sets_are_hit_in_the_bits_of_the_lane_alone() {
         }
         writer.finish().expect("there are sets");
         let mut noisy = clean.clone();
-        let mut noise = LaneNoise::new(1, Probability::from_ratio(1, 50), Rng::new(3, 0));
+        let mut noise = LaneNoise::new(
+            SetFrame::LAYOUT,
+            1,
+            Probability::from_ratio(1, 50),
+            Rng::new(3, 0),
+        );
         noise.apply(&mut noisy);
-        let [zero, one, two] = differences(&clean, &noisy, lanes);
+        let [zero, one, two] = differences(SetFrame::LAYOUT, &clean, &noisy, lanes);
         assert_eq!((zero, two), (0, 0));
         assert_eq!(u64::from(one), noise.flipped_bits());
         assert_eq!(one > 50, lanes & 2 != 0, "{one}");

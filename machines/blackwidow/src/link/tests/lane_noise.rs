@@ -33,7 +33,12 @@ fn frame(lanes: u8) -> Vec<u8> {
 #[test]
 fn only_the_bits_of_the_lane_are_hit_and_as_often_as_asked() {
     let clean = frame(0b111);
-    let mut noise = LaneNoise::new(1, Probability::from_ratio(1, 100), Rng::new(5, 0));
+    let mut noise = LaneNoise::new(
+        DataFrame::LAYOUT,
+        1,
+        Probability::from_ratio(1, 100),
+        Rng::new(5, 0),
+    );
     let mut total = [0; 3];
     for _ in 0..500 {
         let mut noisy = clean.clone();
@@ -42,7 +47,11 @@ fn only_the_bits_of_the_lane_are_hit_and_as_often_as_asked() {
             DataFrame::parse(&noisy).is_ok(),
             "the line code is untouched"
         );
-        for (sum, count) in total.iter_mut().zip(differences(&clean, &noisy, 0b111)) {
+        for (sum, count) in
+            total
+                .iter_mut()
+                .zip(differences(DataFrame::LAYOUT, &clean, &noisy, 0b111))
+        {
             *sum += count;
         }
     }
@@ -54,7 +63,7 @@ fn only_the_bits_of_the_lane_are_hit_and_as_often_as_asked() {
 
 #[test]
 fn a_lane_out_of_use_is_harmless_and_a_lane_in_use_carries_more() {
-    let mut noise = LaneNoise::new(1, Probability::ONE, Rng::new(5, 0));
+    let mut noise = LaneNoise::new(DataFrame::LAYOUT, 1, Probability::ONE, Rng::new(5, 0));
     let clean = frame(0b101);
     let mut noisy = clean.clone();
     noise.apply(&mut noisy);
@@ -64,14 +73,14 @@ fn a_lane_out_of_use_is_harmless_and_a_lane_in_use_carries_more() {
     let mut noisy = clean.clone();
     noise.apply(&mut noisy);
     assert_eq!(
-        differences(&clean, &noisy, 0b110),
+        differences(DataFrame::LAYOUT, &clean, &noisy, 0b110),
         [0, 12 * PHITS as u32, 0]
     );
 }
 
 #[test]
 fn bytes_that_are_no_frame_stay_as_they_are() {
-    let mut noise = LaneNoise::new(0, Probability::ONE, Rng::new(5, 0));
+    let mut noise = LaneNoise::new(DataFrame::LAYOUT, 0, Probability::ONE, Rng::new(5, 0));
     let whole = frame(0b111);
     for length in 0..whole.len() {
         let mut cut = whole[..length].to_vec();

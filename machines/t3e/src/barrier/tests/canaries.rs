@@ -1,10 +1,12 @@
 //! Detection of faults by the checkers of a network.
 
+use phitwire_framing::t3e::barrier::Kind;
+use phitwire_framing::t3e::direction::Direction;
+
 use super::network::{Network, Options, Report, Sabotage, Violation};
 use super::plan::{Plan, Role};
 use super::torus::Torus;
-use crate::barrier::{Ignored, Kind};
-use crate::route::Direction;
+use crate::barrier::Ignored;
 
 /// A line of four nodes with its root at node 1: 3 - 2 - 1 - 0.
 fn run(plan: Plan, change: impl Fn(&mut Options)) -> Result<Report, Violation> {

@@ -6,10 +6,11 @@
 //! generated trees: twice their height in hops, and one clock for each further unit. The network
 //! consists of barrier units alone; the wires of the router core are not modelled.
 
+use phitwire_framing::t3e::barrier::UNITS;
+
 use super::network::{Network, Options, Report};
 use super::plan::{Plan, Role};
 use super::torus::Torus;
-use crate::barrier::UNITS;
 
 /// Shape, clocks of a barrier, and clocks of the longest round trip: twice 10 + 3 or 6 per router
 /// between + 10 with at most two turns.

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 
+use phitwire_framing::t3e::barrier::{Kind, Message, UnitNumber};
+
 use super::plan::{Plan, Role};
 use super::torus::Torus;
 use crate::barrier::{
-    BarrierRouter, BarrierShell, Ignored, Kind, Message, Notified, Operation, Port, PortSet,
-    SpanningTree, State, UnitNumber,
+    BarrierRouter, BarrierShell, Ignored, Notified, Operation, Port, PortSet, SpanningTree, State,
 };
 use phitwire::rng::Rng;
 

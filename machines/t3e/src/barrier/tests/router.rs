@@ -1,5 +1,6 @@
+use phitwire_framing::t3e::direction::Direction;
+
 use super::*;
-use crate::route::Direction;
 use phitwire::rng::Rng;
 
 const UP: Port = Port::Link(Direction::MinusX);

@@ -1,9 +1,11 @@
 //! Random barriers and eurekas: several units at once, overlapping sets, concurrent rounds.
 
+use phitwire_framing::t3e::barrier::UNITS;
+
 use super::network::{Network, Options, Report};
 use super::plan::Plan;
 use super::torus::Torus;
-use crate::barrier::{SpanningTree, UNITS};
+use crate::barrier::SpanningTree;
 use phitwire::rng::Rng;
 
 const SHAPES: [[u32; 3]; 6] = [

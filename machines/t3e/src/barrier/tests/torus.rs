@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::route::Direction;
+use phitwire_framing::t3e::direction::Direction;
+
 use phitwire::rng::Rng;
 
 /// A torus; node numbers have X lowest.

@@ -1,8 +1,10 @@
 //! Bursts that no correct peer sends.
 
-use crate::format::{BURST_FLITS, Burst, Control, Flit, VCS};
+use phitwire_framing::t3e::burst::{BURST_FLITS, Burst};
+use phitwire_framing::t3e::flit::{Control, Flit, VCS};
+
 use crate::link::testing::{Flits, Pair, packet};
-use crate::link::{Depths, FlitBuffer, FlitCounters};
+use crate::link::{BurstPacket, Depths, FlitBuffer, FlitCounters};
 use phitwire::link::ReceiveBuffer as _;
 use phitwire::link::testing::hostile::never_panics;
 use phitwire::link::testing::rig::{A, B, Link};
@@ -10,7 +12,7 @@ use phitwire::packets::link::testing::forged;
 use phitwire::rng::Rng;
 use phitwire::time::Duration;
 
-fn frame(pair: &Pair, to: usize, bursts: &[Burst]) -> Vec<u8> {
+fn frame(pair: &Pair, to: usize, bursts: &[BurstPacket]) -> Vec<u8> {
     let ends = [1 - to, to].map(|end| pair.ends[end].lcb.carrier());
     forged(ends, 7, 0, bursts)
 }
@@ -20,16 +22,16 @@ fn counters(pair: &Pair, end: usize) -> FlitCounters {
     end.lcb.flit_counters(&end.input)
 }
 
-fn of(flits: &[Flit]) -> Burst {
+fn of(flits: &[Flit]) -> BurstPacket {
     let mut burst = Burst::default();
     for (at, flit) in flits.iter().enumerate() {
         (burst.words[at], burst.controls[at]) = (flit.word, flit.control);
     }
-    burst
+    BurstPacket(burst)
 }
 
 /// Bursts of individually valid flits in an invalid order.
-fn some(rng: &mut Rng) -> Burst {
+fn some(rng: &mut Rng) -> BurstPacket {
     let mut burst = Burst::default();
     for at in 0..BURST_FLITS {
         let vc = rng.below(VCS as u64) as usize;
@@ -49,7 +51,7 @@ fn some(rng: &mut Rng) -> Burst {
             _ => rng.next_u64(),
         };
     }
-    burst
+    BurstPacket(burst)
 }
 
 #[test]

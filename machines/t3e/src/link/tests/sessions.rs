@@ -1,9 +1,12 @@
 //! Sessions that end in the middle of packets, and wrong bits above the carrier.
 
-use crate::format::{Command, Control, Flit, Header, MAINTENANCE_FLITS, Name};
+use phitwire_framing::t3e::flit::{Control, Flit};
+use phitwire_framing::t3e::header::{Command, Header, Name};
+use phitwire_framing::t3e::maintenance::MAINTENANCE_FLITS;
+use phitwire_framing::t3e::tag::Tag;
+
 use crate::link::end::MAX_URGENT;
 use crate::link::testing::{End, Pair, suffer};
-use crate::route::Tag;
 use phitwire::device::{LinkFault, LinkView as _};
 use phitwire::link::impair::Probability;
 use phitwire::link::testing::rig::{A, B, Drain};

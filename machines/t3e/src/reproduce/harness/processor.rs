@@ -2,8 +2,11 @@
 
 use std::collections::VecDeque;
 
+use phitwire_framing::t3e::flit::{Flit, FlitKind, VCS, vc};
+use phitwire_framing::t3e::header::{Command, Header, Name};
+use phitwire_framing::t3e::packet::{PacketBuf, Request};
+
 use super::{Harness, Place, Times, Transfer, Travels};
-use crate::format::{Command, Flit, FlitKind, Header, Name, PacketBuf, Request, VCS, vc};
 use crate::link::{Credits, Depths};
 use crate::router::{PROCESSOR, PROCESSOR_CYCLES};
 

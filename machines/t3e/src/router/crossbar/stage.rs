@@ -1,7 +1,8 @@
 //! The crossbar in pipeline reports.
 
+use phitwire_framing::t3e::flit::{VCS, vc};
+
 use super::Crossbar;
-use crate::format::{VCS, vc};
 use crate::router::input::NONE;
 use phitwire::device::pipeline::Stage;
 use phitwire::kit::bits;

@@ -1,7 +1,8 @@
 //! The path straight through, past the stages of the input and the crossbar (T3E sec. 7).
 
+use phitwire_framing::t3e::direction::Direction;
+
 use super::{Crossbar, Cycle, FlitPorts, Front, STAGES, slot, vc};
-use crate::route::Direction;
 
 impl Crossbar {
     /// Lets a flit, or all that arrived together, at an empty channel bypass the stages and the

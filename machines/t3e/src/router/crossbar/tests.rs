@@ -4,10 +4,14 @@ mod whole;
 
 use std::collections::VecDeque;
 
+use phitwire_framing::t3e::flit::Control;
+use phitwire_framing::t3e::header::{Command, Name};
+use phitwire_framing::t3e::packet::{PacketBuf, Request};
+use phitwire_framing::t3e::tag::{Place, Tag};
+
 use super::*;
-use crate::format::{Command, Control, Name, PacketBuf, Request};
 use crate::link::{Depths, FlitBuffer};
-use crate::route::{Entry, Place, Tag};
+use crate::route::Entry;
 
 /// Ports with buffers and credits, whose links accept every flit.
 struct Bench {

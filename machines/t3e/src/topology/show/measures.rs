@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::route::{Direction, Shape};
+use phitwire_framing::t3e::direction::Direction;
+
+use crate::route::Shape;
 use crate::topology::model::Torus;
 
 /// Megabytes per second and direction of a link: 64 bits in each of 75 million clocks (T3E sec. 1).

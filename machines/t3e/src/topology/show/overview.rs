@@ -1,7 +1,10 @@
 //! A drawing of a large torus: each node a small box with its processor's number, plane by plane.
 
+use phitwire_framing::t3e::direction::Direction;
+use phitwire_framing::t3e::tag::Place;
+
 use super::summary;
-use crate::route::{Broken, Direction, Place};
+use crate::route::Broken;
 use crate::topology::defects::Defect;
 use crate::topology::model::Torus;
 use phitwire::net::Network;

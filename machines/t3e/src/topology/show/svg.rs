@@ -2,8 +2,11 @@
 
 use core::ops::Range;
 
+use phitwire_framing::t3e::direction::Direction;
+use phitwire_framing::t3e::tag::Place;
+
 use super::{role, summary};
-use crate::route::{Broken, Direction, Place};
+use crate::route::Broken;
 use crate::router::PROCESSOR;
 use crate::topology::defects::Defect;
 use crate::topology::model::Torus;

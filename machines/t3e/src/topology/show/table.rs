@@ -2,8 +2,10 @@
 
 use core::fmt::Write as _;
 
+use phitwire_framing::t3e::direction::Direction;
+
 use super::{Measures, role, summary};
-use crate::route::{Broken, Direction};
+use crate::route::Broken;
 use crate::router::PROCESSOR;
 use crate::topology::model::Torus;
 use phitwire::net::show::{Table, links, or_dash};

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use phitwire_framing::t3e::direction::Direction;
+
 use super::{SHAPES, broken, shape, torus};
-use crate::route::{Direction, RouteRegisters, dependency};
+use crate::route::{RouteRegisters, dependency};
 use crate::topology::{Channels, GivenTables, RingKind, Torus, TorusSpec};
 use crate::vc;
 use phitwire::catalogue::{Catalogue, Machine};

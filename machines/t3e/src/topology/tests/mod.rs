@@ -7,8 +7,10 @@ mod plans;
 mod routes;
 mod texts;
 
+use phitwire_framing::t3e::direction::Direction;
+
 use super::{Defect, Torus, TorusSpec};
-use crate::route::{Direction, Shape};
+use crate::route::Shape;
 use crate::router::PROCESSOR;
 use phitwire::net::{Describe, End, Network, NodeRef};
 

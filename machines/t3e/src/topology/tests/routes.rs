@@ -1,7 +1,9 @@
 //! Tables and registers.
 
+use phitwire_framing::t3e::tag::{Place, Tag};
+
 use super::{SHAPES, broken, shape, torus};
-use crate::route::{Place, Tag, dependency, walk};
+use crate::route::{dependency, walk};
 use crate::topology::{Channels, Torus, TorusSpec};
 use phitwire::net::{Effort, MistakeKind as K, Network};
 

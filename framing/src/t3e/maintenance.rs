@@ -20,7 +20,7 @@
 //! last to the first.
 
 use super::check::{DataCheck, Repair, open_header, seal_header};
-use crate::route::Direction;
+use super::direction::Direction;
 
 /// Flits of a maintenance packet.
 pub const MAINTENANCE_FLITS: usize = 3;
@@ -114,6 +114,8 @@ impl MaintenanceCommand {
         })
     }
 
+    /// Whether the packet answers a request: bit 2 of the code.
+    #[inline]
     pub const fn is_reply(self) -> bool {
         self as u8 & 4 != 0
     }
@@ -137,6 +139,7 @@ pub struct MaintenanceHeader {
 pub struct MaintenanceTrail {
     /// Hops gone.
     pub gone: Way,
+    /// Address of the register.
     pub register: u16,
 }
 
@@ -148,6 +151,8 @@ pub struct Hop {
 }
 
 impl Hop {
+    /// The direction of the hop.
+    #[inline]
     pub const fn direction(self) -> Direction {
         Direction::of(self.leg as usize % 3, self.minus)
     }
@@ -170,6 +175,7 @@ impl MaintenanceHeader {
         Some((header, repair == Repair::Corrected))
     }
 
+    /// Encodes the flit; check and tag are truncated to their bits.
     pub fn emit(&self) -> u64 {
         let bits = self.way.bits()
             | (self.command as u64) << COMMAND_SHIFT
@@ -203,6 +209,7 @@ impl MaintenanceTrail {
         Some((trail, repair == Repair::Corrected))
     }
 
+    /// Encodes the flit.
     pub fn emit(&self) -> u64 {
         seal_header(self.gone.bits() | u64::from(self.register) << REGISTER_SHIFT)
     }
@@ -220,6 +227,7 @@ impl MaintenanceTrail {
     }
 }
 
+/// A maintenance packet with all its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaintenancePacket {
     /// Hops to go.
@@ -230,12 +238,15 @@ pub struct MaintenancePacket {
     pub command: MaintenanceCommand,
     /// Number repeated by the reply, 0 to 127.
     pub tag: u8,
+    /// Address of the register.
     pub register: u16,
+    /// The value to write, or that was read or written.
     pub value: u64,
 }
 
 impl MaintenancePacket {
-    /// A new request.
+    /// A new request on `way`, which must [fit](Way::fits): a write of `write`, or a read. `tag` is
+    /// 0 to 127.
     pub fn request(way: Way, tag: u8, register: u16, write: Option<u64>) -> Self {
         Self {
             way,
@@ -250,6 +261,7 @@ impl MaintenancePacket {
         }
     }
 
+    /// The words of the three flits.
     pub fn words(&self) -> [u64; MAINTENANCE_FLITS] {
         let header = MaintenanceHeader {
             way: self.way,
@@ -295,7 +307,7 @@ impl MaintenancePacket {
         (0..4).find(is_hopeless).unwrap_or(0)
     }
 
-    /// The reply to a request that has arrived.
+    /// The reply `command` to a request that has arrived.
     pub fn reply(&self, command: MaintenanceCommand, value: u64) -> Self {
         Self {
             way: self.gone.back(),
@@ -310,6 +322,7 @@ impl MaintenancePacket {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::vec::Vec;
 
     /// Self-made: T3E sec. 8 does not show the packet.
     #[test]

@@ -14,11 +14,12 @@
 
 use super::check::{DataCheck, Repair};
 use super::header::{Command, Header, HeaderError, Name};
-use crate::route::{Place, Tag};
+use super::tag::{Place, Tag};
 
 /// Flits of the longest packet (T3E sec. 1).
 pub const MAX_PACKET_FLITS: usize = 10;
 
+/// A packet of 1 to [`MAX_PACKET_FLITS`] flits, without their control bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketBuf {
     words: [u64; MAX_PACKET_FLITS],
@@ -35,12 +36,15 @@ pub struct Request {
     /// Whether no request of its kind to the same processor may overtake it: it then does not adapt
     /// (T3E sec. 5).
     pub ordered: bool,
+    /// The name, which the response repeats.
     pub name: Name,
 }
 
 impl Request {
+    /// Bits of an address.
     pub const ADDRESS_BITS: u32 = 48;
 
+    #[inline]
     fn emit(&self) -> u64 {
         let bytes = u64::from(self.bytes.wrapping_sub(1)) & 0x3f;
         self.address & ((1 << Self::ADDRESS_BITS) - 1)
@@ -48,7 +52,8 @@ impl Request {
             | u64::from(self.name.high()) << 54
     }
 
-    /// The request in a packet with correct words.
+    /// The request in a packet with correct words; `word` is the flit after the header.
+    #[inline]
     pub fn parse(header: &Header, word: u64) -> Self {
         let high = (word >> 54) as u32;
         Self {
@@ -94,6 +99,7 @@ impl PacketBuf {
     }
 
     /// Bytes of data in a response with this `header`, whose second flit is `word`.
+    #[inline]
     pub const fn response_bytes(header: &Header, word: u64) -> u8 {
         match header.command.header_flits() {
             1 => 8,
@@ -118,6 +124,7 @@ impl PacketBuf {
     }
 
     /// The packet with these flits; `None` if their number is invalid.
+    #[inline]
     pub fn from_flits(flits: &[u64]) -> Option<Self> {
         let mut words = [0; MAX_PACKET_FLITS];
         words.get_mut(..flits.len())?.copy_from_slice(flits);
@@ -127,6 +134,7 @@ impl PacketBuf {
         })
     }
 
+    /// The words of the flits, header first.
     #[inline]
     pub fn flits(&self) -> &[u64] {
         &self.words[..usize::from(self.flits)]
@@ -144,6 +152,7 @@ impl PacketBuf {
     ///
     /// # Errors
     /// See [`HeaderError`].
+    #[inline]
     pub fn open(&mut self) -> Result<(Header, [Repair; 2]), HeaderError> {
         let (header, found) = Header::parse(self.words[0])?;
         let behind = &mut self.words[1..usize::from(self.flits)];
@@ -166,6 +175,7 @@ const fn to_processor(to: u16, adaptive: bool) -> Tag {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::vec::Vec;
 
     const REQUEST: Request = Request {
         address: 0x8abc_1234_5678,

@@ -1,4 +1,4 @@
-//! Barrier and eureka messages, and the flit word that carries one.
+//! Barrier and eureka messages: the word of the single flit that carries one.
 //!
 //! T3E sec. 6 has "a single-flit barrier/eureka packet" and does not describe its content, which
 //! must be a unit and one of four messages. The layout is ours:
@@ -14,7 +14,7 @@
 //! one is corrected ([`Message::correct`]) and up to six are still detected. A bad wire affects up
 //! to five bits of a flit.
 
-use thiserror::Error;
+use core::fmt;
 
 /// Barrier/eureka units of a processor shell, and registers for them in a router (T3E sec. 6).
 pub const UNITS: usize = 32;
@@ -94,6 +94,7 @@ pub struct UnitNumber(u8);
 
 impl UnitNumber {
     /// The unit with this number; `None` above 31.
+    #[inline]
     pub const fn new(number: u8) -> Option<Self> {
         if (number as usize) < UNITS {
             Some(Self(number))
@@ -107,42 +108,34 @@ impl UnitNumber {
         (0..UNITS as u8).map(Self)
     }
 
+    /// The number, less than [`UNITS`].
     #[inline]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The bit mask of the unit.
+    /// The unit's bit in a mask of all units.
     #[inline]
-    pub(super) const fn bit(self) -> u32 {
+    pub const fn bit(self) -> u32 {
         1 << self.0
-    }
-
-    /// The first unit of a mask at or after unit `turn`, modulo 32; `None` if the mask is empty.
-    #[inline]
-    pub(super) const fn next_of(mask: u32, turn: u8) -> Option<Self> {
-        if mask == 0 {
-            return None;
-        }
-        let turn = turn as u32;
-        let ahead = mask.rotate_right(turn).trailing_zeros();
-        Some(Self(((turn + ahead) % UNITS as u32) as u8))
     }
 }
 
 /// A message of one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Message {
+    /// What the message says.
     pub kind: Kind,
+    /// The unit concerned.
     pub unit: UnitNumber,
 }
 
 /// Why a word is not a valid message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageError {
-    #[error("reserved bits of a barrier message are set: {0:#x}")]
+    /// The reserved bits that are set.
     Reserved(u64),
-    #[error("the check of a barrier message is {found:#06x}, not {expected:#06x}")]
+    /// The check does not agree with the other bits.
     Check {
         /// The check in the word.
         found: u16,
@@ -150,6 +143,22 @@ pub enum MessageError {
         expected: u16,
     },
 }
+
+impl fmt::Display for MessageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reserved(bits) => {
+                write!(f, "reserved bits of a barrier message are set: {bits:#x}")
+            }
+            Self::Check { found, expected } => write!(
+                f,
+                "the check of a barrier message is {found:#06x}, not {expected:#06x}"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for MessageError {}
 
 impl Message {
     /// Encodes the message as the word of a flit.

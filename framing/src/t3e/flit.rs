@@ -6,6 +6,7 @@
 /// Virtual channels with buffers: two for requests, two for responses, one adaptive (T3E sec. 5).
 pub const VCS: usize = 5;
 
+/// Numbers and names of the virtual channels.
 pub mod vc {
     /// Requests on VC0.
     pub const REQUEST: usize = 0;
@@ -57,7 +58,7 @@ impl Control {
     const MAINTENANCE: u8 = 7;
     const HEAD: u8 = 0x40;
 
-    /// Control bits of a flit of a packet on `vc`.
+    /// Control bits of a flit of a packet on `vc`, below [`VCS`].
     #[inline]
     pub const fn data(vc: usize, is_head: bool) -> Self {
         Self((1 + vc as u8) | if is_head { Self::HEAD } else { 0 })
@@ -75,13 +76,14 @@ impl Control {
         Self(Self::MAINTENANCE | if is_head { Self::HEAD } else { 0 })
     }
 
-    /// Adds a credit of `vc`.
+    /// Adds a credit of `vc`, below [`VCS`]; it replaces an earlier one.
     #[inline]
     #[must_use]
     pub const fn with_credit(self, vc: usize) -> Self {
         Self(self.0 & !0x38 | (1 + vc as u8) << 3)
     }
 
+    /// The kind of flit.
     #[inline]
     pub const fn kind(self) -> FlitKind {
         match self.0 & 7 {
@@ -107,7 +109,7 @@ impl Control {
         self.0 & Self::HEAD != 0
     }
 
-    /// The control bits without the mark.
+    /// The six control bits, without the mark.
     #[inline]
     pub const fn bits(self) -> u8 {
         self.0 & 0x3f
@@ -126,16 +128,20 @@ impl Control {
     }
 }
 
+/// A flit. The default is an idle one with a word of zeros.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flit {
+    /// The 64 bits that a packet's check covers.
     pub word: u64,
+    /// The control bits, and the mark of a packet's first flit.
     pub control: Control,
 }
 
 impl Flit {
+    /// Bits on the wire: the word and six control bits.
     pub const BITS: u32 = 70;
 
-    /// A flit of a packet on `vc`.
+    /// A flit of a packet on `vc`, below [`VCS`].
     #[inline]
     pub const fn data(word: u64, vc: usize, is_head: bool) -> Self {
         let control = Control::data(vc, is_head);

@@ -59,12 +59,14 @@ impl Direction {
         self as usize >= 3
     }
 
+    /// The direction back.
     #[inline]
     pub const fn opposite(self) -> Self {
         Self::ALL[(self as usize + 3) % 6]
     }
 
     /// The direction in T3E notation: `+X`.
+    #[inline]
     pub const fn name(self) -> &'static str {
         ["+X", "+Y", "+Z", "-X", "-Y", "-Z"][self as usize]
     }
@@ -81,9 +83,10 @@ impl fmt::Display for Direction {
 pub struct DirectionSet(u8);
 
 impl DirectionSet {
+    /// No direction.
     pub const EMPTY: Self = Self(0);
 
-    /// The set with these bits.
+    /// The set with these bits; those above the sixth are ignored.
     #[inline]
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits & 0x3f)
@@ -95,11 +98,13 @@ impl DirectionSet {
         self.0
     }
 
+    /// Adds a direction.
     #[inline]
     pub const fn insert(&mut self, direction: Direction) {
         self.0 |= 1 << direction as u8;
     }
 
+    /// Whether the direction is in the set.
     #[inline]
     pub const fn contains(self, direction: Direction) -> bool {
         self.0 >> direction as u8 & 1 != 0
@@ -123,6 +128,7 @@ impl DirectionSet {
     }
 
     /// The directions in the set, in routing order.
+    #[inline]
     pub fn iter(self) -> impl Iterator<Item = Direction> {
         Direction::ALL
             .into_iter()

@@ -9,11 +9,11 @@
 //! A processor puts the number of the destination processor into the tag; its router replaces it
 //! with the entry of its look-up table, and sets its own number as the origin of requests.
 
-use thiserror::Error;
+use core::fmt;
 
 use super::check::{Repair, open_header, seal_header};
 use super::flit::vc;
-use crate::route::Tag;
+use super::tag::Tag;
 
 /// The command of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -89,6 +89,7 @@ impl Command {
         Self::ALL[self as usize].1
     }
 
+    /// The command with a code, of which only the lowest six bits count; `None` if it is reserved.
     #[inline]
     pub const fn from_code(code: u8) -> Option<Self> {
         Self::BY_CODE[code as usize & 0x3f]
@@ -118,6 +119,7 @@ impl Command {
     }
 
     /// Maximum number of bytes moved, in the packet or in the response.
+    #[inline]
     pub const fn message_bytes(self) -> u8 {
         match self {
             Self::Get8 | Self::Put8 | Self::Message | Self::Get8Data => 64,
@@ -125,6 +127,7 @@ impl Command {
         }
     }
 
+    /// Whether packets of the command answer a request: bit 5 of the code.
     #[inline]
     pub const fn is_response(self) -> bool {
         self.code() & 0x20 != 0
@@ -138,6 +141,7 @@ pub struct Name(u32);
 impl Name {
     /// Low bits, which fit into the header flit of requests and responses.
     pub const ID_BITS: u32 = 10;
+    /// Bits of a name.
     pub const BITS: u32 = 20;
 
     /// The name with these bits; higher bits are ignored.
@@ -146,6 +150,7 @@ impl Name {
         Self(bits & ((1 << Self::BITS) - 1))
     }
 
+    /// The 20 bits.
     #[inline]
     pub const fn bits(self) -> u32 {
         self.0
@@ -156,7 +161,7 @@ impl Name {
         self.0 as u64 & 0x3ff
     }
 
-    /// The high bits: in the origin field of responses, in the second flit of requests.
+    /// The ten high bits: in the origin field of responses, in the second flit of requests.
     #[inline]
     pub const fn high(self) -> u16 {
         (self.0 >> Self::ID_BITS) as u16
@@ -166,25 +171,38 @@ impl Name {
 /// A decoded header flit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
+    /// The command, which also gives the packet's length.
     pub command: Command,
     /// The route; from a processor to its router, the number of the destination processor.
     pub tag: Tag,
-    /// In a request the number of the source processor, in a response the high bits of the name.
+    /// In a request the number of the source processor, in a response the high bits of the name;
+    /// 12 bits.
     pub origin: u16,
-    /// The low bits of the name.
+    /// The low bits of the name, [`Name::ID_BITS`].
     pub id: u16,
-    /// The check over the words after this flit.
+    /// The check over the words after this flit, 11 bits.
     pub data_check: u16,
 }
 
 /// Why a header flit is invalid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderError {
-    #[error("a header flit has more wrong bits than its check corrects")]
+    /// More wrong bits than the check corrects.
     Check,
-    #[error("no packet has command {0:#04x}")]
+    /// A reserved code of a command.
     Command(u8),
 }
+
+impl fmt::Display for HeaderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Check => f.write_str("a header flit has more wrong bits than its check corrects"),
+            Self::Command(code) => write!(f, "no packet has command {code:#04x}"),
+        }
+    }
+}
+
+impl core::error::Error for HeaderError {}
 
 impl Header {
     const TAG_AT: u32 = 6;
@@ -193,7 +211,8 @@ impl Header {
     const CHECK_AT: u32 = 46;
 
     /// The header of a packet of `command` to `tag` with that name, from `origin`; responses have
-    /// no origin.
+    /// no origin. The check over the words after it is zero until the caller sets it.
+    #[inline]
     pub fn new(command: Command, tag: Tag, name: Name, origin: u16) -> Self {
         let origin = match command.is_response() {
             true => name.high(),
@@ -209,7 +228,7 @@ impl Header {
         }
     }
 
-    /// Encodes the flit.
+    /// Encodes the flit; fields are truncated to their bits.
     #[inline]
     pub fn emit(&self) -> u64 {
         let information = u64::from(self.command.code())
@@ -241,8 +260,8 @@ impl Header {
         Ok((header, repair))
     }
 
-    /// The deterministic channel of the packet: requests and responses have separate ones (T3E sec.
-    /// 3.3).
+    /// The deterministic channel of the packet on VC0 or VC1: requests and responses have separate
+    /// ones (T3E sec. 3.3).
     #[inline]
     pub const fn vc(&self, vc: u8) -> usize {
         vc::of(self.command.is_response(), vc)
@@ -264,7 +283,7 @@ impl Header {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::route::Place;
+    use crate::t3e::tag::Place;
 
     fn tag() -> Tag {
         Tag {

@@ -1,0 +1,3 @@
+//! Tests of the formats of the T3E.
+
+mod properties;
