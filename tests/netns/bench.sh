@@ -35,7 +35,7 @@ check_fails "too many pairs are refused, without a table's head" 'enough for' be
 check "nor is there one above any other error" bash -c '! "$1" latency --lab "$2" --from nobody --to nic0 2>/dev/null | grep .' \
     bash "$PHITWIRE_BIN_DIR/phitwire-bench" "$LAB"
 check "a full window's latency is told beside that of one message" bash -c '
-    "$1" --lab "$2" --size 8 --seconds 0.3 | tee /dev/stderr | grep -E "^# 8 bytes one at a time, nic0 -> nic[0-9]+: p50 [0-9.]+ us"' \
+    "$1" --lab "$2" --size 8 --seconds 0.3 | tee /dev/stderr | grep -E "^# 8 bytes, one at a time, nic0 -> nic[0-9]+: p50 [0-9.]+ us"' \
     bash "$PHITWIRE_BIN_DIR/phitwire-msgrate" "$LAB"
 bench_case "all(.[]; $clean and .gups > 0 and .size == 8)" gups
 bench_case "all(.[]; $clean and .sources > 2)" alltoall --size 8,256
@@ -53,7 +53,7 @@ check "each size has a file of latencies" test -s "$T_SCRATCH/lat-8.hgrm" -a -s 
 counts_up() { awk 'NR > 2 && !/^#/ { if ($3 < last || $1 < value) exit 1; last = $3; value = $1; share = $2 } END { exit !(last > 10 && share == 1) }' "$1"; }
 check "in order, to the last message" counts_up "$T_SCRATCH/lat-64.hgrm"
 check "message rates are drawn" "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --size 8,64 --seconds 0.3 --plot "$T_SCRATCH/rate.svg" --hgrm "$T_SCRATCH/rate.hgrm"
-check "over their sizes" grep -q "payload of a message" "$T_SCRATCH/rate.svg"
+check "over their sizes" grep -q "payload per message" "$T_SCRATCH/rate.svg"
 check "round trips are written" "$phitwire" ping --lab "$LAB" nic0 nic1 -c 12 -i 1 --hgrm "$T_SCRATCH/ping.hgrm"
 check "all of them" counts_up "$T_SCRATCH/ping.hgrm"
 check_fails "what nobody may write is told before" "cannot write" bench latency --lab "$LAB" --size 8 --plot /nonexistent/x.svg
@@ -68,7 +68,7 @@ check "trace" as_schema trace "$phitwire" trace --lab "$LAB" --from nic0 --to ni
 check "top" as_schema top "$phitwire" top --lab "$LAB" --once --json
 check "capture" as_schema capture "$phitwire" capture --lab "$LAB" --count 4 --json -w "$T_SCRATCH/schema.pcapng"
 check "reroute" as_schema manage "$phitwire" manage reroute --lab "$LAB" --json
-check_fails "a value that is otherwise is found" 'missing|instead of' as_schema ping "$phitwire" trace --lab "$LAB" --from nic0 --to nic1 --json
+check_fails "a value that is otherwise is found" 'is missing|, expected ' as_schema ping "$phitwire" trace --lab "$LAB" --from nic0 --to nic1 --json
 check_fails "names that are nearly right" 'did you mean `nic1`' bench latency --lab "$LAB" --from nic0 --to nci1
 
 going_on() { t_ctl nic0 collective status --json | jq -e '.phase == "running" and .iterations > 0'; }
@@ -109,7 +109,7 @@ check "a lost clock" ctl_fault lose-clock 0 50
 check "lanes initialised again" ctl_fault reinit 0
 rate_case "puts after all that" 200 --seconds 0.5 --window 64
 
-check_fails "no such node" "network interfaces are nic0" bench latency --lab "$LAB" --from nic0 --to nic99
+check_fails "no such node" "its NICs are nic0" bench latency --lab "$LAB" --from nic0 --to nic99
 check_fails "no such lab" "is not running" bench latency --lab "none_$$"
 "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 t_up bench_clos pair
@@ -133,4 +133,4 @@ check "nor is one impaired then" unimpaired
 
 check_fails "BlackWidow has no additions" "this network interface has no atomic operations" bench gups --lab "$LAB" --seconds 0.1
 check_fails "nor such registers" "a YARC link, which has no such register" t_ctl nic0 fault bad-crc 0
-check_fails "nor collective engines" "network interfaces that have collectives" bench barrier --lab "$LAB"
+check_fails "nor collective engines" "needs two NICs with collective engines" bench barrier --lab "$LAB"

@@ -28,7 +28,7 @@ is_json() {
 check "and tells it as JSON" is_json
 check_fails "a rate of programs" "cannot be used with" rate --rate 100
 check_fails "ways of programs" "cannot be used with" rate --routing minimal
-check_fails "too many at a time" "up to 1024 messages" rate --window 2000
+check_fails "too many at a time" "at most 1024 outstanding messages" rate --window 2000
 
 # Killed under load, at any moment; others go on.
 kills=8
@@ -67,12 +67,12 @@ kill -KILL "$sender"
 settled "$sender"
 settled "$program"
 check "the program is told, and ends" test "$SETTLED" = 2
-check "it says why" grep -q "network interface is gone" "$T_SCRATCH/said"
+check "it says why" grep -q "the NIC is gone" "$T_SCRATCH/said"
 check "it is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic1
 check "and lets programs in" phw_until 20 programs bandwidth --from nic1 --to nic2 --size 100 --seconds 0.1
 
-check_fails "what programs alone do" "with --client" "$PHITWIRE_BIN_DIR/phitwire-bench" bandwidth --lab "$LAB" --op send
-check_fails "both ways at once" "for latency and bandwidth" "$PHITWIRE_BIN_DIR/phitwire-bench" bibw --lab "$LAB" --client
+check_fails "what programs alone do" "add --client" "$PHITWIRE_BIN_DIR/phitwire-bench" bandwidth --lab "$LAB" --op send
+check_fails "both ways at once" "supports only latency and bandwidth" "$PHITWIRE_BIN_DIR/phitwire-bench" bibw --lab "$LAB" --client
 check "it goes down" "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 check "and leaves nothing" nothing_left "$LAB"
 
@@ -88,10 +88,10 @@ for lab in pair,nic0,nic1 t3e-2x2x2,nic0,nic7; do
     if [[ $topology == t3e* ]]; then
         check "$topology: additions" programs latency --from "$from" --to "$to" --op amo --seconds 0.2
     else
-        check_fails "$topology: additions" "have none for programs" programs latency --op amo
+        check_fails "$topology: additions" "have no such operation for programs" programs latency --op amo
     fi
-    check_fails "$topology: messages" "have none for programs" programs latency --op send
-    check_fails "$topology: blocks" "move 1 to" programs latency --size 100
+    check_fails "$topology: messages" "have no such operation for programs" programs latency --op send
+    check_fails "$topology: blocks" "programs can move 1 to" programs latency --size 100
     check "$topology: a program at each puts, with loss" rate --size 8 --seconds 0.3
     check "nothing is left of the programs" phw_until 20 nobody_is_there
     check "it goes down" "$PHW_SCRIPTS/down.sh" --lab "$LAB"

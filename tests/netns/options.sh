@@ -69,7 +69,7 @@ refused() {
     check "$name" test "$status" = 2
     check "and says so" grep -E -- "$pattern" "$T_SCRATCH/refused.json.err"
 }
-refused "a target that is named twice is refused" "nic1. is named twice" --from nic0 --to nic1 --to nic1
-refused "a source that is named twice is refused" "nic0. is named twice" --from nic0,nic0 --to nic1
+refused "a target that is named twice is refused" "nic1. is listed twice" --from nic0 --to nic1 --to nic1
+refused "a source that is named twice is refused" "nic0. is listed twice" --from nic0,nic0 --to nic1
 refused "a run in which nobody sends is an error" "nothing was sent" --from nic0 --to nic0
 rate_case "and the lab measures as before" 50 --seconds 0.3 --from nic0 --to nic1

@@ -33,7 +33,7 @@ request_timeout_ms = 3000
 TOML
 t_up phwf_t3e "$T_SCRATCH/torus.toml"
 rate_case "between all that are in use: the spare one is left out" 1000 --window 16 --seconds 0.5
-check_fails "and is no target before it has a number" 'spare one: nobody reaches it' \
+check_fails "and is no target before it has a number" 'is a spare: it is unreachable' \
     "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --from nic0 --to nic26 --seconds 0.5
 from=$(among 0 25 2) to=$(among 1 25 2)
 all=(--from "$from" --to "$to" --window 32)
