@@ -229,7 +229,7 @@ watcher=$!
 # told FILTER: whether the watcher's last word is as the filter wants it.
 told() { is_report "$T_SCRATCH/watch" "$1"; }
 check "the watcher begins with a report" phw_until 10 told '.disconnected_pairs == 0'
-check_fails "a second manager is refused, and told which is at work" "managed by process $watcher already" manage
+check_fails "a second manager is refused, and told which is at work" "already managed by process $watcher" manage
 
 others=$(seq -f 'nic%g' -s, 0 11 | sed 's/nic4,//')
 long_rate "$T_SCRATCH/during.json" --window 64 &

@@ -162,8 +162,8 @@ fi
 # ---- Mistakes -------------------------------------------------------------------------------------------------------
 
 check_fails "a link that there is not" "no link .r0-r9." capture --link r0-r9 -w "$T_SCRATCH/y.pcapng"
-check_fails "a word that filters nothing" "knows no .dta." capture --filter dta -w "$T_SCRATCH/y.pcapng"
+check_fails "a word that filters nothing" "unknown word .dta. in --filter" capture --filter dta -w "$T_SCRATCH/y.pcapng"
 check_fails "a file in a folder that there is not" "No such file or directory" capture -w "$T_SCRATCH/none/y.pcapng"
-check_fails "too few bytes" "too little" capture --max-bytes 10 -w "$T_SCRATCH/y.pcapng"
-check_fails "a ring of pipes" "no ring" capture --files 2 --max-bytes 1M -w -
+check_fails "too few bytes" "too small" capture --max-bytes 10 -w "$T_SCRATCH/y.pcapng"
+check_fails "a ring of pipes" "needs a file, not standard output" capture --files 2 --max-bytes 1M -w -
 check_fails "a lab that there is not" "not up" "$PHITWIRE_BIN_DIR/phitwire" capture --lab "none_$$" -w "$T_SCRATCH/y.pcapng"

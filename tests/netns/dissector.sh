@@ -119,5 +119,5 @@ check "a simulated capture" sim --links encoded --capture "$T_SCRATCH/a.pcapng"
 check "and again" sim --links encoded --threads 2 --capture "$T_SCRATCH/b.pcapng"
 check "are the same, byte for byte" cmp "$T_SCRATCH/a.pcapng" "$T_SCRATCH/b.pcapng"
 check_fails "direct links carry no frames" 'links encoded' sim --links direct --capture "$T_SCRATCH/x.pcapng"
-check_fails "a capture is of one run" 'one run, and these are 3' sim --links encoded --seeds 3 --capture "$T_SCRATCH/x.pcapng"
-check_fails "a simulation's results have standard output" 'name a file' sim --links encoded --capture -
+check_fails "a capture is of one run" 'a single run, but these options give 3' sim --links encoded --seeds 3 --capture "$T_SCRATCH/x.pcapng"
+check_fails "a simulation's results have standard output" 'specify a file for --capture' sim --links encoded --capture -

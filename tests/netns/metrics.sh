@@ -83,7 +83,7 @@ check "a router that was killed is not up" phw_until 10 scraped '^phitwire_node_
 check "and its neighbour says of its links that they are down" phw_until 20 scraped '^phitwire_link_up\{.*node="r1-0".*peer="r1-1:[0-9]+"\} 0$'
 "$PHW_SCRIPTS/node.sh" --lab "$LAB" start r1-1 >/dev/null 2>&1
 check "started again, it is up" phw_until 20 scraped '^phitwire_link_up\{.*node="r1-0".*peer="r1-1:[0-9]+"\} 1$'
-check_fails "a place that is taken is refused" 'cannot listen at' "$metrics" metrics --lab "$LAB" --listen "127.0.0.1:$port"
+check_fails "a place that is taken is refused" 'cannot listen on' "$metrics" metrics --lab "$LAB" --listen "127.0.0.1:$port"
 check_fails "a lab that is not there is refused" 'is not running' "$metrics" metrics --lab nobody_has_this --once
 
 # queried EXPRESSION: Prometheus has a value for it that is not zero.

@@ -59,7 +59,7 @@ channels() {
     load "other tables" "$other"
     load "tables of zeros, by maintenance packets" "$zeros" --via maintenance r0
     check "as a maintenance packet finds" test "$(t_ctl r3 get vc_table.0 --via maintenance r0 --json | jq .value)" = 0
-    check_fails "there is no other way than maintenance" 'write .--via maintenance ROUTER' manage channels "$right" --via network r0
+    check_fails "there is no other way than maintenance" 'expected .--via maintenance ROUTER' manage channels "$right" --via network r0
     load "the first tables" "$right"
     told_to_end "$runner"
     check "everything has arrived once" all_arrived "$T_SCRATCH/load.json"

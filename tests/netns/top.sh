@@ -50,7 +50,7 @@ check "it shows links" shown 'links: [0-9]+, by trouble'
 keys x
 check "x asks first" shown 'take the link down'
 keys n
-check "and does nothing without a yes" shown 'left alone'
+check "and does nothing without a yes" shown 'cancelled'
 t_ctl all stats --json >"$T_SCRATCH/stats"
 check "nothing was done" jq -e '[.[] | keys[] | select(test("fault_"))] == []' "$T_SCRATCH/stats"
 keys x
@@ -60,16 +60,16 @@ check "after a yes it is done" shown 'done: .*take the link down'
 keys 3
 check "and told as an event" shown 'fault-injected.*link-down'
 keys 1 u
-shown 'bring the link back' >/dev/null
+shown 'bring the link up' >/dev/null
 keys y
-check "u brings the link back" shown 'done: .*bring the link back'
+check "u brings the link back" shown 'done: .*bring the link up'
 check "all links are up again" phw_until 20 look '[.sample.nodes[].links[].up] | all'
 keys 2 /nic Enter
 check "a filter leaves network interfaces" shown 'nodes with "nic"'
 keys Enter
 check "one of them has a page" shown 'its links: 1'
 tmux resize-window -t top -x 200 -y 50
-check "it takes another size" shown 'what is wrong'
+check "it takes another size" shown 'problem'
 keys q
 check "q ends it, and gives the terminal back" shown 'status 0$'
 check "with what was on it before" on_screen '^prompt> '

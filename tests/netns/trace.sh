@@ -48,7 +48,7 @@ one_machine() {
         'grep -q "wait" <<<"$1" && grep -q "delivered" <<<"$1"' bash "$(phitwire trace --lab "$LAB" --from "$from" --to "$to" 2>&1)"
     check "$name: pings are answered" phitwire ping --lab "$LAB" "$from" "$to" --count 3 --interval 20
     check "$name: the route of the description arrives" phitwire route --lab "$LAB" "$from" "$to"
-    check "$name: registers are listed" bash -c 'grep -q "what it is" <<<"$1"' bash "$(t_ctl "$(routers | head -n 1)" get)"
+    check "$name: registers are listed" bash -c 'grep -q "description" <<<"$1"' bash "$(t_ctl "$(routers | head -n 1)" get)"
 
     long_rate "$T_SCRATCH/rate.json" &
     runner=$!
@@ -67,7 +67,7 @@ file=$T_SCRATCH/lost.json
 # The router of the target dies: the trace says where the packet was last seen, or that none was sent.
 target=$(jq -r '.ways[0].hops[-1].router' "$T_SCRATCH/xc.json")
 check "the target's router is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill "$target"
-check_fails "the trace of a packet that is lost ends with status 1" 'last seen|thrown away|does not answer' \
+check_fails "the trace of a packet that is lost ends with status 1" 'last seen|discarded by|does not answer' \
     phitwire trace --lab "$LAB" --from nic0 --to nic11 --wait 500
 traced "$file" nic0 nic11 --wait 500 2>/dev/null || true
 check "and it has the hops up to there" jq -e '.ways[0] | (.delivered | not) and (.end | length) > 0' "$file"
@@ -111,7 +111,7 @@ traced "$file" nic0 nic1 --wait 500 2>/dev/null || true
 only_sent() {
     jq -c '.ways | map(.end)' "$file"
     jq -e '.ways[0] | (.delivered | not) and (.hops[-1].next == "nic1:0")
-        and (.end | test("^sent over the last link, from .* to nic1:0, and not heard of"))' "$file" \
+        and (.end | test("^sent over the last link, from .* to nic1:0, but not seen there"))' "$file" \
         && phitwire schema trace --check "$file"
 }
 check "of a request that the last link has sent no more than that is said" only_sent

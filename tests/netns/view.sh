@@ -74,7 +74,7 @@ check "a button and a confirmation bring it back, and both are in the time line"
 # A network interface that stands still: nobody knows of its link, which is not said to be down. Afterwards all is well.
 silent() {
     browser "$ADDRESS" "$ready" "$(soon 'window.phitwire.all.every(link => link.up)')" \
-        "document.getElementById('legend').textContent.includes('its node does not answer')" \
+        "document.getElementById('legend').textContent.includes('node does not answer')" \
         "$(soon "document.querySelector('#canvas g.link.off') && document.querySelector('#canvas .mark.off') && !document.querySelector('#canvas g.link.bad')")" \
         --between "kill -STOP $nic" || return
     browser "$ADDRESS" "$ready" "$(soon "document.getElementById('panel-links').textContent.includes('nic3 does not answer')")" \
@@ -103,7 +103,7 @@ wires() {
     cat "$T_SCRATCH/wires"
     if [[ -z $has ]]; then test "$(tail -n 1 "$T_SCRATCH/wires")" = true; return; fi
     browser "$ADDRESS" "$ready" "$(soon 'window.phitwire.all[0]')" "window.phitwire.choose({ link: $side }); $(soon "$state")" \
-        "$state.click(); document.getElementById('yes').click(); $(soon "window.phitwire.network.events.some(event => event.text.startsWith('its wires have loss 3%'))")" || return
+        "$state.click(); document.getElementById('yes').click(); $(soon "window.phitwire.network.events.some(event => event.text.startsWith('wires impaired: loss 3%'))")" || return
     "$PHW_SCRIPTS/impair.sh" --lab "$LAB" "$side" show | tee "$T_SCRATCH/wires" && grep -q 'loss 3%' "$T_SCRATCH/wires" || return
     "$PHW_SCRIPTS/impair.sh" --lab "$LAB" "$side" clear
 }
@@ -203,11 +203,11 @@ truncated() {
     size=$(stat -c %s "$T_SCRATCH/lab.phitrec")
     head -c "$(( size / 2 ))" "$T_SCRATCH/lab.phitrec" >"$T_SCRATCH/cut.phitrec"
     "$phitwire" report "$T_SCRATCH/cut.phitrec" -o "$T_SCRATCH/cut.html" 2>"$T_SCRATCH/cut.err" || return
-    grep -q 'what comes before is shown' "$T_SCRATCH/cut.err"
+    grep -q 'showing what precedes it' "$T_SCRATCH/cut.err"
 }
 check "a recording that was cut off is shown up to the cut" truncated
 printf 'PK\3\4' >"$T_SCRATCH/wrong.phitrec"
-check_fails "what is no recording is refused by name" 'wrong.phitrec: it is no recording' "$phitwire" view "$T_SCRATCH/wrong.phitrec"
+check_fails "what is no recording is refused by name" 'wrong.phitrec: not a recording' "$phitwire" view "$T_SCRATCH/wrong.phitrec"
 
 check "a simulation of 1,024 processors is recorded" "$phitwire" sim r2-1024 --load 0.3 --warmup 300 --measure 1000 --record "$T_SCRATCH/large.phitrec" --record-every 25
 view "$T_SCRATCH/large.phitrec" --listen 127.0.0.1:0

@@ -62,14 +62,14 @@ impl OwnOptions {
                     .map(|option| format!("--{}", option.name));
                 return Err(miette!(
                     help = match own.options.is_empty() {
-                        true => format!("{} networks have no such options", own.machine),
+                        true => format!("{} networks have no options of their own", own.machine),
                         false => format!(
-                            "{} networks have {}",
+                            "{} networks accept {}",
                             own.machine,
                             names.collect::<Vec<_>>().join(", ")
                         ),
                     },
-                    "--{other} is for {} networks only",
+                    "--{other} applies only to {} networks",
                     machine.machine
                 ));
             }
