@@ -273,7 +273,7 @@ lab() {
     rate_case "$WHERE: then a clean run" 1000 --seconds 0.5
     check "$WHERE: every link is up with all its lanes" phw_until 10 wholly_up
     under_attack "frames that end a session" honest enders
-    check_fails "$WHERE: a link without lanes is told" "NOT WHOLLY UP" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
+    check_fails "$WHERE: a link without lanes is told" "NOT FULLY UP" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
     check "$WHERE: links without lanes are brought up again" revive
     check "$WHERE: then every link is up with all its lanes" phw_until 20 wholly_up
     rate_case "$WHERE: then a clean run" 1000 --seconds 0.5

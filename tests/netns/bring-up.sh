@@ -83,7 +83,7 @@ full() {
 }
 mkdir "$T_SCRATCH/tiny"
 if unshare -m mount -t tmpfs -o size=64k tmpfs "$T_SCRATCH/tiny" 2>/dev/null; then
-    bin=$real says="^up.sh: $T_SCRATCH/tiny is full: .*make room, or set PHITWIRE_RUN_DIR"
+    bin=$real says="^up.sh: $T_SCRATCH/tiny is full: .*free some space, or set PHITWIRE_RUN_DIR"
     for option in size=4k size=64k size=100k nr_inodes=3 nr_inodes=30; do
         t_lab full
         check "a file system with $option is full, and up.sh says so" full "$option"

@@ -89,7 +89,7 @@ silence() {
     silent() { state_is nic0 p0 silent || says nic0 "fallen silent" >/dev/null; }
     check "$what, silence: told within four seconds" phw_until 4 silent
     check "$what, silence: since when" says nic0 "silent"
-    check_fails "$what, silence: status.sh fails" "NOT WHOLLY UP" status
+    check_fails "$what, silence: status.sh fails" "NOT FULLY UP" status
     t_impair "$id" clear
     check "$what, silence: all links are up again" wait_up 5
 }

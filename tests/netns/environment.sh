@@ -38,13 +38,13 @@ no_deleted() {
 }
 check "no process of it has a deleted file open" no_deleted "files_$$"
 for lab in "tmp_$$" "files_$$"; do "$PHW_SCRIPTS/down.sh" --lab "$lab"; done
-check_fails "binaries that are not there are missed by name" "PHITWIRE_BIN_DIR: there is no phitwire in /nowhere" \
+check_fails "binaries that are not there are missed by name" "PHITWIRE_BIN_DIR: no phitwire in /nowhere" \
     env PHITWIRE_BIN_DIR=/nowhere "$up" pair --lab "none_$$"
 
 for value in 08 0576 575 65536 99999999999999999999; do
-    check_fails "--mtu $value is refused" "--mtu is 576 to 65535, not '$value'" "$up" pair --lab "none_$$" --mtu "$value"
+    check_fails "--mtu $value is refused" "--mtu must be 576 to 65535, not '$value'" "$up" pair --lab "none_$$" --mtu "$value"
 done
-check_fails "a time-out that the shell cannot count is refused" "999999 at most" \
+check_fails "a time-out that the shell cannot count is refused" "at most 999999, not" \
     "$up" pair --lab "none_$$" --timeout 99999999999999999999
 
 # Nothing is copied before it was looked at: the run directory is everybody's.

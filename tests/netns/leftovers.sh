@@ -78,7 +78,7 @@ printf 'MTU=$(touch %s)\n' "$trace" >>"$run/$whole/lab.env"
 "$status" --lab "$whole" >/dev/null 2>&1 || true
 check "what lab.env holds is not executed" test ! -e "$trace"
 printf 'touch %s\n' "$trace" >>"$run/$whole/lab.env"
-check_fails "what it should not hold is refused" "not known" "$PHW_SCRIPTS/impair.sh" --lab "$whole" all show
+check_fails "what it should not hold is refused" "unknown name" "$PHW_SCRIPTS/impair.sh" --lab "$whole" all show
 check "and not executed either" test ! -e "$trace"
 cp "$T_SCRATCH/lab.env" "$run/$whole/"
 check "the lab is as it was" "$status" --lab "$whole"

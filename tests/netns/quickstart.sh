@@ -21,7 +21,7 @@ check "quickstart.sh succeeds with umask 002" bash -c 'umask 002; PHITWIRE_RUN_D
 check "and leaves no directory" test ! -e "$T_SCRATCH/run"
 
 # Loss that was asked for is had, or the status tells.
-check_fails "a share that is none is refused" "is like 1%" "$PHW_SCRIPTS/quickstart.sh" --loss 1
+check_fails "a share that is none is refused" "must be a percentage such as 1%" "$PHW_SCRIPTS/quickstart.sh" --loss 1
 status=0
 "$PHW_SCRIPTS/quickstart.sh" --loss 101% 2>/dev/null || status=$?
 check "more than all is refused before anything is begun" test "$status" = 2

@@ -45,7 +45,7 @@ printf '101\n' >"$T_SCRATCH/before/t.status"
 status=0
 said=$(PHITWIRE_TESTED=$T_SCRATCH/before "$PHW_ROOT/tests/runner.sh" 4 /nowhere/t 2>&1) || status=$?
 check "a failure that was found before stays one" test "$status $said" = $'101 test a ... FAILED\nwhy'
-check_fails "a lab without binaries misses them by name" "PHITWIRE_BIN_DIR: there is no phitwire in /nowhere" \
+check_fails "a lab without binaries misses them by name" "PHITWIRE_BIN_DIR: no phitwire in /nowhere" \
     env PHITWIRE_BIN_DIR=/nowhere "$PHW_SCRIPTS/rootless.sh" "$PHW_SCRIPTS/up.sh" pair --lab "none_$$"
 
 t_lab rootless
