@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# phitwire-bench on a running group of Aries routers: each benchmark, as a table and as JSON; what it cannot do is refused with a remedy,
-# and Ctrl-C leaves nobody sending.
+# phitwire-bench on a running group of Aries routers: each benchmark, as a table and as JSON; unsupported options are
+# rejected with a remedy, and Ctrl-C leaves no NIC sending.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
 bench() { timeout --foreground -k 5 60 "$PHITWIRE_BIN_DIR/phitwire-bench" "$@"; }
-# bench_case FILTER BENCHMARK [options]: its JSON is as the filter wants it. Collectives, in which all nodes take part, have longer.
+# bench_case FILTER BENCHMARK [options]: the benchmark's JSON satisfies the filter. Collectives, in which all nodes take
+# part, get more time.
 bench_case() {
     local filter=$1 file=$T_SCRATCH/rows.json seconds=0.1
     shift
@@ -14,7 +15,7 @@ bench_case() {
     if bench "$1" --lab "$LAB" --seconds "$seconds" --json "${@:2}" >"$file" 2>"$file.err" && jq -e "$filter" "$file" >/dev/null; then
         ok "phitwire-bench $*"
     else
-        not_ok "phitwire-bench $*" "not: $filter"
+        not_ok "phitwire-bench $*" "does not satisfy $filter"
         { cat "$file"; tail -n 20 "$file.err"; } | detail
     fi
 }
@@ -26,7 +27,7 @@ bench_case "length == 2 and all(.[]; $clean)" latency --op get --size 4,1000
 bench_case "length == 1 and all(.[]; $clean)" latency --op amo
 bench_case "length == 2 and all(.[]; $clean and .window == 64 and .sources == 1)" bandwidth --size 64,16384
 bench_case "all(.[]; $clean and .sources == 2)" bibw --size 64
-# With so many messages instead of a time; OSU's words.
+# A number of messages instead of a time; OSU's option names.
 counted() { bench latency --lab "$LAB" --json "$@" | jq -e "map(.sent) == [200, 200, 200] and map(.size) == [16, 32, 64]"; }
 check "so many messages, of sizes in a range, behind a warm-up" counted -m 16:64 -i 200 -x 50
 bench_case "all(.[]; $clean and .sources == 3)" bandwidth --pairs 3 --size 64
@@ -44,7 +45,7 @@ bench_case 'all(.[]; .clean and .op == "barrier")' barrier --engine 3
 check "the table has a row per size" bash -c 'test "$("$1" latency --lab "$2" --size 8,64 --seconds 0.1 | grep -cE "^(8|64) ")" = 2' \
     bash "$PHITWIRE_BIN_DIR/phitwire-bench" "$LAB"
 
-# What is left in files: drawings, latencies as HdrHistogram's plotters read them; and what is printed is as its schema says.
+# Output files: drawings, latencies in the format of HdrHistogram's plotters; printed JSON matches its schema.
 phitwire=$PHITWIRE_BIN_DIR/phitwire
 drawn() { bench "$1" --lab "$LAB" --seconds 0.2 --size 8,64,512 --plot "$T_SCRATCH/$1.svg" "${@:3}" && grep -q "$2" "$T_SCRATCH/$1.svg"; }
 check "latency is drawn" drawn latency "99th percentile" --hgrm "$T_SCRATCH/lat.hgrm"
@@ -72,7 +73,7 @@ check_fails "a value that is otherwise is found" 'is missing|, expected ' as_sch
 check_fails "names that are nearly right" 'did you mean `nic1`' bench latency --lab "$LAB" --from nic0 --to nci1
 
 going_on() { t_ctl nic0 collective status --json | jq -e '.phase == "running" and .iterations > 0'; }
-# A background job ignores SIGINT unless told otherwise.
+# A background job ignores SIGINT unless configured otherwise.
 for what in gups barrier; do
     env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire-bench" "$what" --lab "$LAB" --seconds 60 >"$T_SCRATCH/out" 2>&1 &
     pid=$!
@@ -86,7 +87,7 @@ for what in gups barrier; do
 done
 bench_case "all(.[]; $clean)" latency --size 8
 
-# One tool at a time; what it has begun ends with it, however it ends.
+# Only one tool at a time; its runs end with it, however it ends.
 bench barrier --lab "$LAB" --seconds 60 >/dev/null 2>&1 &
 runner=$!
 check "barriers go on" phw_until 10 going_on
@@ -97,7 +98,7 @@ settled "$runner"
 bench_case 'all(.[]; .clean)' barrier
 bench_case "all(.[]; $clean)" latency --size 8
 
-# Errors made on purpose, by the registers of a link: each is counted, and nothing is lost.
+# Deliberate errors, injected through the registers of a link: each is counted, and nothing is lost.
 ctl_fault() { t_ctl nic0 fault "$@"; }
 check "the injection registers are set" ctl_fault inject 0 2000 --lane-mask 3 --bit-mask 3 --max-per-64-sets 32 --seed 7
 rate_case "additions under injected bit errors" 200 --op amo --seconds 0.5 --window 64
@@ -114,7 +115,7 @@ check_fails "no such lab" "is not running" bench latency --lab "none_$$"
 "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 t_up bench_clos pair
 bench_case "map(.size) == [1, 2, 4, 8, 16, 32] and all(.[]; $clean)" latency
-# Links of their own namespaces lose frames, by netem or nftables, and do not afterwards.
+# Links in separate namespaces lose frames, with netem or nftables, and stop losing them afterwards.
 goodput() { bench goodput --lab "$LAB" --loss 0,2%,10% --seconds 0.4 --json --plot "$T_SCRATCH/goodput.svg" >"$T_SCRATCH/goodput.json"; }
 check "goodput over losses" goodput
 check "every byte of it" jq -e "map(.loss_percent) == [0, 2, 10] and all(.[]; $clean)" "$T_SCRATCH/goodput.json"

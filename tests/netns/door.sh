@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Programs at the doors of network interfaces: verified traffic between them while links lose frames, programs that are killed
-# under load, a network interface that dies under them, and machines whose programs have loads and stores alone.
+# Programs at the doors of NICs: verified traffic between them over lossy links, programs killed under load, a NIC that
+# dies under its programs, and machines whose programs have only loads and stores.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -30,7 +30,7 @@ check_fails "a rate of programs" "cannot be used with" rate --rate 100
 check_fails "ways of programs" "cannot be used with" rate --routing minimal
 check_fails "too many at a time" "at most 1024 outstanding messages" rate --window 2000
 
-# Killed under load, at any moment; others go on.
+# Killed under load, at any moment; others continue.
 kills=8
 ! t_long || kills=20
 bench=("$PHITWIRE_BIN_DIR/phitwire-bench" bandwidth --lab "$LAB" --client --from nic1 --to nic2)
@@ -53,7 +53,7 @@ check "nothing is left of the killed" phw_until 20 nobody_is_there
 check "nobody was sent away for it" test "$(door_sum dismissed)" = 0
 check "programs go on there" programs bandwidth --from nic1 --to nic2 --size 3000 --seconds 0.2
 
-# A network interface dies under its program.
+# A NIC dies under its program.
 "${bench[@]}" --seconds 60 --size 100 >"$T_SCRATCH/said" 2>&1 &
 program=$!
 long=("$PHITWIRE_BIN_DIR/phitwire-bench" bandwidth --lab "$LAB" --client --from nic0 --window 8)
@@ -62,7 +62,7 @@ sender=$!
 sleep 0.5
 check "the network interface of a program is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic1
 check "what is long and for the dead leaves room for what is not" timeout 10 "${long[@]}" --to nic2 --seconds 0.2 --size 100000
-# It need not wait for what times out.
+# Do not wait for timeouts.
 kill -KILL "$sender"
 settled "$sender"
 settled "$program"
@@ -76,7 +76,7 @@ check_fails "both ways at once" "supports only latency and bandwidth" "$PHITWIRE
 check "it goes down" "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 check "and leaves nothing" nothing_left "$LAB"
 
-# Machines whose network interfaces put and get for programs, and no more.
+# Machines whose NICs offer programs only puts and gets.
 for lab in pair,nic0,nic1 t3e-2x2x2,nic0,nic7; do
     IFS=, read -r topology from to <<<"$lab"
     t_up loads "$topology"

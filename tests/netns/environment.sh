@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Odd surroundings: what a user's shell hands down, how scripts are called, and topologies that are no files.
+# Unusual environments: inherited shell settings, ways of calling the scripts, and topologies that are not files.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -7,7 +7,7 @@ t_need_namespaces
 up=$PHW_SCRIPTS/up.sh status=$PHW_SCRIPTS/status.sh
 checkout=$(dirname -- "$PHW_SCRIPTS")
 
-# called_from HOW...: status.sh, called in that way, finds its library and says what there is to say.
+# called_from HOW...: status.sh, called this way, finds its library and prints its report.
 called() { check_fails "status.sh $1" "status.sh: lab 'none_$$' is not up" "${@:2}"; }
 cd "$checkout"
 called "under CDPATH" env CDPATH=. bash netns-scripts/status.sh --lab "none_$$"
@@ -27,7 +27,7 @@ T_LABS+=("tmp_$$")
 check "its processes are restarted there, too" env TMPDIR=/nonexistent "$PHW_SCRIPTS/node.sh" --lab "tmp_$$" restart nic0
 T_LABS+=("files_$$")
 check "another comes up" "$up" pair --lab "files_$$"
-# no_deleted LAB: no process of it has a file open that nobody can see any more.
+# no_deleted LAB: no process of the lab keeps a deleted file open.
 no_deleted() {
     local pid pids
     pids=$(phw_members "$1")
@@ -47,7 +47,7 @@ done
 check_fails "a time-out that the shell cannot count is refused" "at most 999999, not" \
     "$up" pair --lab "none_$$" --timeout 99999999999999999999
 
-# Nothing is copied before it was looked at: the run directory is everybody's.
+# Nothing is copied before it is examined: the run directory is shared.
 mkfifo "$T_SCRATCH/pipe"
 truncate -s 3G "$T_SCRATCH/sparse"
 for what in /dev/zero /proc/self/mem "$T_SCRATCH/pipe" "$T_SCRATCH/sparse" "$T_SCRATCH"; do
@@ -56,7 +56,7 @@ done
 check_fails "nor is a stream without end" "not a usable topology" timeout 10 "$up" <(yes) --lab "none_$$"
 check "and nothing of them is left" nothing_left "none_$$"
 
-# A path MTU that the kernel was told of, by any ICMP message for instance, is not the link's.
+# A path MTU that the kernel learned from, say, an ICMP message does not apply to the link.
 t_up narrow pair
 read -r _ a _ b _ if_a _ _ addr_b < <(phw_plan_links "$LAB")
 ip -n "$(phw_netns "$LAB" "$a")" route replace "${addr_b%/*}/32" dev "$if_a" mtu 600
@@ -65,7 +65,7 @@ check "$a has a narrow path to $b" bash -c 'ip -n "$1" route get "$2" | grep "mt
 rate_case "full frames leave all the same" 10000 --seconds 1
 "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 
-# What has a session of its own, as the stranger has, ends with its test all the same.
+# Processes in a separate session, like the stranger, end with their test.
 cat >"$T_SCRATCH/first.sh" <<END
 . "$checkout/tests/netns/testlib.sh"
 t_first bash -c 'echo \$\$; exit 7' >"$T_SCRATCH/said" || echo "\$?" >>"$T_SCRATCH/said"

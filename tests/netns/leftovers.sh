@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# What a crash leaves: up.sh killed at any moment, labs half there, directories that are nobody's, or somebody else's.
+# Leftovers of crashes: up.sh killed at any moment, partial labs, directories without an owner, or with another one.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
 up=$PHW_SCRIPTS/up.sh down=$PHW_SCRIPTS/down.sh status=$PHW_SCRIPTS/status.sh
 
-# Is anything of LAB there, or does anything come when a moment has passed? What a killed script had begun may be late.
+# Whether anything of LAB exists, or appears a moment later: commands started by a killed script may be late.
 stays_away() { nothing_left "$1" && sleep 0.5 && nothing_left "$1"; }
 
-# SIGKILL finds up.sh making the directory, namespaces and links, starting processes, and waiting for links.
+# SIGKILL hits up.sh while it makes the directory, namespaces and links, starts processes, and waits for links.
 delays=(0.02 0.15 0.35 0.7)
 [[ ${PHITWIRE_LONG:-0} == 0 ]] || delays+=(0.08 0.25 0.5 1)
 for mode in '' --loopback; do
-    # A lab over loopback has only processes to leave behind.
+    # A lab over loopback can leave only processes behind.
     [[ -z $mode ]] || t_long || delays=(0.15 0.35)
     for delay in "${delays[@]}"; do
         t_lab killed
@@ -28,7 +28,7 @@ for mode in '' --loopback; do
     done
 done
 
-# ---- Labs that are half there -------------------------------------------------------------------
+# ---- Partial labs -------------------------------------------------------------------
 
 t_up whole quickstart
 whole=$LAB
@@ -87,8 +87,8 @@ foreign=$T_SCRATCH/foreign
 mkdir "$foreign"
 cp -r "$run/$whole" "$foreign/"
 chmod 777 "$foreign"
-# The reason and its one remedy are the same from scripts and binaries; these break their messages into lines, so that
-# neither blanks nor line ends count.
+# Scripts and binaries give the same reason and remedy; the binaries wrap their messages, so that blanks and line ends
+# do not count.
 without_blanks() { "$@" 2>&1 | sed 's/^ *[×│]//' | tr -d ' \n'; return "${PIPESTATUS[0]}"; }
 refused() {
     local says="only you can write to: $2; $remedy"
@@ -112,7 +112,7 @@ if chown -R 1 "$foreign" 2>/dev/null; then
     everybody_refuses "it belongs to user 1"
     chown -R 0 "$foreign"
 else
-    skip "a run directory of another user is refused" "there is no other user in this namespace"
+    skip "a run directory of another user is refused" "no other user in this namespace"
 fi
 mv "$foreign" "$foreign.aside"
 ln -s "$foreign.aside" "$foreign"

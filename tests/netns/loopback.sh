@@ -12,7 +12,7 @@ check_fails "Ethernet links are refused there" "UDP links only" "$PHW_SCRIPTS/up
 check "it goes down" "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 check "and leaves nothing" nothing_left "$LAB"
 
-# quickstart.sh as a user to whom user namespaces are forbidden: an `unshare` that refuses plays the kernel's part.
+# quickstart.sh as a user without user namespaces: a failing `unshare` stands in for the kernel.
 if phw_is_machine_root && id nobody >/dev/null 2>&1 \
     && runuser -u nobody -- test -r "$PHW_SCRIPTS/up.sh" -a -x "$PHITWIRE_BIN_DIR/phitwire"; then
     mkdir "$T_SCRATCH/bin"
@@ -27,5 +27,5 @@ if phw_is_machine_root && id nobody >/dev/null 2>&1 \
     check_fails "loss that is asked for is not silently left out" "--loss needs root or user namespaces" \
         runuser -u nobody -- env "PATH=$T_SCRATCH/bin:$PATH" XDG_RUNTIME_DIR= HOME=/tmp "$PHW_SCRIPTS/quickstart.sh" --loss 2%
 else
-    skip "quickstart.sh without root and without user namespaces" "needs root, and a user 'nobody' that may read this directory"
+    skip "quickstart.sh without root and without user namespaces" "needs root, and read access to this directory for the user 'nobody'"
 fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What one expects of commands: the lab's scripts by one name, completions that shells can read, manuals that man can, versions with
-# their commit, no colours where nobody sees them, networks in other tools' formats.
+# Expected conveniences of commands: the lab scripts under one name, completions that shells can read, manual pages that
+# man can read, versions with their commit, colours only on terminals, networks in other tools' formats.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -13,7 +13,7 @@ done
 if commit=$(git -C "$PHW_ROOT" rev-parse --short=10 HEAD 2>/dev/null); then
     check "and some commit of these sources" bash -c 'phitwire --version | grep -qE "\([0-9a-f]{10}\)" || test ! -e "$1/.git"' bash "$PHW_ROOT"
 else
-    skip "versions have their commit" "the sources are no checkout (found: ${commit:-nothing})"
+    skip "versions have their commit" "the sources are not a checkout (found: ${commit:-nothing})"
 fi
 
 pages() { case $1 in phitwire) phitwire "$2" ${3+"$3"} ;; *) "$1" "--$2" ${3+"$3"} ;; esac; }
@@ -25,7 +25,7 @@ for command in "${commands[@]}"; do
 done
 for shell in zsh fish; do
     if ! command -v "$shell" >/dev/null; then
-        skip "$shell reads the completions" "there is no $shell here"
+        skip "$shell reads the completions" "no $shell"
         continue
     fi
     phitwire completions "$shell" >"$T_SCRATCH/completions"
@@ -35,7 +35,7 @@ check "there is a page for each command" bash -c 'phitwire man --directory "$1" 
     bash "$T_SCRATCH/man"
 check_fails "a shell that nobody has is refused" 'bash, elvish, fish' phitwire-bench --completions tcl
 
-# The scripts, by one name.
+# The scripts, under one name.
 export PHITWIRE_SCRIPTS=$PHW_SCRIPTS
 t_lab manners
 check "phitwire lab up" phitwire lab up quickstart --lab "$LAB"
@@ -48,14 +48,14 @@ check "its status is the script's (was $status)" test "$status" = 2
 check_fails "scripts that are not there are missed with a remedy" 'netns-scripts of the phitwire sources' \
     env PHITWIRE_SCRIPTS=/nonexistent phitwire lab status
 
-# Nothing that moves or colours where it is not seen.
+# Animations and colours only on terminals.
 plain() { "$@" 2>&1 | grep -q $'\x1b' && return 1 || return 0; }
 check "no colours in a pipe" plain phitwire topology check /nonexistent.toml
 check "nor with NO_COLOR" plain env NO_COLOR=1 script -qec 'phitwire manage reroute --lab nobody' /dev/null
 check "phitwire lab down" phitwire lab down --lab "$LAB"
 check "and nothing is left" nothing_left "$LAB"
 
-# Other tools' formats.
+# Formats of other tools.
 for topology in quickstart aries-3x4 t3e-2x2x2; do
     file=$PHW_SCRIPTS/topologies/$topology.toml
     phitwire topology export "$file" --format graphml >"$T_SCRATCH/net.graphml" 2>"$T_SCRATCH/notes"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The message-rate tool when things go otherwise: a network interface that takes part is killed and started again, the
-# tool is interrupted once or twice, somebody else measures the same lab.
+# The message-rate tool in unusual conditions: a participating NIC is killed and restarted, the tool is interrupted once
+# or twice, another tool measures the same lab.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -8,7 +8,7 @@ t_need_namespaces
 t_topology "$T_SCRATCH/impatient.toml" quickstart request_timeout_ms=3000
 t_up rate "$T_SCRATCH/impatient.toml"
 
-# a_nic_dies NAME ROLE [options]: nic5 is killed under traffic and started again.
+# a_nic_dies NAME ROLE [options]: nic5 is killed under traffic and restarted.
 a_nic_dies() {
     local name=$1 file=$T_SCRATCH/killed.json
     shift
@@ -28,10 +28,10 @@ a_nic_dies() {
 }
 a_nic_dies "a source and target among others"
 a_nic_dies "the only target" --from nic0 --to nic5
-# The first case has nic5 as a source, too.
+# The first case already has nic5 as a source.
 ! t_long || a_nic_dies "a source" --from nic5,nic0 --to nic1
 
-# interrupt SIGNALS...: a long run that gets the signals one after another; its status to $SETTLED.
+# interrupt SIGNALS...: a long run that receives the signals one after another; sets $SETTLED to its status.
 interrupt() {
     "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --seconds 60 >"$T_SCRATCH/cut.json" 2>"$T_SCRATCH/cut.err" &
     local runner=$! signal

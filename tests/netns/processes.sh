@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# What a process costs and how it ends: idle ones sleep, a 64-port router is small, SIGINT and SIGTERM drain.
+# Cost and end of a process: idle ones sleep, a 64-port router is small, SIGINT and SIGTERM drain.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
 ticks_of() { awk '{ sub(/^.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"; }
 
-# What was killed on its way may be missing; nothing else may be wrong.
+# Killed messages may be missing; nothing else may be wrong.
 sane() { jq -e '.duplicated == 0 and .corrupted == 0 and .misordered == 0 and .acknowledged > 0' "$1" >/dev/null || { cat "$1" "$1.err"; return 1; }; }
 
-# watch_idle: what each node spends in 3 s, its least so far to $least. A tick may be charged to whom it happens to meet:
-# a busy machine only ever makes it more.
+# watch_idle: the processor time of each node over 3 s, its minimum so far in $least. A tick may be charged to the wrong
+# process: a busy machine can only increase it.
 IDLE=3
 declare -A before least=()
 watch_idle() {
@@ -27,7 +27,7 @@ all_sleep() {
     for node in $nodes; do (( ${least[$node]} * 100 <= IDLE * hertz )) || return 1; done
 }
 
-# A router loses what it holds when it ends, and the run waits until those requests time out.
+# A router loses its contents when it ends, and the run waits until those requests time out.
 t_topology "$T_SCRATCH/impatient.toml" quickstart request_timeout_ms=3000
 t_up idle "$T_SCRATCH/impatient.toml"
 nodes=$(phw_plan_nodes "$LAB") hertz=$(getconf CLK_TCK)
@@ -40,7 +40,7 @@ for node in $nodes; do
     check "$node sleeps when idle (under 1 % of a core; spent ${least[$node]} ticks in $IDLE s)" test $(( ${least[$node]} * 100 )) -le $(( IDLE * hertz ))
 done
 
-# Processes that stand still are waited for together.
+# Stopped processes are waited for together.
 pids=()
 for node in $(phw_plan_nodes "$LAB" | head -n 4); do pids+=("$(phw_node_pid "$LAB" "$node")"); done
 kill -STOP "${pids[@]}"
@@ -60,7 +60,7 @@ check "wait keeps to its time-out" within 5000 1 "$PHITWIRE_BIN_DIR/phitwire" wa
 kill -CONT "${pids[@]}"
 check "they go on" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
 
-# ends_in_order SIGNAL NODE HOW: it ends, its log's new lines hold a summary that says HOW, and its socket is gone.
+# ends_in_order SIGNAL NODE HOW: it ends, the new lines of its log have a summary that says HOW, and its socket is gone.
 ends_in_order() {
     local pid log socket
     pid=$(phw_node_pid "$LAB" "$2") log=$(phw_lab_dir "$LAB")/$2.log socket=$(phw_lab_dir "$LAB")/$2.sock
@@ -78,7 +78,7 @@ for signal in INT TERM; do
     ends_in_order "$signal" "$node" "with nothing held"
 done
 
-# Under traffic a source gets rid of what it has outstanding; a router need not, for more keeps coming.
+# Under traffic a source drains its outstanding messages; a router need not, since more keep arriving.
 for node in nic0 r1-0; do
     how="with nothing held" traffic=(--from nic0 --from nic1 --to nic2 --window 64)
     [[ $node == nic0 ]] || how="with (nothing held|packets or requests still held)" traffic=()
@@ -109,7 +109,7 @@ router=r1-0
 ports=$(phw_find_links "$LAB" "$router" | wc -l)
 check "a router has all 64 ports in use" test "$ports" = 64
 resident() { awk -v "key=$1:" '$1 == key { print $2 }' "/proc/$(phw_node_pid "$LAB" "$router")/status"; }
-# Buffers take memory when something was in them, not because it might be.
+# Buffers take memory once they have been used, not in advance.
 idle=$(resident RssAnon)
 check "before there is traffic its own memory is less than 8 MiB (had $idle KiB)" test "$idle" -lt 8192
 rate_case "33 processors send to each other, exactly once" 1000 --seconds 1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A router is killed with SIGKILL under traffic and started again: what it held is reported as timed out, and
-# everything after flows again.
+# A router is killed with SIGKILL under traffic and restarted: its contents are reported as timed out, and everything
+# flows again afterwards.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces

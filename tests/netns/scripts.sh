@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The scripts themselves: refusals, names, Ctrl-C and crashes in up.sh, down.sh twice, status, link names.
+# The scripts themselves: invalid arguments, names, Ctrl-C and crashes in up.sh, down.sh twice, status, link names.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -24,7 +24,7 @@ check_fails "a lab cannot come up twice" "is up already" "$up" quickstart --lab 
 check_fails "impair.sh names a link that is not there" "no link 'nosuch'" "$impair" --lab "$first" nosuch clear
 check_fails "a time beyond the clock's end is refused" "--timeout 10000000000000000000 is too large" \
     "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$first" --timeout 1e19
-# A reader that leaves at once is no error; a full disk is one, and neither is a panic.
+# A reader that exits early is not an error; a full disk is one, and neither is a panic.
 left_alone() { { "$PHITWIRE_BIN_DIR/phitwire" ctl --lab "$first" all stats --zero "$@" 2>"$T_SCRATCH/panic"; echo $? >"$T_SCRATCH/left"; } | true; }
 for json in '' --json; do
     # shellcheck disable=SC2086  # none or one
@@ -40,7 +40,7 @@ for name in "$id" "$a:$port_a" "$a:p$port_a" "$a-$b" "$b-$a" "$a" all; do
         bash "$impair" "$first" "$name" "$id"
 done
 
-# An interface that somebody deletes takes its peer with it; the others are impaired and cleared all the same.
+# Deleting an interface also deletes its peer; the others are impaired and cleared nevertheless.
 t_up deleted quickstart
 read -r id a _ b _ if_a if_b _ < <(phw_plan_links "$LAB")
 read -r other _ < <(phw_plan_links "$LAB" | tail -n 1)
@@ -56,7 +56,7 @@ if t_has_nft; then
     check "and lose no more when cleared" bash -c '"$1" --lab "$2" all clear && "$1" --lab "$2" "$3" show | grep -qw clear' \
         bash "$impair" "$LAB" "$other"
 else
-    skip "the others lose frames by nftables" "no nftables, or without random loss"
+    skip "the others lose frames by nftables" "no nftables, or no random loss in it"
 fi
 check_fails "where nothing is left, it fails" "deleted: " "$impair" --lab "$LAB" "$id" clear
 check "status.sh --json still speaks of the lab" bash -c '"$1" --lab "$2" --json | jq -e ".[0].links | length > 0"' bash "$status" "$LAB"
@@ -72,7 +72,7 @@ check_fails "node.sh start fails with the last words of a process that ends at o
 mv "$T_SCRATCH/topology.toml" "$(phw_lab_dir "$first")/"
 check "and starts it when it can" "$PHW_SCRIPTS/node.sh" --lab "$first" start "$node"
 check "a node can be killed" "$PHW_SCRIPTS/node.sh" --lab "$first" kill "$node"
-# Two terminals, or a watchdog and its master: one of them starts it, and what is written down is that process.
+# Two terminals, or a watchdog and its master: one of them starts it, and the recorded process is that one.
 starters=()
 for _ in {1..8}; do
     "$PHW_SCRIPTS/node.sh" --lab "$first" start "$node" 2>>"$T_SCRATCH/starts.err" &
@@ -104,7 +104,7 @@ check "a run directory may be named as seen from here" bash -c '
     ' bash "$T_SCRATCH" "$PHW_SCRIPTS" "$LAB"
 check "and leaves nothing" nothing_left "$LAB"
 
-# Ctrl-C at several moments of up.sh's life. A shell's background job ignores SIGINT unless told otherwise.
+# Ctrl-C at several moments of up.sh. A shell's background job ignores SIGINT unless configured otherwise.
 # Both signals run the same EXIT trap.
 moments=('INT 0.05' 'TERM 0.3' 'INT 0.8')
 ! t_long || moments=('INT 0.05' 'INT 0.3' 'INT 0.8' 'TERM 0.05' 'TERM 0.3' 'TERM 0.8')
@@ -117,7 +117,7 @@ for moment in "${moments[@]}"; do
     kill "-$signal" "$pid" 2>/dev/null || true
     status=0
     wait "$pid" || status=$?
-    # Too late to stop it: then the lab is up, and down.sh must do.
+    # Too late to stop it: then the lab is up, and down.sh has to remove it.
     (( status != 0 )) || "$down" --lab "$LAB"
     check "SIG$signal to up.sh after $delay s leaves nothing (status $status)" nothing_left "$LAB"
 done

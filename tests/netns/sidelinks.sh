@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# An R1.5 whose two subtrees are joined by two sidelinks; one is taken down for good under traffic. What is bound for
-# the dead port is discarded and reported as timed out, the rest keeps flowing (paper, section 7.7). Then the operator
-# takes the port out of the routing tables, and everything flows again.
+# An R1.5 whose two subtrees are joined by two sidelinks; one is taken down permanently under traffic. Packets for the
+# dead port are discarded and reported as timed out, the rest keeps flowing (BlackWidow sec. 7.7). Then the operator
+# removes the port from the routing tables, and everything flows again.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -14,7 +14,7 @@ check "there are two sidelinks" test "${#sidelinks[@]}" = 2
 
 port_is_down() { t_ctl "$1" links --json | jq -e --argjson port "$dead" '.[] | select(.port == $port) | .up | not' >/dev/null; }
 
-# Operator's work: no table entry of any tile of ROUTER names the dead port any more.
+# The operator's work: removes the dead port from the table entries of all tiles of ROUTER.
 take_out() {
     local router=$1 bit=$(( 1 << dead )) tile entry ports in_use
     in_use=$(register "$router" chip.ports_in_use) || return 1
@@ -28,7 +28,7 @@ take_out() {
         done
     done
 }
-# In hexadecimal, as the table entries are written; without jq, as this is called hundreds of times.
+# In hexadecimal, like the table entries; without jq, since this is called hundreds of times.
 register() {
     local told
     told=$(t_ctl "$1" get "$2") && [[ $told =~ \((0x[0-9a-f]+)\) ]] && printf '%s\n' "${BASH_REMATCH[1]}"

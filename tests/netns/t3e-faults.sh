@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A torus of a T3E with a spare node: a link is cut under traffic and routed around, a processor's process is killed and its
-# number given to the spare, a board is isolated, taken away, put in again and returned. Nobody else loses anything.
+# A T3E torus with a spare node: a link is cut under traffic and routed around, a processor's process is killed and its
+# number given to the spare, a board is isolated, removed, reinserted and returned. No other node loses anything.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -11,17 +11,17 @@ report_is() { jq -e "$1" "$T_SCRATCH/report" >/dev/null || { cat "$T_SCRATCH/rep
 number_is() { [[ $(t_ctl "$1" info --json | jq .processor) == "$2" ]]; }
 # link_between A B: the id of the first link between two nodes.
 link_between() { phw_find_links "$LAB" "$1-$2" | head -n 1 | cut -f 1; }
-# set_link ID up|down: the interface at its end A. The other end loses its carrier, as if the cable were cut.
+# set_link ID up|down: sets the interface at end A. The other end loses its carrier, as if the cable were cut.
 set_link() {
     local a interface
     IFS=$'\t' read -r _ a _ _ _ interface _ < <(phw_find_links "$LAB" "$1")
     ip -n "$(phw_netns "$LAB" "$a")" link set "$interface" "$2"
 }
 is_kept() { (( $(counter_sum '^kept_packets$') > 0 )); }
-# among FIRST LAST STEP: network interfaces with a comma between them, router 13's left out.
+# among FIRST LAST STEP: NICs separated by commas, without that of router 13.
 among() { seq "$1" "$3" "$2" | grep -vx 13 | sed 's/^/nic/' | paste -sd ,; }
 
-# Eight nodes around, so that four routers fail in turn, would take longer than it tells.
+# A ring of eight nodes, in which four routers fail in turn, would take longer without showing more.
 cat >"$T_SCRATCH/torus.toml" <<'TOML'
 family = "t3e"
 name = "torus"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Tori live, on both kinds of links: every operation exactly once between all processors, ordered requests in order, and
-# single wrong bits on the wires of flits corrected where packets end, tables of virtual channels replaced under traffic.
+# Live tori, over both kinds of links: every operation exactly once between all processors, ordered requests in order,
+# single-bit errors on the wires of flits corrected at the packets' destination, and virtual channel tables replaced
+# under traffic.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -18,7 +19,7 @@ operations() {
     rate_case "$1: additions" 1000 --seconds 0.4 --op amo
 }
 
-# corrected NAME: packets with a wrong bit arrive as they were sent, and are counted where they were corrected.
+# corrected NAME: packets with a wrong bit arrive intact, and are counted where they were corrected.
 corrected() {
     local router=r0 before after
     before=$(counter_sum '\.rx_corrected_packets$')
@@ -32,13 +33,14 @@ corrected() {
 manage() { "$PHITWIRE_BIN_DIR/phitwire" manage "$1" --lab "$LAB" --json "${@:2}" >"$T_SCRATCH/report" 2>"$T_SCRATCH/report.err" \
     || { cat "$T_SCRATCH/report" "$T_SCRATCH/report.err"; return 1; }; }
 report_is() { jq -e "$1" "$T_SCRATCH/report" >/dev/null || { cat "$T_SCRATCH/report"; return 1; }; }
-# What entered a ring on one channel before the tables changed, and on the other afterwards, may overtake.
+# Packets that entered a ring on one channel before the tables changed may be overtaken by those on the other
+# afterwards.
 all_arrived() {
     jq -e '.sent == .acknowledged and .sent >= 1000 and .lost == 0 and .duplicated == 0 and .corrupted == 0 and .timed_out == 0' \
         "$1" >/dev/null || { cat -- "$1" "$1.err"; return 1; }
 }
-# load NAME TABLES [--via maintenance ROUTER]: the tables, which are others than those before, go into the lab while it has
-# traffic, and messages still flow.
+# load NAME TABLES [--via maintenance ROUTER]: loads tables that differ from the current ones while the lab has traffic,
+# and messages still flow.
 load() {
     local name=$1
     check "$name: they are loaded under traffic" manage channels "${@:2}"
@@ -46,7 +48,7 @@ load() {
     detail < <(jq -c '{registers, routers, changed: (.changed | length)}' "$T_SCRATCH/report")
     check "$name: traffic goes on" goes_on nic0
 }
-# channels TOPOLOGY: tables of channels are searched for, written down, loaded and replaced while the lab runs.
+# channels TOPOLOGY: channel tables are searched for, saved, loaded and replaced while the lab runs.
 channels() {
     local runner right=$T_SCRATCH/right.toml other=$T_SCRATCH/other.toml zeros=$T_SCRATCH/zeros.toml
     local search=("$PHITWIRE_BIN_DIR/phitwire" topology channels "$1")

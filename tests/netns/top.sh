@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# phitwire top: one look at a lab as text and JSON, and the screen in a terminal: what it shows, what keys do, how it ends.
+# phitwire top: one sample of a lab as text and JSON, and the screen in a terminal: contents, keys, exit.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
 top() { "$PHITWIRE_BIN_DIR/phitwire" top --lab "$LAB" "$@"; }
-# look FILTER: what jq says of one look.
+# look FILTER: applies jq to one sample.
 look() { top --once --json --interval 300 | jq -e "$1" >/dev/null; }
 
 for topology in t3e-2x2x2 aries-pair quickstart; do
@@ -38,7 +38,7 @@ fi
 tmux() { command tmux -f /dev/null -L "phw_top_$$" "$@"; }
 trap 'status=$?; set +e; tmux kill-server 2>/dev/null; (exit "$status"); t_finish' EXIT
 screen() { tmux capture-pane -p -t top; }
-# shown PATTERN: it comes on the screen within ten seconds.
+# shown PATTERN: it appears on the screen within ten seconds.
 shown() { phw_until 10 on_screen "$1" || { screen; return 1; }; }
 on_screen() { screen | grep -qE -- "$1"; }
 keys() { tmux send-keys -t top "$@"; }

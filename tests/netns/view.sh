@@ -1,26 +1,27 @@
 #!/usr/bin/env bash
-# The live view in a headless browser: it loads without a word on the console, a link that is cut turns within a second, the
-# link that loses frames stands at the top of the list, the pipeline of a router shows what is held; a recording of
-# 1,024 processors is drawn more than 20 times a second; a report needs nothing but itself; strangers are kept out.
+# The live view in a headless browser: it loads without console output, a cut link changes within a second, a lossy link
+# is at the top of the list, the pipeline of a router shows its contents; a recording of 1,024 processors is drawn more
+# than 20 times a second; a report is self-contained; unauthorised clients are rejected.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
-phw_is_debian || command -v chromium >/dev/null || skip_all "there is no chromium here, and it is installed on Debian only"
-# phw_need ends the script where it may not install: then nothing of this can be tried.
-(phw_need chromium:chromium python3:python3-minimal curl:curl) || skip_all "there is no chromium here"
+phw_is_debian || command -v chromium >/dev/null || skip_all "no chromium, which is installed automatically only on Debian"
+# phw_need ends the script where it may not install: then the whole test is skipped.
+(phw_need chromium:chromium python3:python3-minimal curl:curl) || skip_all "no chromium"
 hash -r
 
 phitwire=$PHITWIRE_BIN_DIR/phitwire
 browser() { "$PHW_ROOT/tests/netns/browser.py" "$@"; }
-# Gives a promise that is kept as soon as the expression holds.
+# A promise that resolves as soon as the expression holds.
 soon() { printf '%s' "new Promise((done, no) => { const begun = performance.now(); const look = () => { let holds = false; try { holds = $1; } catch {} if (holds) done(Math.round(performance.now() - begun)); else if (performance.now() - begun > ${2:-20000}) no(new Error('not within ${2:-20000} ms')); else setTimeout(look, 20); }; look(); })"; }
 ready=$(soon 'window.phitwire.ready || window.phitwire.failed')
 
-# view ARGUMENTS...: starts a view; its address is $ADDRESS, or nothing. Not for checks: they are processes of their own.
+# view ARGUMENTS...: starts a view and sets $ADDRESS to its address, or nothing. Not for checks, which are separate
+# processes.
 VIEWER=
 view() {
-    # What the one before has printed would be taken for this one's address: the file is emptied by the process in the
-    # background, and on a busy machine that comes after it has been looked at.
+    # Do not mistake the previous view's output for this one's address: the background process empties the file, on a
+    # busy machine only after it has been read.
     : >"$T_SCRATCH/view.out"
     "$phitwire" view "$@" >"$T_SCRATCH/view.out" 2>"$T_SCRATCH/view.err" &
     VIEWER=$!
@@ -62,7 +63,7 @@ cut_and_see() {
 check "it loads, nothing is said on the console, and a link that is cut turns within a second" cut_and_see
 
 mend() {
-    # As a person does it: by the button, and a confirmation.
+    # As a user does it: with the button, and a confirmation.
     browser "$ADDRESS" "$ready" "$(soon 'window.phitwire.all[0]')" \
         "window.phitwire.choose({ link: $side }); $(soon "[...document.querySelectorAll('#panel-detail button')].some(button => button.textContent.startsWith('Restore'))")" \
         "[...document.querySelectorAll('#panel-detail button')].find(button => button.textContent.startsWith('Restore')).click(); document.getElementById('yes').click()" \
@@ -71,7 +72,7 @@ mend() {
 }
 check "a button and a confirmation bring it back, and both are in the time line" mend
 
-# A network interface that stands still: nobody knows of its link, which is not said to be down. Afterwards all is well.
+# A stopped NIC: the state of its link is unknown, and not reported as down. Afterwards everything is healthy.
 silent() {
     browser "$ADDRESS" "$ready" "$(soon 'window.phitwire.all.every(link => link.up)')" \
         "document.getElementById('legend').textContent.includes('node does not answer')" \
@@ -92,7 +93,7 @@ pipeline() {
 }
 check "a router shows its stages by the paper's names" pipeline
 
-# What is offered for wires is what the kernel has: netem, or plain loss by nftables, or nothing, and why.
+# The offered impairments are those of the kernel: netem, or plain loss with nftables, or none with a reason.
 wires() {
     local has state button
     has=$("$PHW_SCRIPTS/impair.sh" --kernel | head -n 1)
@@ -121,7 +122,7 @@ strangers() {
     test "$(status_of -H "Origin: http://evil.example" -H "X-Phitwire-Secret: $secret" "${act[@]}")" = 403 || return
     test "$(status_of -H "Origin: http://$host" -H "X-Phitwire-Secret: $secret" "${act[@]}")" = 200 || return
     test "$(status_of "${ADDRESS}../../etc/passwd")" = 404 || return
-    # A length that there is no memory for, and bodies that never come.
+    # A length beyond the available memory, and bodies that never arrive.
     local fd held=()
     for _ in {1..8}; do
         exec {fd}<>"/dev/tcp/${host%:*}/${host##*:}" && held+=("$fd") || return
@@ -149,7 +150,7 @@ check "a recording of it ends well when it is told to" test "$recorded" = 0
 kill "$rate" 2>/dev/null || true
 wait "$rate" 2>/dev/null || true
 
-# Whoever takes its name afterwards is another lab.
+# A later lab of the same name is another lab.
 view --lab "$LAB" --listen 127.0.0.1:0
 namesake() {
     local host=${ADDRESS#http://} secret
@@ -172,7 +173,7 @@ replay() {
     grep -q link-down "$T_SCRATCH/replay" && grep -q link-up "$T_SCRATCH/replay"
 }
 check "the recording has the cut in it, and can be scrolled back" replay
-# Looked for by the same browser.
+# Searched for in the same browser.
 losses() { diff <(echo '[]') <(tail -n 1 "$T_SCRATCH/replay"); }
 check "losses are found of ends that are asked at different moments, and no others" losses
 leave
@@ -184,7 +185,7 @@ report() {
 }
 check "a report is a page that needs nothing else" report
 
-# A report of before is there still when a new one cannot be written.
+# An earlier report survives if a new one cannot be written.
 full_disk() {
     printf 'old\n' >"$T_SCRATCH/full/report.html" && head -c 10k /dev/zero >"$T_SCRATCH/full/more" || return
     ! "$phitwire" report "$T_SCRATCH/lab.phitrec" -o "$T_SCRATCH/full/report.html" 2>"$T_SCRATCH/full.err" || return
@@ -195,7 +196,7 @@ if phw_is_root && mkdir "$T_SCRATCH/full" && mount -t tmpfs -o size=32k none "$T
     check "a full disk leaves the report of before, and nothing else" full_disk
     umount "$T_SCRATCH/full"
 else
-    skip "a report on a full disk" "no tmpfs can be mounted here"
+    skip "a report on a full disk" "cannot mount a tmpfs here"
 fi
 
 truncated() {
@@ -212,14 +213,14 @@ check_fails "what is no recording is refused by name" 'wrong.phitrec: not a reco
 check "a simulation of 1,024 processors is recorded" "$phitwire" sim r2-1024 --load 0.3 --warmup 300 --measure 1000 --record "$T_SCRATCH/large.phitrec" --record-every 25
 view "$T_SCRATCH/large.phitrec" --listen 127.0.0.1:0
 large() {
-    # At four times its speed there are 40 moments a second.
+    # At four times its speed there are 40 samples per second.
     browser "$ADDRESS" "$ready" "window.phitwire.network.nodes.length > 1024 && window.phitwire.network.moments.length" \
         "window.phitwire.time.go(0); window.phitwire.time.speed = 4; window.phitwire.time.toggle(); new Promise(done => { const own = window.phitwire, from = own.frames, drawn = own.drawn, begun = performance.now(); setTimeout(() => { const seconds = (performance.now() - begun) / 1e3; done([(own.frames - from) / seconds, (own.drawn - drawn) / seconds]); }, 900); })" \
         >"$T_SCRATCH/frames" || return
     cat "$T_SCRATCH/frames"
     tail -n 1 "$T_SCRATCH/frames" | jq -e ".[0] > 20 and .[1] > 10" >/dev/null
 }
-# What else runs on this machine takes frames away: the best of five is what the page can do.
+# Other load on this machine costs frames: the best of five shows what the page can do.
 best_of_five() {
     local attempt
     for attempt in 1 2 3 4 5; do
