@@ -107,7 +107,7 @@ impaired() {
     local name=$1
     shift
     check "$kind: netem $* on every link" t_impair all "$@"
-    # In the short list, those during barriers do.
+    # In the short list, the puts during barriers are enough.
     ! whole_list || rate_case "$kind: $name: puts" "$most" --seconds "$seconds" --window 32 --size 64
     rate_case "$kind: $name: ordered puts, in order" "$most" --seconds "$seconds" --window 32 --routing ordered
     rate_case "$kind: $name: gets" "$most" --seconds "$seconds" --window 32 --op get

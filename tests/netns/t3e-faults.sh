@@ -87,7 +87,7 @@ long_rate "$T_SCRATCH/board.json" "${all[@]}" &
 runner=$!
 under_way nic0
 check "a board is isolated" manage isolate r13
-check "and said to be" report_is '.failed_routers == [{"name": "r13", "why": "it is isolated"}] and .failed_links == []'
+check "and said to be" report_is '.failed_routers == [{"name": "r13", "why": "isolated by command"}] and .failed_links == []'
 check "its processes are ended" bash -c '"$1" --lab "$2" stop nic13 && "$1" --lab "$2" kill r13' _ "$PHW_SCRIPTS/node.sh" "$LAB"
 sleep 0.5
 check "and started" bash -c '"$1" --lab "$2" start r13 && "$1" --lab "$2" start nic13' _ "$PHW_SCRIPTS/node.sh" "$LAB"

@@ -223,7 +223,7 @@ fn oddities(outcome: &RateResult) -> [Option<String>; 7] {
     };
     let (unreached, refusers) = (outcome.unreached.join(", "), outcome.refusers.join(", "));
     let since = match outcome.restarted.as_slice() {
-        [] => "at targets that could not be asked whether they had restarted".to_owned(),
+        [] => "at targets that may have restarted".to_owned(),
         names => format!("since {} restarted with empty memory", names.join(", ")),
     };
     [

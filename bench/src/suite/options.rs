@@ -91,7 +91,7 @@ pub struct FileOptions {
 #[derive(Args, Clone, Debug)]
 pub struct PairOptions {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields have them")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub common: Common,
     /// Source [default: the lab's first NIC]
     #[arg(long, value_name = "NODE")]
@@ -124,7 +124,7 @@ pub struct PairOptions {
     #[arg(long, value_enum, value_name = "MODE")]
     pub routing: Option<RoutingName>,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields have them")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub files: FileOptions,
 }
 
@@ -132,7 +132,7 @@ pub struct PairOptions {
 #[derive(Args, Clone, Debug)]
 pub struct GoodputOptions {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields have them")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub common: Common,
     /// Loss rates of each link in each direction, a row each
     #[arg(
@@ -253,7 +253,7 @@ impl PairOp {
 #[derive(Args, Clone, Debug)]
 pub struct SetOptions {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields have them")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub common: Common,
     /// Participating NICs [default: all]
     #[arg(long, value_name = "NODE", value_delimiter = ',')]
@@ -265,7 +265,7 @@ pub struct SetOptions {
     #[arg(long, value_enum, value_name = "MODE")]
     pub routing: Option<RoutingName>,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields have them")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub files: FileOptions,
 }
 
@@ -273,7 +273,7 @@ pub struct SetOptions {
 #[derive(Args, Clone, Debug)]
 pub struct AlltoallOptions {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields have them")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub set: SetOptions,
     /// Payload bytes per message, a row each [default: powers of two, to the largest message, 4 KiB
     /// at most]
@@ -289,7 +289,7 @@ pub struct AlltoallOptions {
 #[derive(Args, Clone, Debug)]
 pub struct CollectiveOptions {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields have them")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub common: Common,
     /// Participating NICs, in order of rank [default: all]
     #[arg(long, alias = "from", value_name = "NODE", value_delimiter = ',')]
@@ -307,7 +307,7 @@ pub struct CollectiveOptions {
 #[derive(Args, Clone, Debug)]
 pub struct BarrierOptions {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields have them")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub collective: CollectiveOptions,
     /// Barrier units, all at the same time, a row each; the tree is computed and configured
     /// beforehand
@@ -325,7 +325,7 @@ pub struct BarrierOptions {
 #[derive(Args, Clone, Debug)]
 pub struct EurekaOptions {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields have them")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub common: Common,
     /// Participating NICs, in order of rank [default: all]
     #[arg(long, alias = "from", value_name = "NODE", value_delimiter = ',')]
@@ -345,7 +345,7 @@ pub struct EurekaOptions {
 #[derive(Args, Clone, Debug)]
 pub struct AllreduceOptions {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields have them")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub collective: CollectiveOptions,
     /// Operations, a row each, such as sum-i32, xor-i64, min-f64 (with its location)
     #[arg(

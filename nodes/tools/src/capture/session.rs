@@ -438,7 +438,7 @@ fn wanted(
                 let ends = [&link.ends[from], &link.ends[1 - from]];
                 let (at, suffix, what) = match hears {
                     Hears::Sent => (ends[0], "", "as sent"),
-                    Hears::Received => (ends[1], " received", "as it comes in"),
+                    Hears::Received => (ends[1], " received", "as received"),
                 };
                 let [a, b] = ends.map(|end| format!("{} port {}", end.node, end.port));
                 let (node, interface) = (&at.node, &at.interface);

@@ -72,12 +72,12 @@ fn request(stream: &TcpStream, unread: &mut Vec<u8>) -> Result<Request, Trouble>
             break found;
         }
         if unread.len() >= MOST_HEAD {
-            return Err(Trouble::Wrong(431, "the head of the request is too long"));
+            return Err(Trouble::Wrong(431, "request header too large"));
         }
         more(stream, unread, deadline)?;
     };
     if length > MOST_BODY {
-        return Err(Trouble::Wrong(413, "the body of the request is too long"));
+        return Err(Trouble::Wrong(413, "request body too large"));
     }
     let waits = |value: &str| value.eq_ignore_ascii_case("100-continue");
     if unread.len() < begin + length && request.header("Expect").is_some_and(waits) {
@@ -121,7 +121,7 @@ fn head(bytes: &[u8]) -> Result<Option<(Request, usize, usize)>, Trouble> {
         Ok(httparse::Status::Complete(begin)) => begin,
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => {
-            return Err(Trouble::Wrong(431, "the request has too many headers"));
+            return Err(Trouble::Wrong(431, "too many request headers"));
         }
         Err(_) => return Err(Trouble::Wrong(400, "malformed request")),
     };

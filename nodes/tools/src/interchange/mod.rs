@@ -35,7 +35,7 @@ pub use search::{Found, find};
 pub enum Written {
     /// GraphML: networkx, Gephi, yEd, igraph
     Graphml,
-    /// The language of Graphviz
+    /// Graphviz' dot language
     Dot,
     /// JSON that includes the description
     Json,

@@ -75,7 +75,7 @@ impl Commanded {
     pub fn write(&self, lab: &LabDir) -> Result<(), ChangeError> {
         let path = lab.path().join(FILE);
         let half = lab.path().join(format!("{FILE}.new"));
-        let text = serde_json::to_string_pretty(self).expect("names are plain data");
+        let text = serde_json::to_string_pretty(self).expect("names always serialise");
         // Replace the file atomically: a watcher may read it at any time.
         fs::write(&half, text + "\n")
             .and_then(|()| fs::rename(&half, &path))

@@ -128,7 +128,7 @@ impl Report {
         let router = |router: &u32| FailedNode {
             name: network.node_name(NodeRef::Chip(*router)).into_owned(),
             why: match survey.silent.get(router) {
-                _ if survey.faults.isolated.contains(router) => String::from("it is isolated"),
+                _ if survey.faults.isolated.contains(router) => String::from("isolated by command"),
                 Some(why) => why.clone(),
                 None => String::from("it answers, but all its links to other routers are down"),
             },
@@ -258,7 +258,7 @@ impl Report {
         }
         for (phase, nodes) in &self.late {
             let what = if *phase == "install" || *phase == "release" {
-                "not done in time"
+                "timed out"
             } else {
                 "timed out, which is harmless"
             };

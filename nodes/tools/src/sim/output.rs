@@ -178,7 +178,7 @@ fn phit_hops_per_second(run: &SeedRun) -> f64 {
 }
 
 /// The lines of names and units above [`line()`]s.
-pub const HEADING: &str = "     load, of 1             |               latency, in cycles                    | hops  simulated,   | least served source\n \
+pub const HEADING: &str = "     load fraction          |               latency in cycles                     | hops  simulated,   | least served source\n \
      offered accepted state     |    min     mean     p50     p99   p99.9     max | mean  M phit-hops/s | served of offered, Jain's index, name";
 
 /// Mean over the seeds that measured latencies; `None` if none did.

@@ -61,7 +61,7 @@ impl Lab {
         if !file.exists() {
             let others = phitwire_nodes::run_dir::labs();
             return Err(match nearest(name, &others) {
-                Some(other) => miette!("lab `{name}` is not running: did you mean `{other}`?"),
+                Some(other) => miette!("lab `{name}` is not running; did you mean `{other}`?"),
                 None => miette!(
                     "lab `{name}` is not running: {} does not exist",
                     file.display()

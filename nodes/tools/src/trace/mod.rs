@@ -243,7 +243,7 @@ impl Teller<'_> {
             Way::Misdelivered(node) => format!("delivered to {} instead", self.name(*node)),
             Way::NotSeen => "not seen".to_owned(),
             Way::Inside => match hop.passage.steps.last() {
-                Some(step) => format!("last seen inside {last}, behind its {}", step.stage),
+                Some(step) => format!("last seen inside {last}, after its {}", step.stage),
                 None => format!(
                     "last seen inside {last}, at the front of the queue of port {}",
                     hop.passage.port

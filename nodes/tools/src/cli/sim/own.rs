@@ -52,7 +52,7 @@ impl OwnOptions {
             .0
             .iter()
             .find(|(machine, _)| (machine.is_of)(network))
-            .ok_or_else(|| miette!("networks such as {} cannot be simulated", network.name()))?;
+            .ok_or_else(|| miette!("network {} cannot be simulated", network.name()))?;
         let has = |name: &&str| own.options.iter().any(|option| option.name == *name);
         for (machine, given) in &self.0 {
             if let Some(other) = given.names().find(|name| !has(name)) {
