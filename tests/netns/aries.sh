@@ -122,9 +122,9 @@ kinds=(udp) colours=(green)
 for kind in "${kinds[@]}"; do
     t_up "fail_$kind" "$T_SCRATCH/impatient.toml" --link "$kind"
     check "$kind: nothing to reroute at first" reroute
-    check "$kind: and nobody is disturbed" report_is '.status == "nothing-to-do" and .took_ms == {}'
+    check "$kind: and nothing else is disturbed" report_is '.status == "nothing-to-do" and .took_ms == {}'
     if (( EUID == 0 )) && id nobody >/dev/null 2>&1 && phw_is_machine_root; then
-        check_fails "$kind: somebody else may not" "only you can write to" runuser -u nobody -- env PHITWIRE_RUN_DIR="$(phw_run_dir)" \
+        check_fails "$kind: another user may not" "only you can write to" runuser -u nobody -- env PHITWIRE_RUN_DIR="$(phw_run_dir)" \
             "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB"
     fi
 
@@ -167,7 +167,7 @@ set_link "$cut" down
 check "both ends notice it" phw_until 5 link_is "$cut" false
 before=$(discards)
 t_rate "$T_SCRATCH/unrouted.json" --seconds 0.5 --window 32 --routing valiant || true
-check "without a reroute the routers have no way for some packets" test "$(discards)" -gt "$before"
+check "without a reroute the routers have no route for some packets" test "$(discards)" -gt "$before"
 check "and these are reported" honest "$T_SCRATCH/unrouted.json"
 check "timed out" test "$(field "$T_SCRATCH/unrouted.json" timed_out)" -gt 0
 
@@ -181,7 +181,7 @@ cut_noticed() { local id; for id in $(bundle 0 1); do link_is "$id" false || ret
 check "both ends of all links between two groups notice that they are cut" phw_until 5 cut_noticed
 t_rate "$T_SCRATCH/off.json" --seconds 1 --window 64 --from nic0,nic1,nic2,nic3 --to nic4,nic5,nic6,nic7 --routing adaptive0 || true
 check "what was lost is reported" honest "$T_SCRATCH/off.json"
-check "19 of 20 adaptive messages find another way at once ($(jq -c '[.sent, .acknowledged]' "$T_SCRATCH/off.json"))" \
+check "19 of 20 adaptive messages find another route immediately ($(jq -c '[.sent, .acknowledged]' "$T_SCRATCH/off.json"))" \
     jq -e '.sent > 1000 and .acknowledged >= .sent * 0.95' "$T_SCRATCH/off.json"
 for id in $(bundle 0 1); do set_link "$id" up; done
 check "they come back" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
@@ -207,18 +207,18 @@ check "and a reroute sets everything right" reroute
 check "all is as the faults want it" report_is '.status == "done" or .status == "nothing-to-do"'
 check "then there is nothing to do" bash -c '"$1" manage reroute --lab "$2" --json | jq -e ".status == \"nothing-to-do\""' \
     bash "$PHITWIRE_BIN_DIR/phitwire" "$LAB"
-check "a router whose manager was killed goes on by itself" bash -c '
+check "a router whose manager was killed resumes automatically" bash -c '
     "$1" ctl --lab "$2" g0-c0s0 quiesce --for 300 && "$1" ctl --lab "$2" g0-c0s0 routing | grep -q "quiesced true" \
         && sleep 0.5 && "$1" ctl --lab "$2" g0-c0s0 routing | grep -q "quiesced false"' bash "$PHITWIRE_BIN_DIR/phitwire" "$LAB"
 if command -v python3 >/dev/null; then
-    check_fails "tables of another topology are refused" "tables of another topology" bash -c '
+    check_fails "tables of another topology are rejected" "tables of another topology" bash -c '
         echo "{\"cmd\":\"install\",\"tables\":[$(printf "{\"local_minimal\":[],\"local_non_minimal\":[],\"global_minimal\":[],\"global_non_minimal\":[]}%s" , , , "")]}" \
             | timeout 5 python3 -c "
 import socket, sys
 s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(sys.stdin.buffer.read()); print(s.recv(4096).decode()); sys.exit(1)" "$1"' \
         bash "$(phw_lab_dir "$LAB")/g0-c0s0.sock"
 else
-    skip "tables of another topology are refused" "no python3"
+    skip "tables of another topology are rejected" "no python3"
 fi
 set_link "$cut" up
 check "the link comes back" phw_until 10 link_is "$cut" true
@@ -231,7 +231,7 @@ watcher=$!
 # told FILTER: whether the watcher's last report satisfies the filter.
 told() { is_report "$T_SCRATCH/watch" "$1"; }
 check "the watcher begins with a report" phw_until 10 told '.disconnected_pairs == 0'
-check_fails "a second manager is refused, and told which is at work" "already managed by process $watcher" manage
+check_fails "a second manager is rejected, and learns which is running" "already managed by process $watcher" manage
 
 others=$(seq -f 'nic%g' -s, 0 11 | sed 's/nic4,//')
 long_rate "$T_SCRATCH/during.json" --window 64 &
@@ -243,8 +243,8 @@ told_to_end "$runner"
 check "what it held, and what was sent to its network interface, is reported" honest "$T_SCRATCH/during.json"
 all_pairs "without g1-c0s0" --from "$others" --to "$others"
 check "no router is quiesced" none_held
-check "it is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start g1-c0s0
-check "the watcher takes it in again" phw_until 15 told '.failed_routers == [] and .failed_links == [] and .disconnected_pairs == 0'
+check "it is restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start g1-c0s0
+check "the watcher readmits it" phw_until 15 told '.failed_routers == [] and .failed_links == [] and .disconnected_pairs == 0'
 check "all links are up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
 # Adaptive packets use the tables of minimal and of non-minimal routes.
 if t_long; then
@@ -264,16 +264,16 @@ told_to_end "$runner"
 check "what they swallowed is reported" honest "$T_SCRATCH/during.json"
 all_pairs "over the third group"
 for id in $(bundle 0 1); do set_link "$id" up; done
-check "the watcher takes them in again" phw_until 15 told '.failed_links == [] and .disconnected_pairs == 0'
+check "the watcher readmits them" phw_until 15 told '.failed_links == [] and .disconnected_pairs == 0'
 
 # A stopped router does not answer; the network treats it as dead, and it resumes unchanged.
 pid=$(phw_node_pid "$LAB" g2-c1s1)
 kill -STOP "$pid"
 # Noticed within a second; then the others are quiesced and get their tables.
-check "a router that stands still is routed around within three seconds" \
+check "a stopped router is routed around within three seconds" \
     phw_until 3 told '.failed_routers[0].name == "g2-c1s1" and .status == "done"'
 kill -CONT "$pid"
-check "and taken in again" phw_until 20 told '.failed_routers == [] and .failed_links == [] and .disconnected_pairs == 0'
+check "and readmitted" phw_until 20 told '.failed_routers == [] and .failed_links == [] and .disconnected_pairs == 0'
 
 kill -INT "$watcher"
 settled "$watcher"
@@ -284,6 +284,6 @@ env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB
 watcher=$!
 sleep 1
 check "the lab goes down under a watcher" "$PHW_SCRIPTS/down.sh" --lab "$LAB"
-check "the watcher ends by itself" phw_until 10 phw_all_gone "$watcher"
+check "the watcher ends automatically" phw_until 10 phw_all_gone "$watcher"
 settled "$watcher"
 check "and says why" grep -q "is gone" "$T_SCRATCH/watch.err"

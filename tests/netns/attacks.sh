@@ -176,7 +176,7 @@ under_attack() {
     # When stopped, it waits for everything in flight, or for its timeout: let it.
     timeout --foreground -k 60 400 "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --seconds 300 >"$file" 2>"$file.err" &
     runner=$!
-    check "$WHERE: $name: the run underneath is under way" phw_until 20 frames_flow
+    check "$WHERE: $name: the run underneath has started" phw_until 20 frames_flow
     "$@"
     kill -TERM "$runner" 2>/dev/null || true
     settled "$runner"
@@ -274,7 +274,7 @@ lab() {
     rate_case "$WHERE: then a clean run" 1000 --seconds 0.5
     check "$WHERE: every link is up with all its lanes" phw_until 10 wholly_up
     under_attack "frames that end a session" honest enders
-    check_fails "$WHERE: a link without lanes is told" "NOT FULLY UP" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
+    check_fails "$WHERE: a link without lanes is reported" "NOT FULLY UP" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
     check "$WHERE: links without lanes are brought up again" revive
     check "$WHERE: then every link is up with all its lanes" phw_until 20 wholly_up
     rate_case "$WHERE: then a clean run" 1000 --seconds 0.5

@@ -32,10 +32,10 @@ counted() { bench latency --lab "$LAB" --json "$@" | jq -e "map(.sent) == [200, 
 check "so many messages, of sizes in a range, behind a warm-up" counted -m 16:64 -i 200 -x 50
 bench_case "all(.[]; $clean and .sources == 3)" bandwidth --pairs 3 --size 64
 bench_case "all(.[]; $clean and .sources == 4)" bibw --pairs 2 --size 64
-check_fails "too many pairs are refused, without a table's head" 'enough for' bench bandwidth --lab "$LAB" --pairs 999
+check_fails "too many pairs are rejected, without a table header" 'enough for' bench bandwidth --lab "$LAB" --pairs 999
 check "nor is there one above any other error" bash -c '! "$1" latency --lab "$2" --from nobody --to nic0 2>/dev/null | grep .' \
     bash "$PHITWIRE_BIN_DIR/phitwire-bench" "$LAB"
-check "a full window's latency is told beside that of one message" bash -c '
+check "a full window's latency is reported next to that of one message" bash -c '
     "$1" --lab "$2" --size 8 --seconds 0.3 | tee /dev/stderr | grep -E "^# 8 bytes, one at a time, nic0 -> nic[0-9]+: p50 [0-9.]+ us"' \
     bash "$PHITWIRE_BIN_DIR/phitwire-msgrate" "$LAB"
 bench_case "all(.[]; $clean and .gups > 0 and .size == 8)" gups
@@ -57,7 +57,7 @@ check "message rates are drawn" "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB
 check "over their sizes" grep -q "payload per message" "$T_SCRATCH/rate.svg"
 check "round trips are written" "$phitwire" ping --lab "$LAB" nic0 nic1 -c 12 -i 1 --hgrm "$T_SCRATCH/ping.hgrm"
 check "all of them" counts_up "$T_SCRATCH/ping.hgrm"
-check_fails "what nobody may write is told before" "cannot write" bench latency --lab "$LAB" --size 8 --plot /nonexistent/x.svg
+check_fails "an unwritable file is reported beforehand" "cannot write" bench latency --lab "$LAB" --size 8 --plot /nonexistent/x.svg
 # as_schema NAME COMMAND...
 as_schema() { "${@:2}" >"$T_SCRATCH/schema.json" && "$phitwire" schema "$1" --check "$T_SCRATCH/schema.json"; }
 check "latency is as its schema says" as_schema bench-messages bench latency --lab "$LAB" --size 8,64 --seconds 0.1 --json
@@ -70,7 +70,7 @@ check "top" as_schema top "$phitwire" top --lab "$LAB" --once --json
 check "capture" as_schema capture "$phitwire" capture --lab "$LAB" --count 4 --json -w "$T_SCRATCH/schema.pcapng"
 check "reroute" as_schema manage "$phitwire" manage reroute --lab "$LAB" --json
 check_fails "a value that is otherwise is found" 'is missing|, expected ' as_schema ping "$phitwire" trace --lab "$LAB" --from nic0 --to nic1 --json
-check_fails "names that are nearly right" 'did you mean `nic1`' bench latency --lab "$LAB" --from nic0 --to nci1
+check_fails "misspelt names" 'did you mean `nic1`' bench latency --lab "$LAB" --from nic0 --to nci1
 
 going_on() { t_ctl nic0 collective status --json | jq -e '.phase == "running" and .iterations > 0'; }
 # A background job ignores SIGINT unless configured otherwise.
@@ -79,7 +79,7 @@ for what in gups barrier; do
     pid=$!
     case $what in
         gups) under_way nic0 ;;
-        barrier) check "barriers are under way" phw_until 20 going_on ;;
+        barrier) check "barriers have started" phw_until 20 going_on ;;
     esac
     kill -INT "$pid"
     settled "$pid"
@@ -90,8 +90,8 @@ bench_case "all(.[]; $clean)" latency --size 8
 # Only one tool at a time; its runs end with it, however it ends.
 bench barrier --lab "$LAB" --seconds 60 >/dev/null 2>&1 &
 runner=$!
-check "barriers go on" phw_until 10 going_on
-check_fails "meanwhile others are refused" 'phitwire-bench \(process [0-9]+\) measures here; wait for it' bench latency --lab "$LAB" --size 8
+check "barriers continue" phw_until 10 going_on
+check_fails "other tools are rejected in the meantime" 'phitwire-bench \(process [0-9]+\) measures here; wait for it' bench latency --lab "$LAB" --size 8
 tool=$(t_ctl nic0 traffic start '{"run":1}' 2>&1 | grep -o 'process [0-9]*') || true
 kill -KILL "${tool#process }"
 settled "$runner"
@@ -107,7 +107,7 @@ check "and the other end found them" test "$(counter_sum '\.rx_bad_crcs$')" -gt 
 check "injection ends" ctl_fault inject 0 0
 check "a bad CRC" ctl_fault bad-crc 0
 check "a lost clock" ctl_fault lose-clock 0 50
-check "lanes initialised again" ctl_fault reinit 0
+check "lanes reinitialised" ctl_fault reinit 0
 rate_case "puts after all that" 200 --seconds 0.5 --window 64
 
 check_fails "no such node" "its NICs are nic0" bench latency --lab "$LAB" --from nic0 --to nic99
@@ -119,7 +119,7 @@ bench_case "map(.size) == [1, 2, 4, 8, 16, 32] and all(.[]; $clean)" latency
 goodput() { bench goodput --lab "$LAB" --loss 0,2%,10% --seconds 0.4 --json --plot "$T_SCRATCH/goodput.svg" >"$T_SCRATCH/goodput.json"; }
 check "goodput over losses" goodput
 check "every byte of it" jq -e "map(.loss_percent) == [0, 2, 10] and all(.[]; $clean)" "$T_SCRATCH/goodput.json"
-check "with losses, links had to send more again" jq -e '.[2].retransmitted_packets > 2 * .[0].retransmitted_packets + 10' "$T_SCRATCH/goodput.json"
+check "with losses, links had to resend more" jq -e '.[2].retransmitted_packets > 2 * .[0].retransmitted_packets + 10' "$T_SCRATCH/goodput.json"
 check "as its schema says" "$phitwire" schema bench-goodput --check "$T_SCRATCH/goodput.json"
 check "and drawn" grep -q "goodput (MB/s)" "$T_SCRATCH/goodput.svg"
 unimpaired() { ! "$PHW_SCRIPTS/impair.sh" --lab "$LAB" all show | grep -v "clear$"; }

@@ -67,7 +67,7 @@ check "it says why" grep -F "no more of it" "$T_SCRATCH/said"
 check "and leaves nothing" nothing_left "$LAB"
 status=0
 "$up" pair --io bad 2>"$T_SCRATCH/said" || status=$?
-check "an engine that is none is refused before anything is begun" test "$status" = 2
+check "an invalid engine is rejected before anything starts" test "$status" = 2
 check "with those that are" grep -F "auto, uring or plain" "$T_SCRATCH/said"
 
 # ---- Full file systems --------------------------------------------------------------------------
@@ -85,7 +85,7 @@ if unshare -m mount -t tmpfs -o size=64k tmpfs "$T_SCRATCH/tiny" 2>/dev/null; th
     bin=$real says="^up.sh: $T_SCRATCH/tiny is full: .*free some space, or set PHITWIRE_RUN_DIR"
     for option in size=4k size=64k size=100k nr_inodes=3 nr_inodes=30; do
         t_lab full
-        check "a file system with $option is full, and up.sh says so" full "$option"
+        check "a file system with $option is full, and up.sh reports it" full "$option"
         check "and leaves nothing" nothing_left "$LAB"
     done
     # It fills up while the lab comes up: when the plan is written, and when processes start.
@@ -94,7 +94,7 @@ if unshare -m mount -t tmpfs -o size=64k tmpfs "$T_SCRATCH/tiny" 2>/dev/null; th
     for when in '"$1" == topology' '"$1" == run'; do
         stub "[[ $when ]] && head -c 64M /dev/zero >\$PHITWIRE_RUN_DIR/ballast 2>/dev/null"
         t_lab full
-        check "one that fills up is told ($when)" full size=1M
+        check "one that fills up is reported ($when)" full size=1M
         check "and leaves nothing" nothing_left "$LAB"
     done
 else
@@ -106,7 +106,7 @@ fi
 mine=$T_SCRATCH/mine
 mkdir -m 700 "$mine"
 t_lab mine
-check_fails "up.sh fails in a run directory that was there" "nmae" \
+check_fails "up.sh fails in an existing run directory" "nmae" \
     env "PHITWIRE_RUN_DIR=$mine" "$up" --lab "$LAB" <(echo 'nmae = "x"')
 check "which is still there" test -d "$mine"
 check "a lab comes up in it, of a description that can be read but once" \
@@ -114,7 +114,7 @@ check "a lab comes up in it, of a description that can be read but once" \
 check "and goes down" env "PHITWIRE_RUN_DIR=$mine" "$down" --lab "$LAB"
 check "it is still there, and empty" test -d "$mine" -a -z "$(ls -A "$mine")"
 mkdir "$mine/$LAB"
-check_fails "an empty directory of the lab's name is not taken" "left behind" \
+check_fails "an empty directory of the lab's name is not used" "left behind" \
     env "PHITWIRE_RUN_DIR=$mine" "$up" pair --loopback --lab "$LAB"
 check "nor removed" test -d "$mine/$LAB"
 
@@ -125,5 +125,5 @@ if phw_is_machine_root && id nobody >/dev/null 2>&1 && runuser -u nobody -- test
         check_fails "up.sh without root names $way" "$way" runuser -u nobody -- env HOME=/tmp "$up" pair
     done
 else
-    skip "up.sh without root names the ways out" "needs root, and read access to this directory for the user 'nobody'"
+    skip "up.sh without root names the alternatives" "needs root, and read access to this directory for the user 'nobody'"
 fi

@@ -73,7 +73,7 @@ lossy() {
     check "$name: retries by the dissector and by the counters are the same on each of $(wc -l <"$T_SCRATCH/counted") directions, $total in all" \
         diff "$T_SCRATCH/counted" "$T_SCRATCH/seen"
     jq -r '.directions[] | select(.retries > 0) | "\(.name) \(.retries)"' "$T_SCRATCH/capture.json" | sort >"$T_SCRATCH/told"
-    check "$name: and those that the capture tells" diff "$T_SCRATCH/counted" "$T_SCRATCH/told"
+    check "$name: and those that the capture reports" diff "$T_SCRATCH/counted" "$T_SCRATCH/told"
     check "$name: there were some" bash -c "(( $total > 20 ))"
     check "$name: nothing is malformed, no check wrong, nothing missing" equal \
         "$(awk -F '\t' '$3 $4 $5 != ""' "$T_SCRATCH/dissected" | wc -l)" 0
@@ -120,7 +120,7 @@ cut_short() {
     wait "$pid" || status=$?
     test "$status" = 130
 }
-check "one that is told to end before its own end has status 130" cut_short
+check "an interrupted one has status 130" cut_short
 check "a file has its limit" capture --seconds 20 --max-bytes 100k -w "$T_SCRATCH/y.pcapng"
 check "and keeps it" bash -c "size=\$(stat -c %s '$T_SCRATCH/y.pcapng'); (( size <= 100000 && size > 90000 ))"
 check "and is whole" bash -c "capinfos '$T_SCRATCH/y.pcapng' >/dev/null"
@@ -161,9 +161,9 @@ fi
 
 # ---- Errors ---------------------------------------------------------------------------------------------------------
 
-check_fails "a link that there is not" "no link .r0-r9." capture --link r0-r9 -w "$T_SCRATCH/y.pcapng"
+check_fails "an unknown link" "no link .r0-r9." capture --link r0-r9 -w "$T_SCRATCH/y.pcapng"
 check_fails "a word that filters nothing" "unknown word .dta. in --filter" capture --filter dta -w "$T_SCRATCH/y.pcapng"
-check_fails "a file in a folder that there is not" "No such file or directory" capture -w "$T_SCRATCH/none/y.pcapng"
+check_fails "a file in a missing folder" "No such file or directory" capture -w "$T_SCRATCH/none/y.pcapng"
 check_fails "too few bytes" "too small" capture --max-bytes 10 -w "$T_SCRATCH/y.pcapng"
 check_fails "a ring of pipes" "needs a file, not standard output" capture --files 2 --max-bytes 1M -w -
-check_fails "a lab that there is not" "not up" "$PHITWIRE_BIN_DIR/phitwire" capture --lab "none_$$" -w "$T_SCRATCH/y.pcapng"
+check_fails "an unknown lab" "not up" "$PHITWIRE_BIN_DIR/phitwire" capture --lab "none_$$" -w "$T_SCRATCH/y.pcapng"

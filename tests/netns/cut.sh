@@ -34,7 +34,7 @@ for kind in "${kinds[@]}"; do
     (( left <= 0 )) || sleep "$(( left / 1000 + 1 ))"
     still=$(puts_done nic0)
     t_impair "$id" clear
-    check "$kind: none of its got through while the link was cut" test "$still" -eq "$cut"
+    check "$kind: none of its messages got through while the link was cut" test "$still" -eq "$cut"
     check "$kind: its messages flow after it" goes_on nic0
     told_to_end "$runner"
     check "$kind: the run ends well (status $SETTLED)" test "$SETTLED" = 130

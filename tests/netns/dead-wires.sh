@@ -25,7 +25,7 @@ ticks_of() { awk '{ sub(/^.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"; }
 told() {
     check "$1: $2 says $3 within a second" phw_until 1 state_is "$2" p0 "$3"
     check "$1: and why" says "$2" "$4"
-    check_fails "$1: status.sh says so, and fails" "$4" status
+    check_fails "$1: status.sh reports it, and fails" "$4" status
     check_fails "$1: so does phitwire wait" "$3: .*$4" wait_up 0
 }
 well_again() {
@@ -61,7 +61,7 @@ deaths() {
 
     ip -n "$near" link del "$near_if"
     told "$what, interface deleted" nic0 no-interface "was deleted"
-    check "$what, interface deleted: the other end says the same of its own" state_is "$router" "$far_if" no-interface
+    check "$what, interface deleted: the other end reports the same" state_is "$router" "$far_if" no-interface
     local pid before
     pid=$(phw_node_pid "$LAB" nic0) before=$(ticks_of "$(phw_node_pid "$LAB" nic0)")
     sleep 1
@@ -87,7 +87,7 @@ silence() {
     t_impair --nft "$id" loss 100%
     # A folded Clos keeps the link and reports it as silent; a dragonfly takes it down and trains it again.
     silent() { state_is nic0 p0 silent || says nic0 "fallen silent" >/dev/null; }
-    check "$what, silence: told within four seconds" phw_until 4 silent
+    check "$what, silence: reported within four seconds" phw_until 4 silent
     check "$what, silence: since when" says nic0 "silent"
     check_fails "$what, silence: status.sh fails" "NOT FULLY UP" status
     t_impair "$id" clear
@@ -102,7 +102,7 @@ forbidden() {
     check "$what, filter: what it forbids is counted" phw_until 2 grows_beyond nic0 io.tx_dropped_forbidden 0
     nsenter "--net=/run/netns/$near" nft 'delete table inet t'
     check "$what, filter: the log says when it is over" phw_until 5 bash -c "grep -q 'frames are sent again' '$(phw_lab_dir "$LAB")/nic0.log'"
-    check "$what, filter: told once" test "$(log_of nic0 | grep -c 'frames are not sent: a filter')" = 1
+    check "$what, filter: reported once" test "$(log_of nic0 | grep -c 'frames are not sent: a filter')" = 1
 }
 
 # A process that starts while its interface is down or missing waits for it, like a running one. It used to fail.
@@ -113,13 +113,13 @@ starts_without() {
         check "$what, interface down: $node is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill "$node"
         check "$what, interface down: and starts" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$node"
     done
-    check "$what, interface down: it says so" phw_until 5 state_is nic0 p0 interface-down
+    check "$what, interface down: it is reported" phw_until 5 state_is nic0 p0 interface-down
     ip -n "$near" link set "$near_if" up
     check "$what, interface up after the start: all links are up" wait_up 10
     ip -n "$near" link del "$near_if"
     check "$what, interface deleted: the router is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill "$router"
     check "$what, interface deleted: and starts" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$router"
-    check "$what, interface deleted: it says so" phw_until 5 state_is "$router" "$far_if" no-interface
+    check "$what, interface deleted: it is reported" phw_until 5 state_is "$router" "$far_if" no-interface
     connect
     check "$what, interface made after the start: all links are up" wait_up 10
     rate_case "$what: what has started so works" 100 --seconds 0.3
@@ -148,7 +148,7 @@ for run in "${runs[@]}"; do
     [[ $kind == ethernet ]] || forbidden "$what"
     silence "$what" "$id"
     check "$what: messages flow in the end" flows nic0
-    check "$what: what was sent again is shown" test "$(t_ctl nic0 links --json | jq '.[0].resent')" -gt 0
+    check "$what: resends are shown" test "$(t_ctl nic0 links --json | jq '.[0].resent')" -gt 0
     check "$what: and since when nothing was heard" test "$(t_ctl nic0 links --json | jq '.[0].heard_ms')" -lt 5000
     kill -INT "$runner"
     settled "$runner"

@@ -62,7 +62,7 @@ for name in blackwidow aries t3e; do
     check "$name: the capture is small" bash -c "(( $(stat -c %s "$CAPTURES/$name.pcapng") < 100000 ))"
     ! t_long || seeds[$name]='1 2 3'
     # shellcheck disable=SC2086  # a list
-    check "$name: damaged frames are no trouble" mangled "$name" ${seeds[$name]}
+    check "$name: damaged frames cause no errors" mangled "$name" ${seeds[$name]}
 done
 check "blackwidow: a filter finds a packet by its destination" equal \
     "$(frames "$CAPTURES/blackwidow.pcapng" 'phitwire.packet.dest == 7')" \
@@ -91,13 +91,13 @@ check_fails "a script that fails is noticed" canary no_lua_error "$T_SCRATCH/bro
 plugins=$HOME/.local/lib/wireshark/plugins
 mkdir -p "$plugins"
 cp -- "$WIRESHARK"/*.lua "$plugins"
-check "installed as a plug-in it dissects all the same" equal \
+check "installed as a plug-in it still dissects" equal \
     "$(tshark -r "$CAPTURES/aries.pcapng" -Y phitwire 2>/dev/null | wc -l)" "$(wc -l <"$CAPTURES/aries.expected")"
 rm -r -- "$plugins"
 # In one pass: tshark names the first invalid rule.
 colour_rules=$(grep '^@' "$WIRESHARK/colorfilters" | cut -d @ -f 3 | paste -sd ,)
 check "all colour rules are filters" each_counted "$CAPTURES/t3e.pcapng" "$colour_rules"
-check_fails "a rule that is none is named" 'phitwire.nonsense' each_counted "$CAPTURES/t3e.pcapng" "$colour_rules,phitwire.nonsense == 1"
+check_fails "an invalid rule is named" 'phitwire.nonsense' each_counted "$CAPTURES/t3e.pcapng" "$colour_rules,phitwire.nonsense == 1"
 
 # ---- Simulated links ----------------------------------------------------------------------------
 

@@ -25,9 +25,9 @@ is_json() {
     rate --pattern permutation --count 100 --json >"$T_SCRATCH/rate" || return
     jq -e '.acknowledged > 0 and .acknowledged == .sent and .lost == 0 and .corrupted == 0' "$T_SCRATCH/rate" >/dev/null
 }
-check "and tells it as JSON" is_json
+check "and reports it as JSON" is_json
 check_fails "a rate of programs" "cannot be used with" rate --rate 100
-check_fails "ways of programs" "cannot be used with" rate --routing minimal
+check_fails "routes of programs" "cannot be used with" rate --routing minimal
 check_fails "too many at a time" "at most 1024 outstanding messages" rate --window 2000
 
 # Killed under load, at any moment; others continue.
@@ -45,13 +45,13 @@ for (( i = 0; i < kills; i++ )); do
     kill -KILL "$victim"
     wait "$victim" 2>/dev/null || true
 done
-check "who is there is not disturbed" kill -0 "$honest"
+check "the running tool is not disturbed" kill -0 "$honest"
 kill -TERM "$honest"
 settled "$honest"
 check "and all of its messages were as they were sent" test "$SETTLED" = 130
 check "nothing is left of the killed" phw_until 20 nobody_is_there
-check "nobody was sent away for it" test "$(door_sum dismissed)" = 0
-check "programs go on there" programs bandwidth --from nic1 --to nic2 --size 3000 --seconds 0.2
+check "no client was rejected for it" test "$(door_sum dismissed)" = 0
+check "programs continue there" programs bandwidth --from nic1 --to nic2 --size 3000 --seconds 0.2
 
 # A NIC dies under its program.
 "${bench[@]}" --seconds 60 --size 100 >"$T_SCRATCH/said" 2>&1 &
@@ -66,9 +66,9 @@ check "what is long and for the dead leaves room for what is not" timeout 10 "${
 kill -KILL "$sender"
 settled "$sender"
 settled "$program"
-check "the program is told, and ends" test "$SETTLED" = 2
+check "the program is notified, and ends" test "$SETTLED" = 2
 check "it says why" grep -q "the NIC is gone" "$T_SCRATCH/said"
-check "it is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic1
+check "it is restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic1
 check "and lets programs in" phw_until 20 programs bandwidth --from nic1 --to nic2 --size 100 --seconds 0.1
 
 check_fails "what programs alone do" "add --client" "$PHITWIRE_BIN_DIR/phitwire-bench" bandwidth --lab "$LAB" --op send

@@ -38,20 +38,20 @@ no_deleted() {
 }
 check "no process of it has a deleted file open" no_deleted "files_$$"
 for lab in "tmp_$$" "files_$$"; do "$PHW_SCRIPTS/down.sh" --lab "$lab"; done
-check_fails "binaries that are not there are missed by name" "PHITWIRE_BIN_DIR: no phitwire in /nowhere" \
+check_fails "missing binaries are named" "PHITWIRE_BIN_DIR: no phitwire in /nowhere" \
     env PHITWIRE_BIN_DIR=/nowhere "$up" pair --lab "none_$$"
 
 for value in 08 0576 575 65536 99999999999999999999; do
-    check_fails "--mtu $value is refused" "--mtu must be 576 to 65535, not '$value'" "$up" pair --lab "none_$$" --mtu "$value"
+    check_fails "--mtu $value is rejected" "--mtu must be 576 to 65535, not '$value'" "$up" pair --lab "none_$$" --mtu "$value"
 done
-check_fails "a time-out that the shell cannot count is refused" "at most 999999, not" \
+check_fails "a timeout beyond the shell's range is rejected" "at most 999999, not" \
     "$up" pair --lab "none_$$" --timeout 99999999999999999999
 
 # Nothing is copied before it is examined: the run directory is shared.
 mkfifo "$T_SCRATCH/pipe"
 truncate -s 3G "$T_SCRATCH/sparse"
 for what in /dev/zero /proc/self/mem "$T_SCRATCH/pipe" "$T_SCRATCH/sparse" "$T_SCRATCH"; do
-    check_fails "$what is no topology" "not a usable topology" timeout 10 "$up" "$what" --lab "none_$$"
+    check_fails "$what is not a topology" "not a usable topology" timeout 10 "$up" "$what" --lab "none_$$"
 done
 check_fails "nor is a stream without end" "not a usable topology" timeout 10 "$up" <(yes) --lab "none_$$"
 check "and nothing of them is left" nothing_left "none_$$"
@@ -62,7 +62,7 @@ read -r _ a _ b _ if_a _ _ addr_b < <(phw_plan_links "$LAB")
 ip -n "$(phw_netns "$LAB" "$a")" route replace "${addr_b%/*}/32" dev "$if_a" mtu 600
 check "$a has a narrow path to $b" bash -c 'ip -n "$1" route get "$2" | grep "mtu 600"' \
     bash "$(phw_netns "$LAB" "$a")" "${addr_b%/*}"
-rate_case "full frames leave all the same" 10000 --seconds 1
+rate_case "full frames still leave" 10000 --seconds 1
 "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 
 # Processes in a separate session, like the stranger, end with their test.

@@ -39,7 +39,7 @@ check "they are counted" test "$(counter_sum '\.tx_rewinds_forced$')" -gt "$befo
 check "and what is sent twice arrives once" exactly_once "$T_SCRATCH/run.json"
 
 check "a link is taken down by its processor" t_ctl nic0 fault link-down 0
-check_fails "status.sh says so" "NOT FULLY UP" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
+check_fails "status.sh reports it" "NOT FULLY UP" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
 check "and brought back" t_ctl nic0 fault link-up 0
 check "it comes up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
 rate_case "and works" 1000 --seconds 0.3

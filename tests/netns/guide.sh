@@ -45,7 +45,7 @@ ${fence}console,norun
 ${fence}
 E2
 check "and says what it has not run" grep -q '^# not run - .*: only here' "$T_SCRATCH/right.said"
-check "a wrong word is told" refused word 'should be like `sent 1 of 2`' <<<"${fence}console
+check "a wrong word is reported" refused word 'should be like `sent 1 of 2`' <<<"${fence}console
 \$ echo sent 1 or 2
 sent 1 of 2
 $fence"
@@ -58,11 +58,11 @@ check "and one too many" refused more 'nothing more' <<<"${fence}console
 \$ printf 'one\\ntwo\\n'
 one
 $fence"
-check "a command that there is not" refused missing 'no such command' <<<"${fence}console
+check "an unknown command" refused missing 'no such command' <<<"${fence}console
 \$ no-such-command-at-all
 ...
 $fence"
-check "one that fails without a word" refused fails 'status 1' <<<"${fence}console
+check "one that fails silently" refused fails 'status 1' <<<"${fence}console
 \$ false
 $fence"
 check "one that does not end" refused long 'takes longer' <<<"${fence}console
@@ -76,7 +76,7 @@ check "a lab that is left up" refused left 'does not take it down' <<<"${fence}c
 $fence"
 mkdir "$T_SCRATCH/broken"
 printf '<a id="here" href="#there">x</a> <a href="gone.html">y</a>\n' >"$T_SCRATCH/broken/index.html"
-check_fails "a link to nowhere is told" 'gone.html: there is no such file' python3 "$tools/links.py" "$T_SCRATCH/broken"
+check_fails "a dangling link is reported" 'gone.html: there is no such file' python3 "$tools/links.py" "$T_SCRATCH/broken"
 check_fails "so is one to no place" '#there: there is no such place' python3 "$tools/links.py" "$T_SCRATCH/broken"
 
 # ---- The book -----------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ END
 }
 mapfile -t texts < <(cd "$PHW_ROOT" && find docs README.md -name '*.md' ! -path '*/reference/*' | sort)
 printf '%0121d\n' 0 >"$T_SCRATCH/wide.md"
-check_fails "a line of 121 columns is told" '121 columns' wide "$T_SCRATCH/wide.md"
+check_fails "a line of 121 columns is reported" '121 columns' wide "$T_SCRATCH/wide.md"
 check "no line of the README and the guide is longer than 120 columns" wide "${texts[@]/#/$PHW_ROOT/}"
 
 status=0 whole=(--output "$book")

@@ -174,7 +174,7 @@ programs() {
     check "$topology: iperf3 by UDP$lossy" iperf "$to" "$there" -u -b "$udp" -l 1400 -t "$seconds"
     dropped=$(( $(drops) - dropped )) lost=$(jq '.end.sum.lost_packets' "$T_SCRATCH/iperf.json")
     check "$topology: nearly all datagrams came ($lost did not)" jq -e '.end.sum | .packets > 100 and .lost_packets * 20 < .packets' "$T_SCRATCH/iperf.json"
-    check "$topology: counters tell of all others ($dropped)" test "$lost" -le "$dropped"
+    check "$topology: counters report all others ($dropped)" test "$lost" -le "$dropped"
     if ! command -v sshd >/dev/null; then
         skip "$topology: $mib MiB by ssh, hashes equal" "no sshd (sudo apt-get install openssh-server)"
         check "$topology: $few MiB by TCP, as they were sent" copies
@@ -202,7 +202,7 @@ beside_puts() {
 # Undeliverable packets are counted, and a lost node comes back.
 astray() {
     on "$from" ping -q -c 2 -i 0.1 -W 0.2 "$net.3.3" >/dev/null || true
-    check "$topology: packets for nobody are counted" test "$(ip_count dropped_no_processor)" -ge 2
+    check "$topology: packets without a receiver are counted" test "$(ip_count dropped_no_processor)" -ge 2
     on "$from" ping -q -c 2 -i 0.1 -W 0.2 -b "$net.255.255" >/dev/null 2>&1 || true
     on "$from" ping -q -c 2 -i 0.1 -W 0.2 -I ip0 224.0.0.1 >/dev/null 2>&1 || true
     check "$topology: so are those for all and for many" test "$(ip_count dropped_no_processor)" -ge 6
@@ -213,11 +213,11 @@ astray() {
     "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill "$to"
     check "$topology: packets for the dead are counted" phw_until 8 counts_the_dead
     "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$to"
-    check "$topology: the restarted answers again" phw_until 30 on "$from" ping -q -c 1 -W 1 "$there"
-    check "$topology: nobody says that anything is broken" test "$(ip_sum datagrams_broken)" = 0
+    check "$topology: the restarted node answers again" phw_until 30 on "$from" ping -q -c 1 -W 1 "$there"
+    check "$topology: no error is reported" test "$(ip_sum datagrams_broken)" = 0
     ip -n "$(phw_netns "$LAB" "$to")" link del ip0
-    rate_case "$topology: a network interface that lost its device goes on" 1000 --seconds 0.5
-    check "$topology: it says so" grep -q 'ip0 is gone' "$(phw_lab_dir "$LAB")/$to.log"
+    rate_case "$topology: a NIC that lost its device continues" 1000 --seconds 0.5
+    check "$topology: the log reports it" grep -q 'ip0 is gone' "$(phw_lab_dir "$LAB")/$to.log"
 }
 counts_the_dead() {
     on "$from" ping -q -c 2 -i 0.1 -W 0.2 "$there" >/dev/null || true

@@ -67,4 +67,4 @@ check "no lane, no link: $router" phw_until 20 port_is "$router" up false
 check "no lane, no link: $peer" phw_until 5 port_is "$peer" up false
 told_to_end "$runner"
 check "what was on the link that lost its last lane is reported" honest "$T_SCRATCH/none.json"
-check_fails "status.sh says so" "NOT FULLY UP" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
+check_fails "status.sh reports it" "NOT FULLY UP" "$PHW_SCRIPTS/status.sh" --lab "$LAB"

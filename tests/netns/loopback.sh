@@ -8,7 +8,7 @@ check "status.sh is content" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
 rate_case "messages over loopback ports" 1000 --seconds 0.5
 check_fails "impair.sh says that nothing can be impaired there" "loopback" \
     "$PHW_SCRIPTS/impair.sh" --lab "$LAB" all loss 1%
-check_fails "Ethernet links are refused there" "UDP links only" "$PHW_SCRIPTS/up.sh" quickstart --loopback --link ethernet
+check_fails "Ethernet links are rejected there" "UDP links only" "$PHW_SCRIPTS/up.sh" quickstart --loopback --link ethernet
 check "it goes down" "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 check "and leaves nothing" nothing_left "$LAB"
 
@@ -22,9 +22,9 @@ if phw_is_machine_root && id nobody >/dev/null 2>&1 \
     check "quickstart.sh runs without root and without user namespaces" bash -c '
         runuser -u nobody -- env "PATH=$1:$PATH" XDG_RUNTIME_DIR= HOME=/tmp "$2" --seconds 1 >"$3" 2>&1 \
             || { cat "$3"; exit 1; }' bash "$T_SCRATCH/bin" "$PHW_SCRIPTS/quickstart.sh" "$output"
-    check "it says so" grep -F "over UDP ports on loopback" "$output"
+    check "it reports that" grep -F "over UDP ports on loopback" "$output"
     check "its verdict is clean" grep -E "lost 0 +duplicated 0 +corrupted 0 +misordered 0" "$output"
-    check_fails "loss that is asked for is not silently left out" "--loss needs root or user namespaces" \
+    check_fails "requested loss is not silently dropped" "--loss needs root or user namespaces" \
         runuser -u nobody -- env "PATH=$T_SCRATCH/bin:$PATH" XDG_RUNTIME_DIR= HOME=/tmp "$PHW_SCRIPTS/quickstart.sh" --loss 2%
 else
     skip "quickstart.sh without root and without user namespaces" "needs root, and read access to this directory for the user 'nobody'"

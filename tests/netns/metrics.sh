@@ -57,12 +57,12 @@ done
 start_server
 check "each node answers" scraped '^phitwire_node_up\{lab="'"$LAB"'",node="r1-0",kind="router"\} 1$'
 check "each link has its ends' names" scraped '^phitwire_link_frames_received_total\{lab="[^"]*",node="r1-0",port="[0-9]+",link="[0-9]+",peer="[^"]+:[0-9]+"\} [1-9]'
-check "latencies of the run before are told" scraped '^phitwire_traffic_latency_seconds_count\{.*\} [1-9]'
+check "latencies of the previous run are reported" scraped '^phitwire_traffic_latency_seconds_count\{.*\} [1-9]'
 check "they say what they are" scraped '^Content-Type: text/plain; version=0\.0\.4'
 
 for request in 'GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' 'POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n'; do
     ask "$request" >"$T_SCRATCH/refused" || true
-    check "${request%% HTTP*} is refused" says '^HTTP/1.1 40[45]' "$T_SCRATCH/refused"
+    check "${request%% HTTP*} is rejected" says '^HTTP/1.1 40[45]' "$T_SCRATCH/refused"
 done
 for request in '\0\0\0\0\r\n\r\n' 'GET\r\n\r\n' 'GET /metrics HTTP/9.9\r\n\r\n' 'GET /metrics HTTP/1.1\r\nX' 'GET /metrics HTTP/1.1\r\nContent-Length: -7\r\n\r\n'; do
     { exec 4<>"/dev/tcp/127.0.0.1/$port"; } 2>/dev/null && printf '%b' "$request" >&4 && exec 4>&-
@@ -75,7 +75,7 @@ for _ in {1..8}; do
     for _ in {1..40}; do printf 'GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n'; done 1>&"$fd" 2>/dev/null || true
 done
 check "eight of them are connected" test "${#deaf[@]}" = 8
-check "after what is no request, and beside who never reads, it answers" scraped '^phitwire_lab_up\{.*\} 1$'
+check "it answers after malformed requests, and next to a client that never reads" scraped '^phitwire_lab_up\{.*\} 1$'
 for fd in "${deaf[@]}"; do exec {fd}>&-; done
 
 "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill r1-1 >/dev/null 2>&1
@@ -83,8 +83,8 @@ check "a router that was killed is not up" phw_until 10 scraped '^phitwire_node_
 check "and its neighbour says of its links that they are down" phw_until 20 scraped '^phitwire_link_up\{.*node="r1-0".*peer="r1-1:[0-9]+"\} 0$'
 "$PHW_SCRIPTS/node.sh" --lab "$LAB" start r1-1 >/dev/null 2>&1
 check "started again, it is up" phw_until 20 scraped '^phitwire_link_up\{.*node="r1-0".*peer="r1-1:[0-9]+"\} 1$'
-check_fails "a place that is taken is refused" 'cannot listen on' "$metrics" metrics --lab "$LAB" --listen "127.0.0.1:$port"
-check_fails "a lab that is not there is refused" 'is not running' "$metrics" metrics --lab nobody_has_this --once
+check_fails "an address in use is rejected" 'cannot listen on' "$metrics" metrics --lab "$LAB" --listen "127.0.0.1:$port"
+check_fails "an unknown lab is rejected" 'is not running' "$metrics" metrics --lab nobody_has_this --once
 
 # queried EXPRESSION: Prometheus has a non-zero value for it.
 queried() {

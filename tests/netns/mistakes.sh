@@ -31,6 +31,6 @@ real=$PHITWIRE_BIN_DIR/phitwire
 STUB
 chmod +x "$T_SCRATCH/bin/phitwire"
 t_lab crossed
-check_fails "a cable that goes elsewhere is refused, with both names" "expect" \
+check_fails "a miswired cable is rejected, with both names" "expect" \
     env "PHITWIRE_BIN_DIR=$T_SCRATCH/bin" "$PHW_SCRIPTS/up.sh" quickstart --link ethernet --timeout 6 --lab "$LAB"
 check "and nothing is left" nothing_left "$LAB"

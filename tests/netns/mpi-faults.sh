@@ -86,7 +86,7 @@ sent() {
 over() {
     t_ctl all stats --json >"$T_SCRATCH/before.json"
     local begin=$(( $(lines) ))
-    goes_on_by 4 || not_ok "the halo exchange goes on" "$(tail -n 1 "$OUT")"
+    goes_on_by 4 || not_ok "the halo exchange continues" "$(tail -n 1 "$OUT")"
     t_ctl all stats --json >"$T_SCRATCH/after.json"
     STEPS=$(( ($(lines) - begin) * 20 ))
 }
@@ -120,15 +120,15 @@ halo -- spoil 30
 finish_halo
 RANKS=12
 check "one wrong bit of a halo would be seen" says '^wrong answer: [1-9]'
-check "and is told by the status" test "$ENDED" = 1
+check "and the status reports it" test "$ENDED" = 1
 
 watch_begins
 halo --
 t_ctl g0-c0s0 fault lane-noise 0 1 1/2000 >/dev/null
 check "a noisy lane is given up" phw_until 30 port_is g0-c0s0 0 tx_lanes 2
 t_ctl g0-c0s0 fault lane-noise 0 1 0 >/dev/null
-check "the halo exchange goes on with two lanes" goes_on_by 2
-check "sets were sent again" test "$(counter_sum '^port0\.tx_replayed_sets$')" -gt 0
+check "the halo exchange continues with two lanes" goes_on_by 2
+check "sets were resent" test "$(counter_sum '^port0\.tx_replayed_sets$')" -gt 0
 
 mapfile -t black < <(ids g0-c0s0-g0-c1s0)
 mapfile -t direct < <(bundle 0 1)
@@ -153,8 +153,8 @@ cut=$(packets "${direct[@]}") after=$(per_step "${round[@]}")
 check "halos go over the third group ($after packets a step where there were $before; $cut over the cut ones)" \
     test "$after" -gt $(( before * 5 / 4 )) -a "$cut" = 0
 for id in "${black[0]}" "${direct[@]}"; do set_link "$id" up; done
-check "the links are taken in again" phw_until 15 told '.failed_links == [] and .disconnected_pairs == 0'
-check "the halo exchange goes on" goes_on_by 2
+check "the links are readmitted" phw_until 15 told '.failed_links == [] and .disconnected_pairs == 0'
+check "the halo exchange continues" goes_on_by 2
 finish_halo
 check "it ends (status $ENDED)" test "$ENDED" = 0
 check "with the right answer ($(grep -o '[0-9]* steps$' "$OUT"); requests that timed out: $(counter_sum '^requests_timed_out$'))" says '^right answer: '
@@ -174,7 +174,7 @@ kill_rank() {
     return 1
 }
 again() {
-    check "$1 is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$1"
+    check "$1 is restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$1"
     check "all links come up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
     check "the watcher takes it in" phw_until 15 told '.failed_routers == [] and .failed_links == [] and .disconnected_pairs == 0'
 }

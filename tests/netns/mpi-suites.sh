@@ -56,7 +56,7 @@ part_fi_pingpong() {
     done
     for mode in dgram msg; do
         (( ++port ))
-        check_fails "fi_pingpong -e $mode is refused: there are no such end points" 'fi_getinfo.*No data available' \
+        check_fails "fi_pingpong -e $mode is rejected: unsupported end points" 'fi_getinfo.*No data available' \
             pingpong "$last" nic0 -e "$mode" -I 5 -S 64
     done
 }

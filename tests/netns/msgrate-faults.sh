@@ -25,9 +25,9 @@ out_of_reach() {
     check "$1: the target's link goes down" t_ctl nic1 fault link-down 0
     local begin=$EPOCHREALTIME
     check_fails "$1: a target out of reach is called that" 'nic1 could not be reached' rate --from nic0 --to nic1 --seconds 1
-    check "$1: within its time-out" awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { exit !(b - a < 5) }'
+    check "$1: within its timeout" awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { exit !(b - a < 5) }'
     check "$1: the link comes back" t_ctl nic1 fault link-up 0
-    check "$1: all links come up again" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
+    check "$1: all links come back up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
     rate_case "$1: the next run is clean" 1000 --from nic0 --to nic1 --seconds 0.3
 }
 
@@ -43,7 +43,7 @@ nic_stops() {
     kill -CONT "$pid"
     under_way nic0
     told_to_end "$runner"
-    check "$LAB: a run whose $2 stood still keeps its numbers" \
+    check "$LAB: a run whose $2 was stopped keeps its counts" \
         jq -e '.acknowledged > 1000 and .latency_us.p50 > 0 and .duplicated == 0 and .corrupted == 0 and .misordered == 0
             and .unfinished == [] and .frames_sent > 0' "$file"
     check "$LAB: and names it" named "$file" "$1" processes_stopped
@@ -58,7 +58,7 @@ emptied() {
     local runner=$!
     under_way nic0
     check "$LAB: the target is killed ($*)" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic1
-    check "and started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic1
+    check "and restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic1
     check "messages meet its new memory" phw_until 60 met_new_memory
     told_to_end "$runner"
     check "the run ends with status 1" test "$SETTLED" = 1
@@ -77,10 +77,10 @@ outlives() {
     local runner=$!
     under_way nic0
     check "$LAB: the target is killed ($*)" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic1
-    check "what was on its way times out" phw_until 20 has_timed_out 8
+    check "messages in flight time out" phw_until 20 has_timed_out 8
     before=$(t_ctl nic0 traffic status --json | jq .acknowledged)
-    check "the target is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic1
-    check "the run goes on" phw_until 60 has_acknowledged $(( before + 1000 ))
+    check "the target is restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic1
+    check "the run continues" phw_until 60 has_acknowledged $(( before + 1000 ))
     told_to_end "$runner"
     check "it ends with status 1" test "$SETTLED" = 1
     check "and nothing is called corrupted" \
@@ -101,12 +101,12 @@ dead_blocks() {
     check "$LAB: the router of nic0 is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill g0-c0s0
     begun=$EPOCHREALTIME
     told_to_end "$runner"
-    check "a run of blocks ends within its time-out of 3 s and 6 s for a slow host" \
+    check "a run of blocks ends within its timeout of 3 s and 6 s for a slow host" \
         awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { print b - a " s"; exit !(b - a < 9) }'
     check "its sums close" jq -e '.timed_out > 0 and .unknown == 0 and .unfinished == []
         and .sent == .acknowledged + .timed_out + .refused' "$file"
     check "it has said what it waited for" grep -E 'waiting for answers to messages, [0-9]+ outstanding at nic0' "$file.err"
-    check "the router is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start g0-c0s0
+    check "the router is restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start g0-c0s0
     check "all links come up again" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
 }
 
@@ -114,7 +114,7 @@ dead_blocks() {
 dead_for_programs() {
     local file=$T_SCRATCH/programs.json
     rate --client --from nic0 --to nic1,nic4 --window 16 --seconds 1 --json >"$file" || true
-    check "a program goes on to those that live" jq -e '.acknowledged > 20 * .timed_out and .timed_out > 0' "$file"
+    check "a program continues to live targets" jq -e '.acknowledged > 20 * .timed_out and .timed_out > 0' "$file"
     check "and the dead one is named" jq -e '[.unanswered[].node] == ["nic4"]' "$file"
     check "and its sums close" jq -e '.sent == .acknowledged + .timed_out + .refused + .unknown' "$file"
 }
@@ -124,7 +124,7 @@ dead_for_programs() {
 older_number() {
     check "$LAB: a run begins" by_hand 9000000000000002 500000000
     check "and is done" phw_until 20 run_over
-    check "its source is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" restart nic0
+    check "its source is restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" restart nic0
     check "all links come up again" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
     check "a run of a lower number begins" by_hand 9000000000000001 500000000
     check "and is over" phw_until 20 run_over
@@ -144,7 +144,7 @@ others() {
     local words
     for words in "--from nic2 --to nic1" "--from nic0 --to nic2" "--from nic1 --to nic0"; do
         # shellcheck disable=SC2086  # words
-        check_fails "a second run is refused ($words)" 'phitwire-msgrate \(process [0-9]+\) measures here; wait for it, end it \(kill [0-9]+\)' \
+        check_fails "a second run is rejected ($words)" 'phitwire-msgrate \(process [0-9]+\) measures here; wait for it, end it \(kill [0-9]+\)' \
             rate $words --seconds 1
     done
     check_fails "so is one begun by hand" 'measures here' \
@@ -168,9 +168,9 @@ killed_tool() {
     check "and another" t_ctl nic2 traffic start \
         '{"run":9000000000000001,"pattern":{"list":{"destinations":[1]}},"window":8}'
     local said
-    said=$(rate --seconds 1 2>&1) && not_ok "is in the way" "the run was not refused"
+    said=$(rate --seconds 1 2>&1) && not_ok "the earlier run is in the way" "the run was not refused"
     said=$(tr -s ' \n│' ' ' <<<"$said")
-    check "is told once, for all of its nodes" test "$(grep -o 'traffic run 9000000000000001' <<<"$said" | wc -l)" = 1
+    check "it is reported once, for all of its nodes" test "$(grep -o 'traffic run 9000000000000001' <<<"$said" | wc -l)" = 1
     local remedy
     remedy=$(grep -o 'for n in .*; done' <<<"$said")
     check "with a remedy ($remedy)" env PATH="$PHITWIRE_BIN_DIR:$PATH" bash -c "$remedy"
@@ -187,12 +187,12 @@ router_restarts() {
     under_way nic0
     check "a router is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill r1-1
     sleep 0.5
-    check "and started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start r1-1
+    check "and restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start r1-1
     told=$EPOCHREALTIME
     told_to_end "$runner"
     check "it is named" named "$file" r1-1 processes_restarted
     check "its counters do not hide those of others" jq -e '.frames_sent > 1000 and .uncounted == ["r1-1"]' "$file"
-    check "the wait for time-outs is told, and not in the rate" \
+    check "the wait for timeouts is reported, and not in the rate" \
         jq -e --argjson most "$(awk -v a="$begun" -v b="$told" 'BEGIN { print b - a + 0.5 }')" '.timed_out > 0 and .drain_seconds >= 0
             and .seconds < $most
             and .messages_per_second * .seconds - .acknowledged < 1' "$file"

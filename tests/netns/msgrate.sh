@@ -17,7 +17,7 @@ a_nic_dies() {
     under_way nic0 2000
     check "nic5 is killed ($name)" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic5
     sleep 1
-    check "and started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic5
+    check "and restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic5
     told_to_end "$runner"
     check "the run ends with status 1" test "$SETTLED" = 1
     check "and names the dead" test "$(jq -r '.restarted | join(",")' "$file")" = nic5
@@ -45,14 +45,14 @@ interrupt() {
 interrupt INT
 check "SIGINT ends a run with status 130" test "$SETTLED" = 130
 check "and accounts for what was sent" exactly_once "$T_SCRATCH/cut.json" 1000
-rate_case "nobody is left sending" 1000 --seconds 0.3
+rate_case "no NIC is left sending" 1000 --seconds 0.3
 interrupt TERM
 check "so does SIGTERM" test "$SETTLED" = 130
 
 long_rate "$T_SCRATCH/first.json" &
 runner=$!
 under_way nic0
-check_fails "a second measurement of the same interfaces is refused" 'measures here' \
+check_fails "a second measurement of the same NICs is rejected" 'measures here' \
     "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --seconds 1
 told_to_end "$runner"
 check "and does not disturb the first (status $SETTLED)" test "$SETTLED" = 130

@@ -32,8 +32,8 @@ check "the watcher has looked" phw_until 10 test -s "$T_SCRATCH/watch"
 "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 check "another lab of that name comes up" "$PHW_SCRIPTS/up.sh" --lab "$LAB" "$T_SCRATCH/two.toml"
 before=$(digests)
-check "its routers tell their tables" test "$(wc -l <<<"$before")" = 12
-check "a manager of its own is let in" "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB" --json
+check "its routers report their tables" test "$(wc -l <<<"$before")" = 12
+check "its own manager is accepted" "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB" --json
 phw_until 20 ended || kill -INT "$watcher"
 settled "$watcher"
 watcher=''

@@ -67,9 +67,9 @@ refused() {
     shift 2
     t_rate "$T_SCRATCH/refused.json" --seconds 0.3 "$@" || status=$?
     check "$name" test "$status" = 2
-    check "and says so" grep -E -- "$pattern" "$T_SCRATCH/refused.json.err"
+    check "and reports it" grep -E -- "$pattern" "$T_SCRATCH/refused.json.err"
 }
-refused "a target that is named twice is refused" "nic1. is listed twice" --from nic0 --to nic1 --to nic1
-refused "a source that is named twice is refused" "nic0. is listed twice" --from nic0,nic0 --to nic1
-refused "a run in which nobody sends is an error" "nothing was sent" --from nic0 --to nic0
+refused "a target listed twice is rejected" "nic1. is listed twice" --from nic0 --to nic1 --to nic1
+refused "a source listed twice is rejected" "nic0. is listed twice" --from nic0,nic0 --to nic1
+refused "a run without sources is an error" "nothing was sent" --from nic0 --to nic0
 rate_case "and the lab measures as before" 50 --seconds 0.3 --from nic0 --to nic1

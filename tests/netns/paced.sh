@@ -56,7 +56,7 @@ for name in even slow; do
     "$PHW_SCRIPTS/down.sh" --lab "$LAB" 2>/dev/null
 done
 check_fails "a link that is not slow does not pass for a slow one" 'far takes .* not' agrees even slow
-check_fails "nor the other way round" 'far takes .* not' agrees slow even
+check_fails "nor vice versa" 'far takes .* not' agrees slow even
 
 # Noise on one lane makes checks fail; under a free-running clock frames hold whole packets.
 t_up phits paced --clock free --cut-through phits

@@ -54,11 +54,11 @@ within() {
     printf '# %s: status %s after %s ms\n' "$1" "$status" "$begin"
     (( status == wanted && begin <= most ))
 }
-check "ctl all asks all processes although four stand still" within 9000 1 "$PHITWIRE_BIN_DIR/phitwire" ctl --lab "$LAB" all links
+check "ctl all queries all processes although four are stopped" within 9000 1 "$PHITWIRE_BIN_DIR/phitwire" ctl --lab "$LAB" all links
 check "and names these" test "$(grep -c "stands still" "$T_SCRATCH/said")" = 4
-check "wait keeps to its time-out" within 5000 1 "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 1
+check "wait observes its timeout" within 5000 1 "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 1
 kill -CONT "${pids[@]}"
-check "they go on" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
+check "they continue" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
 
 # ends_in_order SIGNAL NODE HOW: it ends, the new lines of its log have a summary that says HOW, and its socket is gone.
 ends_in_order() {
@@ -70,7 +70,7 @@ ends_in_order() {
     check "which prints a summary" grep -E "\`$2\` of lab \`$LAB\` ran [0-9.]+ s and ended $3" "$log"
     check "with its counters" grep -E "^  frames sent [0-9]+, received [0-9]+, dropped [0-9]+; engine " "$log"
     check "and takes its socket away" test ! -e "$socket"
-    check "$2 starts again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$2"
+    check "$2 restarts" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$2"
     check "all links come up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
 }
 node=$(phw_plan_nodes "$LAB" | tail -n 1)

@@ -21,10 +21,10 @@ check "quickstart.sh succeeds with umask 002" bash -c 'umask 002; PHITWIRE_RUN_D
 check "and leaves no directory" test ! -e "$T_SCRATCH/run"
 
 # Requested loss is applied, or the status reports that it is not.
-check_fails "a share that is none is refused" "must be a percentage such as 1%" "$PHW_SCRIPTS/quickstart.sh" --loss 1
+check_fails "an invalid share is rejected" "must be a percentage such as 1%" "$PHW_SCRIPTS/quickstart.sh" --loss 1
 status=0
 "$PHW_SCRIPTS/quickstart.sh" --loss 101% 2>/dev/null || status=$?
-check "more than all is refused before anything is begun" test "$status" = 2
+check "too many are rejected before anything starts" test "$status" = 2
 
 # Must not touch another lab named quickstart.
 T_LABS+=(quickstart)

@@ -44,7 +44,7 @@ told_to_end "$runner"
 check "what was on it is reported, nothing is twice, wrong or out of order" honest "$T_SCRATCH/during.json"
 check "its one end is down" port_is_down r1-0
 check "its other end is down" port_is_down r1-1
-check_fails "status.sh says so" "NOT FULLY UP" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
+check_fails "status.sh reports it" "NOT FULLY UP" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
 
 rate_case "within a subtree everything flows, exactly once" 1000 --from nic0 --from nic1 --to nic2 --to nic3 --seconds 0.5
 t_rate "$T_SCRATCH/across.json" --from nic0 --from nic1 --to nic4 --to nic5 --seconds 0.5 || true

@@ -87,7 +87,7 @@ fi
 # and reported, and the links come back.
 before=$(downs)
 frozen signal half 8
-check "$LAB: half a lab that stands still for 8 s is given up" test "$(downs)" -gt "$before"
+check "$LAB: half a lab that is stopped for 8 s is given up" test "$(downs)" -gt "$before"
 check "$LAB: and comes back" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
 rate_case "$LAB: the next run is clean" 1000 --seconds 0.5
 

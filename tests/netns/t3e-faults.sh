@@ -32,8 +32,8 @@ spares = 1
 request_timeout_ms = 3000
 TOML
 t_up phwf_t3e "$T_SCRATCH/torus.toml"
-rate_case "between all that are in use: the spare one is left out" 1000 --window 16 --seconds 0.5
-check_fails "and is no target before it has a number" 'is a spare: it is unreachable' \
+rate_case "between all that are in use, without the spare" 1000 --window 16 --seconds 0.5
+check_fails "and is not a target before it has a number" 'is a spare: it is unreachable' \
     "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --from nic0 --to nic26 --seconds 0.5
 from=$(among 0 25 2) to=$(among 1 25 2)
 all=(--from "$from" --to "$to" --window 32)
@@ -45,20 +45,20 @@ long_rate "$T_SCRATCH/cut.json" "${all[@]}" &
 runner=$!
 under_way nic0
 check "a cable is cut" set_link "$link" down
-check "packets on their way there leave the network" phw_until 10 is_kept
+check "packets in flight leave the network" phw_until 10 is_kept
 check "the network is rerouted" manage reroute
-check "by other tables in some routers, and nobody is cut off" report_is \
+check "by other tables in some routers, and no router is cut off" report_is \
     '.status == "done" and (.changed_routers | length) > 0 and (.failed_links | length) == 1 and .disconnected_pairs == 0'
 detail < <(jq -c '{changed: (.changed_routers | length), took_ms}' "$T_SCRATCH/report")
 told_to_end "$runner"
 check "nothing is lost without a word, twice, or wrong" honest "$T_SCRATCH/cut.json"
 detail < <(jq -c '{sent, acknowledged, timed_out, refused}' "$T_SCRATCH/cut.json")
-check "what was kept was sent again" bash -c "(( $(counter_sum '^resent_packets$') == $(counter_sum '^kept_packets$') ))"
+check "the retained packets were resent" bash -c "(( $(counter_sum '^resent_packets$') == $(counter_sum '^kept_packets$') ))"
 kept=$(counter_sum '^kept_packets$')
-rate_case "ways lead around it" 1000 "${all[@]}" --seconds 0.5
+rate_case "routes avoid it" 1000 "${all[@]}" --seconds 0.5
 rate_case "in order too" 1000 "${all[@]}" --routing ordered --seconds 0.5
 check "and nothing meets the dead link" test "$(counter_sum '^kept_packets$')" = "$kept"
-check "the cable is put in again" set_link "$link" up
+check "the cable is reinserted" set_link "$link" up
 check "all links come up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
 check "the first tables are back" manage reroute
 check "and everything is well" report_is '.status == "done" and .failed_links == []'
@@ -69,17 +69,17 @@ runner=$!
 under_way nic0
 check "a processor's process is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic14
 check "the spare takes its number" manage rename nic14 nic26
-check "it has been told" number_is nic26 14
+check "it has been reported" number_is nic26 14
 told_to_end "$runner"
 check "what the dead one held is reported" honest "$T_SCRATCH/spare.json"
-rate_case "whoever sends to that number reaches the spare" 1000 --from nic0,nic1,nic2 --to nic12,nic26,nic5 --window 32 --seconds 0.5
+rate_case "messages to that number reach the spare" 1000 --from nic0,nic1,nic2 --to nic12,nic26,nic5 --window 32 --seconds 0.5
 check "and so do barriers" timeout --foreground -k 5 60 "$PHITWIRE_BIN_DIR/phitwire-bench" barrier --lab "$LAB" --unit 3 --count 100 --nics nic0,nic26,nic5
-check_fails "a processor in use is no spare" "no spare" manage rename nic12 nic5
-check "the dead one is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic14
+check_fails "a processor in use is not a spare" "no spare" manage rename nic12 nic5
+check "the dead one is restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic14
 check "all links come up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
 check "it gets its number back" manage rename nic14 --back
 check "and has it" number_is nic14 14
-check "the spare has its own" number_is nic26 26
+check "the spare has its own number" number_is nic26 26
 rate_case "messages reach it again" 1000 --from nic0,nic1,nic2 --to nic12,nic14,nic5 --window 32 --seconds 0.5
 
 # ---- A board -----------------------------------------------------------------------------------

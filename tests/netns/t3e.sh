@@ -46,7 +46,7 @@ load() {
     check "$name: they are loaded under traffic" manage channels "${@:2}"
     check "$name: some were others, and all were read back" report_is '.failed == [] and .forced == null and (.changed | length) > 0'
     detail < <(jq -c '{registers, routers, changed: (.changed | length)}' "$T_SCRATCH/report")
-    check "$name: traffic goes on" goes_on nic0
+    check "$name: traffic continues" goes_on nic0
 }
 # channels TOPOLOGY: channel tables are searched for, saved, loaded and replaced while the lab runs.
 channels() {
@@ -61,7 +61,7 @@ channels() {
     load "other tables" "$other"
     load "tables of zeros, by maintenance packets" "$zeros" --via maintenance r0
     check "as a maintenance packet finds" test "$(t_ctl r3 get vc_table.0 --via maintenance r0 --json | jq .value)" = 0
-    check_fails "there is no other way than maintenance" 'expected .--via maintenance ROUTER' manage channels "$right" --via network r0
+    check_fails "--via accepts only maintenance" 'expected .--via maintenance ROUTER' manage channels "$right" --via network r0
     load "the first tables" "$right"
     told_to_end "$runner"
     check "everything has arrived once" all_arrived "$T_SCRATCH/load.json"

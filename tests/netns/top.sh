@@ -23,13 +23,13 @@ for topology in t3e-2x2x2 aries-pair quickstart; do
 done
 
 check_fails "without a terminal it says what to do" 'once' top </dev/null
-check_fails "a lab that is not there is refused" 'is not running' "$PHITWIRE_BIN_DIR/phitwire" top --lab nobody_has_this --once
+check_fails "an unknown lab is rejected" 'is not running' "$PHITWIRE_BIN_DIR/phitwire" top --lab nobody_has_this --once
 
 kill -STOP "$(phw_node_pid "$LAB" nic3)"
-check "a node that stands still is told as silent, and the others are seen" look '[.sample.nodes[] | select(.silent) | .name] == ["nic3"]'
+check "a stopped node is reported as silent, and the others are shown" look '[.sample.nodes[] | select(.silent) | .name] == ["nic3"]'
 kill -CONT "$(phw_node_pid "$LAB" nic3)"
-check "who was waited for once does not keep a look waiting" look '.sample.took_ms < 700'
-check "and answers when it goes on" phw_until 10 look '[.sample.nodes[] | select(.silent)] == []'
+check "a stopped node does not delay later samples" look '.sample.took_ms < 700'
+check "and answers when resumed" phw_until 10 look '[.sample.nodes[] | select(.silent)] == []'
 
 if ! (phw_need tmux:tmux) 2>/dev/null; then
     skip "the screen" "no tmux (sudo apt-get install tmux)"
@@ -58,7 +58,7 @@ shown 'take the link down' >/dev/null
 keys y
 check "after a yes it is done" shown 'done: .*take the link down'
 keys 3
-check "and told as an event" shown 'fault-injected.*link-down'
+check "and reported as an event" shown 'fault-injected.*link-down'
 keys 1 u
 shown 'bring the link up' >/dev/null
 keys y

@@ -75,7 +75,7 @@ while IFS= read -r line; do
 done <"$commands"
 for watcher in "${watchers[@]}"; do
     kill -TERM "$watcher" 2>/dev/null || true
-    check "the watcher ends when it is told to" phw_until 10 phw_all_gone "$watcher" || detail <"$T_SCRATCH/watch"
+    check "the watcher ends when interrupted" phw_until 10 phw_all_gone "$watcher" || detail <"$T_SCRATCH/watch"
     kill -KILL "$watcher" 2>/dev/null || true
 done
 check "it has drawn a curve" test -s "$tour/curve.svg"

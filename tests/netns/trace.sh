@@ -42,7 +42,7 @@ one_machine() {
         fi
         check "$name: a $operation is followed there and back" whole "$file"
     done
-    check "$name: the checker notices a hop that is left out" cut_out "$file"
+    check "$name: the checker notices a missing hop" cut_out "$file"
     check "$name: its file is one of Perfetto's" is_perfetto "$file.perfetto"
     check "$name: the table names the source, stages and waits" bash -c \
         'grep -q "wait" <<<"$1" && grep -q "delivered" <<<"$1"' bash "$(phitwire trace --lab "$LAB" --from "$from" --to "$to" 2>&1)"
@@ -71,8 +71,8 @@ check_fails "the trace of a packet that is lost ends with status 1" 'last seen|d
     phitwire trace --lab "$LAB" --from nic0 --to nic11 --wait 500
 traced "$file" nic0 nic11 --wait 500 2>/dev/null || true
 check "and it has the hops up to there" jq -e '.ways[0] | (.delivered | not) and (.end | length) > 0' "$file"
-check_fails "nobody is answered for" '0 answered' phitwire ping --lab "$LAB" nic0 nic11 --count 2 --interval 20 --wait 300
-check_fails "a name that is nearly right is put right" 'did you mean `nic1' phitwire trace --lab "$LAB" --from nic0 --to nci11
+check_fails "a dead peer answers nothing" '0 answered' phitwire ping --lab "$LAB" nic0 nic11 --count 2 --interval 20 --wait 300
+check_fails "a misspelt name gets a suggestion" 'did you mean `nic1' phitwire trace --lab "$LAB" --from nic0 --to nci11
 check_fails "so is that of a register" 'did you mean `chip.quiesced`' t_ctl "$(jq -r '.ways[0].hops[0].router' "$file")" get chip.quiesed
 # A router traces one flow at a time: of two traces at once, one waits for the other.
 at_once() {
@@ -101,7 +101,7 @@ soon_ended() {
     test "$status" = 130 || return
     test "$(( SECONDS - begun ))" -lt 10
 }
-check "one that waits for an answer ends when it is told to" soon_ended
+check "one that waits for an answer can be interrupted" soon_ended
 "$PHW_SCRIPTS/down.sh" --lab "$LAB" >/dev/null 2>&1
 
 one_machine clos quickstart nic0 nic7 'put get'
@@ -125,8 +125,8 @@ if t_has_nft && t_impair --nft all loss 20% >/dev/null 2>&1; then
         traced "$file" nic0 nic7 --wait 5000 2>/dev/null || continue
         resent=$(jq '[.ways[].hops[].resent // 0] | add' "$file")
     done
-    check "with a fifth of the frames lost, a packet is followed all the same" whole "$file"
-    check "and links tell that they sent something again" test "$resent" -gt 0
+    check "with a fifth of the frames lost, a packet is still traced" whole "$file"
+    check "and links report resends" test "$resent" -gt 0
 else
     skip "traces among losses" "nftables cannot drop frames here"
 fi

@@ -82,7 +82,7 @@ silent() {
         "$(soon 'window.phitwire.all.every(link => link.up && !link.silent)')" --between "kill -CONT $nic"
 }
 nic=$(phw_node_pid "$LAB" nic3)
-check "the link of a node that stands still is unknown, and not down" silent
+check "the link of a stopped node is unknown, and not down" silent
 kill -CONT "$nic" || true
 
 pipeline() {
@@ -140,13 +140,13 @@ outside() {
     local at=${ADDRESS/0.0.0.0/127.0.0.1}
     test "$(status_of "$at")" = 200 && test "$(status_of "${at%%\?*}")" = 403 && test "$(status_of "${at}0")" = 403
 }
-check "beyond loopback nobody looks without the token" outside
+check "beyond loopback viewing requires the token" outside
 leave
 recorded=0
 kill "$recorder"
 wait "$recorder" || recorded=$?
 recorder=
-check "a recording of it ends well when it is told to" test "$recorded" = 0
+check "a recording of it ends well when interrupted" test "$recorded" = 0
 kill "$rate" 2>/dev/null || true
 wait "$rate" 2>/dev/null || true
 
@@ -161,7 +161,7 @@ namesake() {
     cat "$T_SCRATCH/namesake"
     grep -q 'has been taken down' "$T_SCRATCH/namesake" && t_ctl r1-0 links --json | jq -e 'all(.up)' >/dev/null
 }
-check "nothing is done to a lab that has taken the name of the one that is shown" namesake
+check "nothing is done to a later lab with the name of the one shown" namesake
 leave
 
 # ---- Recordings ---------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ truncated() {
 }
 check "a recording that was cut off is shown up to the cut" truncated
 printf 'PK\3\4' >"$T_SCRATCH/wrong.phitrec"
-check_fails "what is no recording is refused by name" 'wrong.phitrec: not a recording' "$phitwire" view "$T_SCRATCH/wrong.phitrec"
+check_fails "a file that is not a recording is rejected by name" 'wrong.phitrec: not a recording' "$phitwire" view "$T_SCRATCH/wrong.phitrec"
 
 check "a simulation of 1,024 processors is recorded" "$phitwire" sim r2-1024 --load 0.3 --warmup 300 --measure 1000 --record "$T_SCRATCH/large.phitrec" --record-every 25
 view "$T_SCRATCH/large.phitrec" --listen 127.0.0.1:0
