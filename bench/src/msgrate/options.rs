@@ -61,9 +61,9 @@ pub struct Options {
     /// Operation of every message
     #[arg(long, value_enum, default_value_t)]
     pub op: Op,
-    /// Payload bytes per message: 1 to 32, or to 16 MiB where NICs have block transfers (above 64);
-    /// gets transfer up to 64 multiples of 4 there, and atomic operations 8. Several sizes are
-    /// measured in turn
+    /// Payload bytes per message: 1 to 32; where NICs have block transfers (above 64 bytes), up to
+    /// 16 MiB, with gets of up to 64 bytes in multiples of 4. Atomic operations: 8. Several sizes
+    /// are measured in turn
     #[arg(long, value_name = "B", value_delimiter = ',', default_value = "8",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(phitwire::nic::MAX_BLOCK_SIZE)))]
     pub size: Vec<u32>,
@@ -154,7 +154,7 @@ pub enum PatternName {
     Transpose,
     /// To the NIC half-way round
     Tornado,
-    /// To the NIC of a random permutation
+    /// To the NIC given by a random permutation
     Permutation,
     /// Each to a random NIC of the next group (machines with groups)
     GroupAdversarial,

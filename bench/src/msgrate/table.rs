@@ -125,7 +125,7 @@ pub fn verdict(outcome: &RateResult) -> String {
         (&fates.processes_stopped, "stopped during the run"),
         (
             &fates.links_given_up,
-            "links given up during the run (`give_up_ms`), losing what they carried, at",
+            "links given up during the run, with the loss of everything on them (`give_up_ms`)",
         ),
         (
             &fates.uncounted,
@@ -322,8 +322,8 @@ mod tests {
             "died during the run: r1-0",
             "died and restarted during the run: nic5",
             "stopped during the run: nic6",
-            "links given up during the run (`give_up_ms`), losing what they carried, at: r1-0:3, \
-             nic6:0",
+            "links given up during the run, with the loss of everything on them (`give_up_ms`): \
+             r1-0:3, nic6:0",
             "counts exclude resent frames and packets (those received count as dropped) of: \
              nic5, nic6, r1-0",
             "messages not known to have arrived count as lost at: nic5",

@@ -18,7 +18,7 @@ use crate::trace::{Ends, Teller, Trace, Unit, VERSION, table};
 /// Maximum number of messages traced per run.
 const MOST_MESSAGES: usize = 100;
 
-/// What is to be traced of a run.
+/// Tracing options of a run.
 #[derive(Args, Debug)]
 pub(super) struct SimTraceArgs {
     /// Trace the first COUNT messages (default 1) of the measurement from one NIC to another, such

@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(1);
 /// Tries of a lost one, where many registers are read.
 const TRIES: usize = 3;
 
-/// Another way to registers.
+/// An alternative path to registers.
 #[derive(Args, Clone, Debug)]
 pub struct ViaArgs {
     /// Read and write registers by maintenance packets sent by the router FROM, which get past
