@@ -14,7 +14,7 @@ quiet() {
     test "$(puts_done nic0)" = "$before"
 }
 
-# A request waits longer than the cut lasts before it times out.
+# The timeout of a request is longer than the cut.
 t_topology "$T_SCRATCH/patient.toml" quickstart request_timeout_ms=30000
 
 kinds=(udp)

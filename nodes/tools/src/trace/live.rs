@@ -378,7 +378,7 @@ fn told(
     if ways[0].delivered || sent.end.is_some() {
         if back.hops.is_empty() && ended.is_some() {
             notes.push(
-                "the answer arrived, but no router saw a packet of its own for it: one \
+                "the answer arrived, but no router saw a separate packet for it: one \
                         packet may answer several requests"
                     .to_owned(),
             );
