@@ -138,12 +138,7 @@ pub(super) fn read(text: &str) -> Result<(Graph, Option<String>), Mistake> {
             let node = places.get(id).copied();
             let node = node.ok_or_else(|| (format!("unknown node `{id}`"), element.range()))?;
             let port = data(element, &names, key).map(str::parse).transpose();
-            let port = port.map_err(|_| {
-                (
-                    format!("invalid {key}: expected a port number"),
-                    element.range(),
-                )
-            })?;
+            let port = port.map_err(|_| (format!("{key} is not a port"), element.range()))?;
             link.push(End { node, port });
         }
         read.links.push([link[0], link[1]]);

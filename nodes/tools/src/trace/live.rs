@@ -377,11 +377,8 @@ fn told(
     let mut ways = vec![there];
     if ways[0].delivered || sent.end.is_some() {
         if back.hops.is_empty() && ended.is_some() {
-            notes.push(
-                "the answer arrived, but no router saw a separate packet for it: one \
-                        packet may answer several requests"
-                    .to_owned(),
-            );
+            let note = "no router saw a separate answer: one packet may answer several requests";
+            notes.push(note.to_owned());
         }
         ways.push(back);
     }
