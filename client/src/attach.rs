@@ -126,7 +126,7 @@ const fn refusal(entry: Entry) -> &'static str {
              or end the other program"
         }
         Entry::KeyTaken => {
-            "another job uses the same key here: start all programs of the job with a different number"
+            "another job uses the same key here: start all programs of this job with another number"
         }
         Entry::NoMemory => "the NIC cannot share that much memory: request fewer bytes of data",
         Entry::Nameless => "the NIC is a spare and has no number yet: use another door",
