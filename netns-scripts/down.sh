@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# down.sh [--lab NAME | --all]      takes a lab down, whatever state it is in
+# down.sh [--lab NAME | --all]      takes down a lab, whatever its state
 #
-# Ends its processes, removes its namespaces (interfaces and qdiscs go with them) and its directory. May be
-# called again, after a crash, and while up.sh is still at work. Status 0 also when there was nothing to do; 1 when
-# something is left, after having tried every lab.
+# Ends its processes, and removes its namespaces (interfaces and qdiscs go with them) and its directory. May be called
+# again, after a crash, and while up.sh is still running. Status 0 also if there was nothing to do; 1 if something is
+# left, after trying every lab.
 # shellcheck source=lib.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib.sh"
 
 lab=$(phw_default_lab) all=0
 while (( $# )); do
     case $1 in
-        --lab) (( $# > 1 )) || phw_bad_call "--lab wants a name"; lab=$2; shift ;;
+        --lab) (( $# > 1 )) || phw_bad_call "--lab needs a name"; lab=$2; shift ;;
         --all) all=1 ;;
         -h|--help) phw_usage; exit 0 ;;
         *) phw_bad_call "unknown argument $1 (--help lists them)" ;;
@@ -18,7 +18,7 @@ while (( $# )); do
     shift
 done
 
-# An up.sh at work cleans up by itself when it is told to stop.
+# A running up.sh cleans up when it is stopped.
 stop_up() {
     local pid
     pid=$(phw_recorded "$(phw_lab_dir "$1")/.up") || return 0
@@ -32,7 +32,7 @@ take_down() {
         return 0
     fi
     stop_up "$1"
-    phw_remove_lab "$1" || phw_die "lab '$1' is not wholly down"
+    phw_remove_lab "$1" || phw_die "cannot take down all of lab '$1'"
 }
 
 if (( all )); then

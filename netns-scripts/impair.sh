@@ -1,27 +1,27 @@
 #!/usr/bin/env bash
-# impair.sh [--lab NAME] LINK clear | show | NETEM-ARGUMENTS...      impairs links, both directions alike
-# impair.sh [--lab NAME] --nft LINK loss P%                          the same without netem: loss only
-# impair.sh --kernel                                                 says what there is here: netem, nft, a line each
+# impair.sh [--lab NAME] LINK clear | show | NETEM-ARGUMENTS...      impairs links in both directions
+# impair.sh [--lab NAME] --nft LINK loss P%                          without netem: loss only
+# impair.sh --kernel                                                 lists what this kernel supports: netem, nft
 #
 #   impair.sh all delay 2ms 1ms loss 5%       impair.sh router0:p33 loss gemodel 1% 20%
 #   impair.sh router0-router1 corrupt 1%      impair.sh all clear
 #
-# LINK is all, a link's id, NODE:PORT, NODE-NODE (every link between the two) or NODE (every link of it); what
-# follows it is what `tc qdisc ... netem` takes, as it is, and replaces what the link had. Status 4 where the
-# kernel has no netem; with --nft, where its nftables cannot lose frames at random.
+# LINK is all, a link id, NODE:PORT, NODE-NODE (every link between the two) or NODE (every link of the node); the
+# remaining arguments are those of `tc qdisc ... netem`, verbatim, and replace any earlier impairment of the link.
+# Status 4 if the kernel has no netem or, with --nft, if its nftables cannot drop frames at random.
 #
-# Loss acts on single frames. A burst that a process hands over in one piece (UDP segmentation offload) would pass
-# a qdisc in one piece, and netem would lose all of it: processes notice netem on their interfaces and send frames
-# one by one. Of nftables they know nothing: there the sending interface's offload is turned off, and on by clear.
+# Loss acts on single frames. A burst that a process hands over in one piece (UDP segmentation offload) would pass a
+# qdisc in one piece, and netem would drop all of it: processes detect netem on their interfaces and send frames one by
+# one. They cannot detect nftables: there the sending interface's offload is turned off, and on again by clear.
 #
-# An interface that somebody has deleted is named and left out; status 1 when none is left.
+# Deleted interfaces are named and skipped; status 1 if none is left.
 # shellcheck source=lib.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib.sh"
 
 lab=$(phw_default_lab) nft=0 kernel=0
 while (( $# )); do
     case $1 in
-        --lab) (( $# > 1 )) || phw_bad_call "--lab wants a name"; lab=$2; shift ;;
+        --lab) (( $# > 1 )) || phw_bad_call "--lab needs a name"; lab=$2; shift ;;
         --nft) nft=1 ;;
         --kernel) kernel=1 ;;
         -h|--help) phw_usage; exit 0 ;;
@@ -31,27 +31,27 @@ while (( $# )); do
     shift
 done
 if (( kernel )); then
-    (( $# == 0 )) || phw_bad_call "--kernel takes nothing else"
+    (( $# == 0 )) || phw_bad_call "--kernel takes no other arguments"
     ! phw_has_netem || echo netem
     ! phw_has_nft_loss || echo nft
     exit 0
 fi
-(( $# >= 2 )) || phw_bad_call "wants a link and what to do with it (--help shows examples)"
+(( $# >= 2 )) || phw_bad_call "specify a link and an impairment (--help shows examples)"
 which=$1
 shift
 
 inside() { nsenter "--net=/run/netns/$1" -- "${@:2}"; }
 
 # ---- The ends of the named links ----------------------------------------------------------------
-# As few processes as can be: each takes a tenth of a second of user-mode Linux.
+# Use as few processes as possible: each takes a tenth of a second in user-mode Linux.
 
-# Interfaces by namespace: one call of tc does all of a namespace.
+# Interfaces by namespace: one call of tc handles a whole namespace.
 declare -A ends=()
-# Interfaces that are not there any more, as NODE:INTERFACE.
+# Deleted interfaces, as NODE:INTERFACE.
 declare -A gone=()
 
-# find_ends [LOOK]: with LOOK, what has been deleted is left out, and named in `gone`. It costs as much as all the rest, so that
-# commands are tried without it first.
+# find_ends [LOOK]: with LOOK, deleted interfaces are skipped and listed in `gone`. That costs as much as all the rest,
+# so that commands are first tried without it.
 find_ends() {
     local a b if_a if_b look=${1:-}
     local -A there=()
@@ -66,7 +66,7 @@ find_end() {
     local netns
     netns=phw-$lab-$1
     if [[ -n $look && -z ${there[$netns]:-} ]]; then
-        # A namespace that has been deleted has no interfaces.
+        # A deleted namespace has no interfaces.
         there[$netns]=$(ip -n "$netns" -o link show 2>/dev/null) || there[$netns]=none
     fi
     # A line of it is "NUMBER: NAME: ..." or "NUMBER: NAME@PEER: ...".
@@ -77,15 +77,15 @@ find_end() {
     fi
 }
 
-# Looks which ends are there, and says which are not.
+# Finds the existing ends, and names the deleted ones.
 look() {
     find_ends look
     (( ${#gone[@]} )) || return 0
-    (( ${#ends[@]} )) || phw_die "deleted: ${!gone[*]}; nothing of '$which' is left"
-    phw_note "left out, for it has been deleted: ${!gone[*]}"
+    (( ${#ends[@]} )) || phw_die "all interfaces of '$which' have been deleted: ${!gone[*]}"
+    phw_note "skipping deleted interfaces: ${!gone[*]}"
 }
 
-# each_end COMMANDS: runs tc in each namespace, with COMMANDS for every interface: its name stands for DEV.
+# each_end COMMANDS: runs tc in each namespace, with COMMANDS for every interface, whose name replaces DEV.
 each_end() {
     local netns interface commands
     for netns in "${!ends[@]}"; do
@@ -97,7 +97,7 @@ each_end() {
     done
 }
 
-# An interface without a qdisc of its own has none to delete or to replace wholly: it gets a plain one first.
+# An interface without a qdisc has none to delete or replace: it first gets a plain one.
 plain=$'qdisc replace dev DEV root handle 1: pfifo\n'
 
 clear_ends() {
@@ -116,7 +116,7 @@ clear_nft() {
     done
 }
 
-# Frames are dropped where they come in; the sender's offload is off, so that they come in one by one.
+# Frames are dropped on arrival; the sender's offload is off, so that they arrive one by one.
 nft_ends() {
     local netns interface which=''
     (( $1 == 1000000 )) || which="numgen random mod 1000000 < $1"
@@ -136,7 +136,7 @@ NFT
     done
 }
 
-# ---- What they have -----------------------------------------------------------------------------
+# ---- State --------------------------------------------------------------------------------------
 
 # "NAMESPACE INTERFACE WHAT" for every end that has an impairment.
 states() {
@@ -174,26 +174,26 @@ show_links() {
     done <<<"$links"
 }
 
-# ---- What is asked ------------------------------------------------------------------------------
+# ---- Commands -----------------------------------------------------------------------------------
 
 per_million() {
     [[ $1 == loss && $2 =~ ^([0-9]+)(\.([0-9]{1,4}))?%$ && $# == 2 ]] \
-        || phw_bad_call "--nft can do 'loss P%' only (up to four decimals), not '$*'"
+        || phw_bad_call "--nft supports only 'loss P%' (up to four decimals), not '$*'"
     local decimals=${BASH_REMATCH[3]}0000
     local value=$(( 10#${BASH_REMATCH[1]}${decimals:0:4} ))
-    (( value <= 1000000 )) || phw_bad_call "more than 100 %: $2"
+    (( value <= 1000000 )) || phw_bad_call "loss must be at most 100 %, not $2"
     printf '%s\n' "$value"
 }
 
 phw_check_lab "$lab"
 phw_open_lab "$lab"
-[[ $PHW_LAB_MODE == netns ]] || phw_die "lab '$lab' runs over loopback ports: nothing there can be impaired"
+[[ $PHW_LAB_MODE == netns ]] || phw_die "lab '$lab' runs over loopback ports, which cannot be impaired"
 phw_need_root
 phw_need ip:iproute2 tc:iproute2 nsenter:util-linux ethtool:ethtool
 links=$(phw_find_links "$lab" "$which")
 [[ -n $links ]] || phw_die "lab '$lab' has no link '$which' (status.sh --lab $lab lists them)"
 
-# Which namespaces have nftables' impairments: clear need not ask all of them.
+# Namespaces with nftables' impairments: clear need not query the others.
 nft_mark=$(phw_lab_dir "$lab")/nft-
 find_ends
 
@@ -203,7 +203,7 @@ case $1 in
         show_links | column -t -s $'\t'
         exit 0 ;;
     clear)
-        (( $# == 1 )) || phw_bad_call "clear takes nothing after it"
+        (( $# == 1 )) || phw_bad_call "clear takes no arguments"
         clear_ends 2>/dev/null || { look; clear_ends; }
         exit 0 ;;
 esac
@@ -211,10 +211,10 @@ esac
 if (( nft )); then
     lost=$(per_million "$@")
     phw_need nft:nftables
-    phw_has_nft_loss || phw_skip "the nftables of kernel $(uname -r) cannot lose frames at random"
+    phw_has_nft_loss || phw_skip "the nftables of kernel $(uname -r) cannot drop frames at random"
     look
     clear_ends
-    nft_ends "$lost" || { clear_ends; phw_die "nftables refused it"; }
+    nft_ends "$lost" || { clear_ends; phw_die "nftables rejected the impairment"; }
     exit 0
 fi
 
@@ -225,12 +225,12 @@ look
 if ! error=$(each_end "$impaired" 2>&1); then
     clear_ends
     if ! phw_has_netem; then
-        phw_note "this kernel has no netem. Two ways out:"
-        phw_note "  with-netem.sh COMMAND...    brings up the lab and impairs it in user-mode Linux, which has it"
-        phw_note "  impair.sh --nft $which loss P%    loses frames by nftables; plain loss only"
+        phw_note "this kernel has no netem. Alternatives:"
+        phw_note "  with-netem.sh COMMAND...    run the lab in user-mode Linux, which has netem"
+        phw_note "  impair.sh --nft $which loss P%    drop frames with nftables; loss only"
         phw_skip "no sch_netem in kernel $(uname -r)"
     fi
-    phw_note "tc refused 'netem $*':"
+    phw_note "tc rejected 'netem $*':"
     printf '%s\n' "$error" >&2
     exit 1
 fi

@@ -1,24 +1,24 @@
 # shellcheck shell=bash
-# What the lab scripts share: names, where a lab keeps its state, dependencies, binaries, processes.
-# Sourced, never run. Every function begins with `phw_`; every message of a script begins with its name.
+# Shared by the lab scripts: names, the state of a lab, dependencies, binaries, processes. Sourced, never run. Every
+# function begins with `phw_`; every message of a script begins with its name.
 #
 # A lab is a directory `RUN/LAB` and the network namespaces `phw-LAB-NODE`:
 #   plan.tsv       nodes and links, as `phitwire topology plan` printed them
-#   lab.env        how the lab was brought up, NAME=VALUE by line: read into PHW_LAB_*, never sourced
-#   topology.toml  the description the processes read
-#   NODE.process   "PID START": a process id and its start time, so that a reused id is never taken for ours
-#   .up, .starter  the same of an up.sh at work, and of the sessions that have started nodes
-#   .phitwire-lab  marks a directory that may be removed; .phitwire-run, in RUN, that up.sh made it
-#   NODE.log       what the process wrote
+#   lab.env        how the lab was brought up, one NAME=VALUE per line: read into PHW_LAB_*, never sourced
+#   topology.toml  the description that the processes read
+#   NODE.process   "PID START": a process id and its start time, so that a reused id is never mistaken for ours
+#   .up, .starter  the same for a running up.sh, and for the sessions that have started nodes
+#   .phitwire-lab  marks a directory that may be removed; .phitwire-run, in RUN, marks one made by up.sh
+#   NODE.log       output of the process
 #   NODE.sock      its control socket, and NODE.pid, its lock: both made by the process itself
-# RUN is $PHITWIRE_RUN_DIR, else /run/phitwire for root, else ${XDG_RUNTIME_DIR:-/tmp}/phitwire-UID: the same
-# rule as the binaries. It is its user's alone, whatever the umask: in /tmp, anybody could have made it first. up.sh makes a lab as
-# RUN/.new-LAB.PID and moves it into place with its mark in it, so that a lab without a mark is never there.
+# RUN is $PHITWIRE_RUN_DIR, else /run/phitwire for root, else ${XDG_RUNTIME_DIR:-/tmp}/phitwire-UID, as for the
+# binaries. Only its user may write there, whatever the umask: in /tmp, anyone could have created it first. up.sh builds
+# a lab as RUN/.new-LAB.PID and moves it to RUN/LAB with its mark inside, so that a lab without a mark never exists.
 #
-# Exit statuses: 0 well, 1 failed, 2 called wrongly, 4 cannot be done here (a skip, with its reason on stderr).
+# Exit statuses: 0 success, 1 failure, 2 invalid arguments, 4 not possible here (a skip, with its reason on stderr).
 
 set -Eeuo pipefail
-# Whatever the caller's shell hands down: `cd` goes where it is told and says nothing, files may be written over.
+# Undo settings of the caller's shell: `cd` must use the given path and print nothing, and files may be overwritten.
 unset CDPATH
 set +C
 
@@ -27,10 +27,10 @@ PHW_SCRIPTS=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 PHW_ROOT=$(cd -- "$PHW_SCRIPTS/.." && pwd -P)
 PHW_SKIP=4
 
-# Scripts and processes do not all work in the same directory.
+# Make it absolute: scripts and processes have different working directories.
 [[ ${PHITWIRE_RUN_DIR:-/} == /* ]] || export PHITWIRE_RUN_DIR=$PWD/$PHITWIRE_RUN_DIR
 
-# Debian leaves these out of an ordinary user's PATH; cargo's own directory is missing under `sudo` and cron.
+# Debian keeps these out of an ordinary user's PATH; cargo's directory is missing under `sudo` and cron.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin${HOME:+:$HOME/.cargo/bin}
 export PATH
 
@@ -42,11 +42,11 @@ phw_skip() { phw_note "skipped: $*"; exit "$PHW_SKIP"; }
 # The comment at the head of a script is its manual.
 phw_usage() { sed -n '2,/^[^#]/{/^# shellcheck/d;/^#/{s/^# \{0,1\}//;p;};}' -- "$0"; }
 
-# ---- Where we are -------------------------------------------------------------------------------
+# ---- Environment --------------------------------------------------------------------------------
 
 phw_is_root() { (( EUID == 0 )); }
 
-# Root of the machine, not only of a user namespace.
+# Whether we are root of the machine, not only of a user namespace.
 phw_is_machine_root() {
     phw_is_root && awk 'NR == 1 { exit !($1 == 0 && $2 == 0 && $3 == 4294967295) }' /proc/self/uid_map
 }
@@ -57,13 +57,13 @@ phw_is_debian() {
 }
 
 phw_need_root() {
-    phw_is_root || phw_die "needs root for namespaces: run it with sudo, or as $PHW_SCRIPTS/rootless.sh $0 ..."
+    phw_is_root || phw_die "namespaces need root: run this with sudo, or as $PHW_SCRIPTS/rootless.sh $0 ..."
 }
 
 # ---- Dependencies -------------------------------------------------------------------------------
 
-# phw_need COMMAND:PACKAGES...  Installs what is missing where it may, else names it and fails.
-# Several packages are joined by '+'. PHITWIRE_NO_INSTALL=1 forbids installing.
+# phw_need COMMAND:PACKAGES... installs missing commands if allowed, or else names them and fails. Several packages are
+# joined by '+'. PHITWIRE_NO_INSTALL=1 forbids installing.
 phw_need() {
     local pair missing=() packages=()
     for pair; do
@@ -74,8 +74,8 @@ phw_need() {
     done
     (( ${#missing[@]} )) || return 0
     if [[ ${PHITWIRE_NO_INSTALL:-0} != 0 ]] || ! phw_is_machine_root || ! phw_is_debian; then
-        phw_note "missing: ${missing[*]}"
-        phw_die "install first: sudo apt-get install ${packages[*]}"
+        phw_note "missing commands: ${missing[*]}"
+        phw_die "install them with: sudo apt-get install ${packages[*]}"
     fi
     phw_note "installing ${packages[*]}"
     local log
@@ -84,7 +84,7 @@ phw_need() {
         && ! { phw_apt update && phw_apt install "${packages[@]}"; } >>"$log" 2>&1; then
         cat -- "$log" >&2
         rm -f -- "$log"
-        phw_die "apt-get could not install: ${packages[*]}"
+        phw_die "apt-get cannot install ${packages[*]}"
     fi
     rm -f -- "$log"
     hash -r
@@ -100,14 +100,14 @@ phw_apt() {
         -o DPkg::Lock::Timeout=120 "$@" </dev/null
 }
 
-# Whether this kernel has netem: tried where it leaves nothing behind, in a namespace that ends with its process.
+# Whether this kernel has netem: tried in a namespace that ends with its process, so that nothing is left behind.
 phw_has_netem() {
     local how=-n
     phw_is_root || how=-Urn
     unshare "$how" tc qdisc add dev lo root netem loss 1% 2>/dev/null
 }
 
-# Whether its nftables can lose frames at random, tried likewise.
+# Whether nftables can drop frames at random, tried the same way.
 phw_has_nft_loss() {
     local how=-n
     phw_is_root || how=-Urn
@@ -119,11 +119,10 @@ phw_need_lab_tools() { phw_need ip:iproute2 tc:iproute2 nsenter:util-linux setsi
 
 # ---- Binaries -----------------------------------------------------------------------------------
 
-# Directory of the binaries: $PHITWIRE_BIN_DIR, taken as it is, or our own release build, brought up to date once
-# per process tree.
+# Directory of the binaries: $PHITWIRE_BIN_DIR as it is, or our own release build, updated once per process tree.
 phw_binaries() {
     if [[ -n ${PHITWIRE_BIN_DIR:-} ]]; then
-        [[ -x $PHITWIRE_BIN_DIR/phitwire ]] || phw_die "PHITWIRE_BIN_DIR: there is no phitwire in $PHITWIRE_BIN_DIR"
+        [[ -x $PHITWIRE_BIN_DIR/phitwire ]] || phw_die "PHITWIRE_BIN_DIR: no phitwire in $PHITWIRE_BIN_DIR"
         return 0
     fi
     local target=${CARGO_TARGET_DIR:-$PHW_ROOT/target}
@@ -132,7 +131,7 @@ phw_binaries() {
     export PHITWIRE_BIN_DIR=$target/release
 }
 
-# Brings the release build up to date.
+# Updates the release build.
 phw_build() {
     local target=${CARGO_TARGET_DIR:-$PHW_ROOT/target} newer
     [[ $target == /* ]] || target=$PHW_ROOT/$target
@@ -145,12 +144,12 @@ phw_build() {
     phw_need cc:gcc+libc6-dev
     phw_note "building (cargo build --release)"
     (cd "$PHW_ROOT" && phw_cargo build --release --lib --bins --locked </dev/null >&2) || phw_die "the build failed"
-    # Cargo leaves an up-to-date binary's time alone; without this, every later call would ask it again.
+    # Cargo does not touch an up-to-date binary; without this, every later call would run Cargo again.
     touch -c "$target/release/phitwire"
 }
 
-# Cargo runs as the user who called sudo where it is theirs and not root's, so that their toolchain is found and no
-# file of root's is left in `target`.
+# Runs cargo as the user who called sudo if cargo is theirs and not root's, so that it finds their toolchain and leaves
+# no root-owned files in `target`.
 phw_cargo_user() {
     local home
     phw_is_machine_root && ! command -v cargo >/dev/null && [[ -n ${SUDO_USER:-} && $SUDO_USER != root ]] || return 1
@@ -176,9 +175,9 @@ phw_as_cargo_user() {
 
 phw() { "$PHITWIRE_BIN_DIR/phitwire" "$@"; }
 
-# ---- Names and places ---------------------------------------------------------------------------
+# ---- Names and directories ----------------------------------------------------------------------
 
-# No '-' in a lab's name, so that phw-LAB-NODE can be read back; short, because a socket path has 108 bytes.
+# No '-' in lab names, so that phw-LAB-NODE can be parsed; short, because a socket path is limited to 108 bytes.
 phw_check_lab() {
     [[ $1 =~ ^[A-Za-z0-9_]{1,24}$ ]] || phw_bad_call "not a lab name: '$1' (1 to 24 letters, digits or '_')"
 }
@@ -195,8 +194,8 @@ phw_run_dir() {
     fi
 }
 
-# Whether the run directory is there. One that is somebody else's, or that others may write to, is never read from: it is
-# refused in the same words as by the binaries.
+# Whether the run directory exists. One that belongs to someone else, or that others can write to, is never read: it is
+# rejected with the same message as by the binaries.
 phw_has_run_dir() {
     local run why mode remedy='set PHITWIRE_RUN_DIR to one of yours'
     run=$(phw_run_dir)
@@ -211,13 +210,13 @@ phw_has_run_dir() {
         mode=$(stat -c %a -- "$run")
         (( 8#$mode & 8#022 )) || return 0
         why="its mode is $mode"
-        # Where everybody has files, others must go on to write.
+        # Where everyone keeps files, others must still be able to write.
         if (( 8#$mode & 8#1000 )); then remedy+=", such as $run/phitwire"; else remedy="chmod go-w $run"; fi
     fi
     phw_die "$run is not a directory that only you can write to: $why; $remedy"
 }
 
-# Makes the run directory, and marks it as made here: down.sh removes no other.
+# Creates the run directory and marks it as ours: down.sh removes no other.
 phw_make_run_dir() {
     local run error
     run=$(phw_run_dir)
@@ -229,7 +228,7 @@ phw_make_run_dir() {
     fi
 }
 
-# Removes the run directory if it was made here and is empty.
+# Removes the run directory if it is ours and empty.
 phw_drop_run_dir() {
     local run
     run=$(phw_run_dir)
@@ -244,8 +243,8 @@ phw_write() {
     error=$( { printf %s "$2" >"$1"; } 2>&1) || phw_die "cannot write $1: ${error##*: }"
 }
 
-# phw_why_not DIRECTORY: why nothing can be written there; fails if something can. Somewhat more than a page, which whoever
-# failed for want of it may have given back when it ended.
+# phw_why_not DIRECTORY: prints why nothing can be written there; fails if writing works. Tries more than a page, which
+# a process that failed for lack of space may have freed when it ended.
 phw_why_not() {
     local error probe=$1/.probe.$$
     if error=$( { head -c 65536 /dev/zero >"$probe"; } 2>&1); then
@@ -256,25 +255,25 @@ phw_why_not() {
     printf '%s\n' "$1: ${error##*: }"
 }
 
-# phw_need_room NODES: whether the run directory's file system has room for a lab: for each node its log, its socket and
-# three small files. Where a file system does not say how large it is, nothing is said.
+# phw_need_room NODES: checks that the run directory's file system has room for a lab: a log, a socket and three small
+# files per node. Says nothing if the file system does not report its size.
 phw_need_room() {
     local run free files kib=$(( 64 + $1 * 16 )) names=$(( 16 + $1 * 5 )) blocks inodes
     run=$(phw_run_dir)
     read -r blocks free inodes files < <(stat -f -c '%b %a %c %d' -- "$run") || return 0
     free=$(( free * $(stat -f -c %S -- "$run") / 1024 ))
     (( blocks == 0 || free >= kib )) \
-        || phw_die "$run is full: $free KiB are free there, and this lab needs $kib at least; make room, or set PHITWIRE_RUN_DIR to another directory"
+        || phw_die "$run is full: $free KiB are free, and this lab needs at least $kib; free some space, or set PHITWIRE_RUN_DIR to another directory"
     (( inodes == 0 || files >= names )) \
-        || phw_die "$run is full: $files files can be made there, and this lab needs $names at least; make room, or set PHITWIRE_RUN_DIR to another directory"
+        || phw_die "$run is full: $files files can be created, and this lab needs at least $names; free some space, or set PHITWIRE_RUN_DIR to another directory"
 }
 
 phw_lab_dir() { printf '%s/%s\n' "$(phw_run_dir)" "$1"; }
-# What `ip netns exec` puts in the place of files in /etc.
+# Directory whose files `ip netns exec` mounts over those in /etc.
 PHW_ETC_NETNS=/etc/netns
 phw_netns() { printf 'phw-%s-%s\n' "$1" "$2"; }
 
-# Names of the labs that have left anything: a directory, one half made, or a namespace.
+# Names of labs that left anything behind: a directory, a partial one, or a namespace.
 phw_labs() {
     local run have=0
     run=$(phw_run_dir)
@@ -288,11 +287,11 @@ phw_labs() {
 }
 
 phw_all_netns() { ls -1 /run/netns 2>/dev/null || true; }
-# Directories with the names of its hosts.
+# Directories with its hosts files.
 phw_lab_etc() { find "$PHW_ETC_NETNS" -mindepth 1 -maxdepth 1 -name "phw-$1-*" 2>/dev/null || true; }
 phw_lab_netns() { phw_all_netns | grep "^phw-$1-" || true; }
 
-# What a killed up.sh had begun to make of a lab's directory; one whose up.sh is at work is not listed.
+# Partial directories of a lab left by a killed up.sh; those of a running up.sh are not listed.
 phw_half_made() {
     local half pid
     for half in "$(phw_run_dir)/.new-$1."*; do
@@ -307,26 +306,26 @@ phw_half_made() {
     done
 }
 
-# Whether a lab has left anything at all.
+# Whether anything of a lab exists.
 phw_lab_exists() {
     [[ -z $(phw_lab_netns "$1")$(phw_lab_etc "$1") ]] || return 0
     phw_has_run_dir || return 1
     [[ -e $(phw_lab_dir "$1") || -n $(phw_half_made "$1") ]]
 }
 
-# How a lab was brought up: phw_write_env LAB NAME VALUE...
+# Records how a lab was brought up: phw_write_env LAB NAME VALUE...
 phw_write_env() {
     local lab=$1 text=''
     shift
     while (( $# )); do
-        [[ $2 != *$'\n'* ]] || phw_die "a line end in a file name cannot be written down: $2"
+        [[ $2 != *$'\n'* ]] || phw_die "file names with line breaks are not supported: $2"
         text+="$1=$2"$'\n'
         shift 2
     done
     phw_write "$(phw_lab_dir "$lab")/lab.env" "$text"
 }
 
-# Reads a lab's lab.env into PHW_LAB_*; fails with a message when the lab is not up.
+# Reads a lab's lab.env into PHW_LAB_*; fails with a message if the lab is not up.
 phw_open_lab() {
     local dir name value
     dir=$(phw_lab_dir "$1")
@@ -338,19 +337,19 @@ phw_open_lab() {
     while IFS='=' read -r name value; do
         case $name in
             MODE|LINK|MTU|TOPOLOGY|RUN_ARGUMENTS|BIN_DIR) printf -v "PHW_LAB_$name" %s "$value" ;;
-            *) phw_die "$dir/lab.env: '$name' is not known" ;;
+            *) phw_die "$dir/lab.env: unknown name '$name'" ;;
         esac
     done <"$dir/lab.env"
-    # A lab stays with the binaries it was brought up with.
+    # A lab keeps using the binaries it was brought up with.
     export PHITWIRE_BIN_DIR=${PHITWIRE_BIN_DIR:-$PHW_LAB_BIN_DIR}
 }
 
 phw_plan_nodes() { awk -F '\t' '$1 == "node" { print $2 }' "$(phw_lab_dir "$1")/plan.tsv"; }
-# ID NODE_A PORT_A NODE_B PORT_B IF_A IF_B ADDR_A ADDR_B, one link per line.
+# Prints ID NODE_A PORT_A NODE_B PORT_B IF_A IF_B ADDR_A ADDR_B, one link per line.
 phw_plan_nics() { awk -F '\t' '$1 == "node" && $3 == "nic" { print $2 }' "$(phw_lab_dir "$1")/plan.tsv"; }
 phw_plan_links() { awk -F '\t' -v OFS='\t' '$1 == "link" { $1 = ""; print substr($0, 2) }' "$(phw_lab_dir "$1")/plan.tsv"; }
 
-# phw_find_links LAB WHICH: the plan lines that WHICH names: all, a link id, NODE:PORT, NODE-NODE or NODE.
+# phw_find_links LAB WHICH: prints the plan lines of the links WHICH: all, a link id, NODE:PORT, NODE-NODE or NODE.
 phw_find_links() {
     phw_plan_links "$1" | awk -F '\t' -v which="$2" '
         which == "all" || which == $1 ||
@@ -360,14 +359,14 @@ phw_find_links() {
 
 # ---- Processes ----------------------------------------------------------------------------------
 
-# Checked by itself.
+# Checked separately.
 # shellcheck source=/dev/null
 . "$PHW_SCRIPTS/processes.sh"
 
 # ---- Taking a lab down --------------------------------------------------------------------------
 
-# phw_members LAB: processes of a lab, one id per line: those that it recorded, those of a starter's session, which
-# keep it when the starter is gone, and whatever is in its namespaces. Never this process or what called it.
+# phw_members LAB: prints the ids of a lab's processes, one per line: recorded ones, those of a starter's session, which
+# outlives the starter, and everything in its namespaces. Never this process or its callers.
 phw_members() {
     local dir file pid session ours
     local -a command
@@ -378,7 +377,7 @@ phw_members() {
             [[ ! -e $file ]] || phw_recorded "$file" || true
         done
         [[ ! -e $dir/.starter ]] || while read -r session _; do
-            # Only what names this lab: when all of a session has ended, its number may be given again.
+            # Only those that name this lab: once a session has ended, its number may be reused.
             for pid in $(pgrep -s "$session"); do
                 { mapfile -d '' -t command <"/proc/$pid/cmdline"; } 2>/dev/null || continue
                 [[ "${command[*]} " != *" $dir"[/\ ]* ]] || echo "$pid"
@@ -390,8 +389,7 @@ phw_members() {
     done
 }
 
-# Processes in the namespaces of a lab, whatever they are. All of /proc is read once, not once per namespace as by
-# `ip netns pids`.
+# Processes in the namespaces of a lab. Reads all of /proc once, not once per namespace like `ip netns pids`.
 phw_in_netns() {
     local spaces
     mapfile -t spaces < <(phw_lab_netns "$1" | sed 's|^|/run/netns/|')
@@ -400,7 +398,7 @@ phw_in_netns() {
         | awk '$2 == "space" { ours[$1] = 1; next } $1 in ours { split($2, part, "/"); print part[3] }' || true
 }
 
-# Ends the processes of a lab. A list holds only for its moment: it is made again until it is empty.
+# Ends the processes of a lab. A list is soon outdated: make it again until it is empty.
 phw_end_members() {
     local starter pids='' round
     for (( round = 0; round < 20; round++ )); do
@@ -412,11 +410,11 @@ phw_end_members() {
         # shellcheck disable=SC2086  # a list
         phw_stop $pids || break
     done
-    phw_note "processes of lab '$1' do not end: ${pids//$'\n'/ }"
+    phw_note "cannot end these processes of lab '$1': ${pids//$'\n'/ }"
     return 1
 }
 
-# Ends everything of a lab; may be called in any state of it, and again. What a lab owns: its processes, its
+# Removes everything of a lab; may be called in any state of it, and repeatedly. A lab owns its processes, its
 # namespaces (interfaces and qdiscs go with them), and its directory.
 phw_remove_lab() {
     local lab=$1 dir half status=0 have=0
@@ -428,8 +426,8 @@ phw_remove_lab() {
         phw_lab_etc "$lab" | while read -r half; do rm -rf -- "$half" || exit 1; done || status=1
         rmdir -- "$PHW_ETC_NETNS" 2>/dev/null || true
     elif [[ -n $(phw_lab_netns "$lab") ]]; then
-        # Perhaps another user's lab of the same name; what is ours goes all the same.
-        phw_note "lab '$lab' has network namespaces, which only root removes: call it as who brought the lab up did"
+        # Perhaps another user's lab of the same name; remove what is ours anyway.
+        phw_note "lab '$lab' has network namespaces, which only root can remove: run this as the user who brought the lab up"
         status=1
     fi
     (( have )) || return "$status"
@@ -437,19 +435,19 @@ phw_remove_lab() {
     while read -r half; do
         rm -rf -- "$half" || status=1
     done < <(phw_half_made "$lab")
-    # Only a directory that up.sh marked is ours to remove with all that is in it.
+    # Remove only a directory that up.sh marked.
     if [[ -e $dir/.phitwire-lab ]]; then
-        # What a process that just ended was about to write may come between.
+        # A process that just ended may still be writing.
         phw_until 2 rm -rf -- "$dir" || status=1
     elif [[ -e $dir ]] && ! rmdir -- "$dir" 2>/dev/null; then
-        phw_note "$dir has no mark of up.sh and is not empty: look what it is, and remove it by hand"
+        phw_note "$dir has no mark of up.sh and is not empty: check its contents and remove it by hand"
         status=1
     fi
     phw_drop_run_dir
     return "$status"
 }
 
-# phw_left_of LAB: what is left of a lab: namespaces, files, processes. Empty is right.
+# phw_left_of LAB: prints everything that exists of a lab: namespaces, files, processes. Empty is right.
 phw_left_of() {
     phw_lab_netns "$1"
     phw_lab_etc "$1"

@@ -1,26 +1,26 @@
 #!/usr/bin/env bash
 # mpi.sh [--lab NAME] [options] PROGRAM...      runs an MPI program over a lab that is up
 #
-# Every rank is a program at the door of a network interface of the lab: rank R at the R-th of those that have one, in the
-# order of their numbers, round and round. MPI reaches them by the libfabric provider of this repository (docs/guide/src/mpi.md).
+# Every rank is a program at the door of a NIC of the lab: ranks are dealt round-robin to the NICs that have doors, in
+# order of their numbers. MPI reaches them through the libfabric provider of this repository (docs/guide/src/mpi.md).
 #
 #   --lab NAME                  the lab ($PHITWIRE_LAB, else "lab")
 #   -n N                        ranks (as many as there are doors)
-#   --with openmpi|mpich|none   whose launcher, the first of its kind in PATH (what `mpiexec` there is). none: no launcher,
-#                               one program with the variables set, at the first door, or that of $PHITWIRE_RANK
-#   --door NODE                 all ranks there
-#   --job N                     number or word that programs which are to meet share; with none of mpi's launchers
-#                               (one for each call)
-#   --apart                     Open MPI: every rank is on a machine of its own (a UTS namespace), and one-sided operations are
-#                               those of libfabric (btl ofi, osc rdma); else ranks have windows in memory that they share
+#   --with openmpi|mpich|none   MPI launcher: the first of its kind in PATH (that of `mpiexec`). none: no launcher, a
+#                               single program with the variables set, at the first door, or at that of $PHITWIRE_RANK
+#   --door NODE                 put all ranks at this door
+#   --job N                     number or word shared by programs that are to communicate without an MPI launcher
+#                               (one per call)
+#   --apart                     Open MPI: every rank is on a machine of its own (a UTS namespace), and one-sided operations
+#                               use libfabric (btl ofi, osc rdma); otherwise ranks have windows in shared memory
 #   --launcher "OPTIONS"        more options for the launcher
 #
-# The status is the launcher's; 4 where there is no MPI, or no libfabric. Of Debian's packages openmpi-bin and
-# libfabric1 suffice; of MPICH's it takes the one of PyPI (`pip install mpich`), as Debian's has no libfabric in it.
+# The status is the launcher's; 4 if there is no MPI, or no libfabric. Debian's packages openmpi-bin and libfabric1
+# suffice; MPICH must come from PyPI (`pip install mpich`), since Debian's has no libfabric.
 # shellcheck source=lib.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib.sh"
 
-# What Open MPI starts its daemon of another machine with: NAME COMMAND...
+# Open MPI starts its daemon of another machine with this: NAME COMMAND...
 if [[ ${1:-} == --as-machine ]]; then
     shift
     # shellcheck disable=SC2016 # the inner shell's
@@ -32,7 +32,7 @@ lab=$(phw_default_lab) ranks='' with='' door='' job='' more=()
 while (( $# )); do
     case $1 in
         --lab|-n|--with|--door|--job|--launcher)
-            (( $# > 1 )) || phw_bad_call "$1 wants a value"
+            (( $# > 1 )) || phw_bad_call "$1 needs a value"
             case $1 in
                 --lab) lab=$2 ;;
                 -n) ranks=$2 ;;
@@ -50,19 +50,19 @@ while (( $# )); do
     esac
     shift
 done
-(( $# )) || phw_bad_call "which program?"
+(( $# )) || phw_bad_call "specify a program"
 phw_check_lab "$lab"
-[[ $with =~ ^(|openmpi|mpich|none)$ ]] || phw_bad_call "--with is openmpi, mpich or none, not '$with'"
-[[ $ranks =~ ^(|[1-9][0-9]{0,3})$ ]] || phw_bad_call "-n is 1 to 9999, not '$ranks'"
+[[ $with =~ ^(|openmpi|mpich|none)$ ]] || phw_bad_call "--with must be openmpi, mpich or none, not '$with'"
+[[ $ranks =~ ^(|[1-9][0-9]{0,3})$ ]] || phw_bad_call "-n must be 1 to 9999, not '$ranks'"
 phw_open_lab "$lab"
 dir=$(phw_lab_dir "$lab")
 doors=("$dir"/*.door)
-[[ -e ${doors[0]} ]] || phw_die "no network interface of lab '$lab' has a door: those of Aries have (up.sh --lab $lab aries-3x4)"
-[[ -z $door || -e $dir/$door.door ]] || phw_die "$door of lab '$lab' has no door"
+[[ -e ${doors[0]} ]] || phw_die "no NIC of lab '$lab' has a door; Aries NICs have doors (up.sh --lab $lab aries-3x4)"
+[[ -z $door || -e $dir/$door.door ]] || phw_die "$door of lab '$lab' does not have a door"
 provider=$PHITWIRE_BIN_DIR/libphitwire_fabric.so
-[[ -r $provider ]] || phw_die "no $provider (cargo build --release --workspace)"
+[[ -r $provider ]] || phw_die "$provider does not exist (cargo build --release --workspace)"
 
-# whose LAUNCHER: which MPI it belongs to.
+# whose LAUNCHER: prints the kind of MPI that it belongs to.
 whose() {
     case $("$1" --version 2>/dev/null) in
         *"Open MPI"*|*OpenRTE*|*PRRTE*) echo openmpi ;;
@@ -79,10 +79,10 @@ if [[ $with != none ]]; then
         launcher=$found with=$kind
         break
     done
-    [[ -n $launcher ]] || phw_skip "no MPI ${with:+of $with }here: sudo apt-get install openmpi-bin libfabric1, or pip install mpich"
+    [[ -n $launcher ]] || phw_skip "no MPI ${with:+($with) }installed: sudo apt-get install openmpi-bin libfabric1, or pip install mpich"
 fi
 
-# libfabric takes a provider by the end of its file's name.
+# libfabric recognises a provider by the end of its file name.
 mkdir -p -- "$dir/fabric"
 ln -sfT -- "$provider" "$dir/fabric/libphitwire-fi.so"
 export FI_PROVIDER_PATH=$dir/fabric FI_PROVIDER=phitwire PHITWIRE_LAB=$lab PHITWIRE_RUN_DIR
@@ -96,9 +96,9 @@ case $with in
     openmpi)
         program=$(command -v -- "$1") || program=$1
         [[ -n $apart || ! -r $program ]] || ! grep -aqE 'MPI_Win_(allocate|create|lock|fence|start)' -- "$program" \
-            || phw_note "$1 has one-sided operations: Open MPI's windows in shared memory may crash; --apart takes those of libfabric"
+            || phw_note "$1 has one-sided operations, and Open MPI's windows in shared memory may crash; --apart uses libfabric instead"
         export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1
-        # By the environment, so that --launcher may say otherwise.
+        # Set by the environment, so that --launcher can override it.
         export OMPI_MCA_osc=${OMPI_MCA_osc:-^ucx}
         pass=()
         for name in FI_PROVIDER_PATH FI_PROVIDER PHITWIRE_LAB PHITWIRE_RUN_DIR PHITWIRE_JOB ${door:+PHITWIRE_DOOR} ${PHITWIRE_PATIENCE:+PHITWIRE_PATIENCE} ${PHITWIRE_REACH:+PHITWIRE_REACH}; do
@@ -110,7 +110,7 @@ case $with in
         else
             apart=()
         fi
-        # Ranks are more than processors, and share them with routers: none is tied to one.
+        # There are more ranks than processors, and routers share these: do not bind ranks.
         exec "$launcher" -n "$ranks" --oversubscribe --bind-to none --mca pml cm --mca mtl ofi \
             "${pass[@]}" "${apart[@]}" "${more[@]}" "$@" ;;
     mpich)

@@ -1,10 +1,9 @@
 # shellcheck shell=bash
-# The processes of a lab: what is recorded of them, how they are started and ended, and what they said last. Sourced by
-# lib.sh, never run.
+# The processes of a lab: records, start, stop, and the ends of their logs. Sourced by lib.sh, never run.
 
-# What /proc/PID/stat says from its third field on, to PHW_STAT; fails when there is no such process. The second field, the
-# command's name, may hold blanks and parentheses, so everything up to the last ')' goes first. Without a fork: it is asked
-# often, as are those below.
+# Stores /proc/PID/stat from its third field on in PHW_STAT; fails if there is no such process. The second field, the
+# command's name, may contain blanks and parentheses, so everything up to the last ')' is removed first. Does not fork:
+# it is called often, as are the functions below.
 PHW_STAT=()
 phw_stat() {
     local stat
@@ -12,13 +11,13 @@ phw_stat() {
     read -ra PHW_STAT <<<"${stat##*) }"
 }
 
-# Start time of a process in clock ticks; fails when there is no such process.
+# Start time of a process in clock ticks; fails if there is no such process.
 phw_start_time() { phw_runs "$1" && printf '%s\n' "${PHW_STAT[19]}"; }
 
-# phw_runs PID [START]: whether process PID, which began at START, still runs.
+# phw_runs PID [START]: whether process PID, started at START, is still running.
 phw_runs() { phw_stat "$1" && [[ ${PHW_STAT[0]} != Z && ( $# == 1 || ${PHW_STAT[19]} == "$2" ) ]]; }
 
-# phw_recorded FILE: the first "PID START" of FILE whose very process still runs.
+# phw_recorded FILE: prints the first PID of the "PID START" lines of FILE whose process is still running.
 phw_recorded() {
     local pid start
     while read -r pid start; do
@@ -32,15 +31,15 @@ phw_recorded() {
 
 phw_node_pid() { phw_recorded "$(phw_lab_dir "$1")/$2.process"; }
 
-# phw_start_nodes LAB NODE...: starts the processes of nodes, in their namespaces, detached from this terminal.
-# One process of its own session starts them and writes their ids; phw_started waits for it, and so must whoever
-# is interrupted meanwhile, lest it miss one. It writes itself down first; told to end, it ends between two nodes;
-# and it starts none whose id it cannot write, because down.sh has moved the directory.
+# phw_start_nodes LAB NODE...: starts the processes of nodes, in their namespaces, detached from this terminal. One
+# process in its own session starts them and records their ids; phw_started waits for it, and so must a caller that is
+# interrupted, or it may miss a process. The starter records itself first; when signalled, it stops between two nodes;
+# and it starts none whose id it cannot record, because down.sh has moved the directory.
 phw_start_nodes() {
     local lab=$1 dir arguments netns='' said file
     dir=$(phw_lab_dir "$lab")
     shift
-    # What it says of a directory that it cannot write to: there may be room again when somebody looks.
+    # Keeps the error of a directory that cannot be written: there may be room again by the time someone looks.
     if file=$(mktemp 2>/dev/null); then
         exec {said}<>"$file"
         rm -f -- "$file"
@@ -69,7 +68,7 @@ phw_start_nodes() {
             id $! >"$dir/$node.process" || { kill -KILL $!; exit 1; }
         done' bash "$dir" "$netns" "$lab" "$*" "$PHITWIRE_BIN_DIR/phitwire" run "${arguments[@]}" </dev/null >/dev/null 2>&"$said" {said}>&- &
     PHW_STARTER=$!
-    phw_started || phw_die "could not start the processes of lab '$lab'$(sed -n "s|.*: |: cannot write to $dir: |p;q" "/proc/self/fd/$said")"
+    phw_started || phw_die "cannot start the processes of lab '$lab'$(sed -n "s|.*: |: cannot write to $dir: |p;q" "/proc/self/fd/$said")"
     exec {said}>&-
 }
 
@@ -80,7 +79,7 @@ phw_started() {
     PHW_STARTER=''
 }
 
-# phw_ended LAB NODE...: those of the nodes whose process has ended, to PHW_ENDED.
+# phw_ended LAB NODE...: stores those of the nodes whose process has ended in PHW_ENDED.
 PHW_ENDED=()
 phw_ended() {
     local dir node pid start
@@ -92,8 +91,8 @@ phw_ended() {
     done
 }
 
-# phw_last_words LAB NODE...: says that the processes of these nodes have ended, and what they said last: the same words,
-# but for names, numbers and times, once.
+# phw_last_words LAB NODE...: reports that the processes of these nodes have ended, with the ends of their logs; logs
+# that differ only in names, numbers and times are shown once.
 phw_last_words() {
     local lab=$1 dir node words key shown=0
     local -A who=() said=()
@@ -107,7 +106,7 @@ phw_last_words() {
         who[$key]+=" $node"
     done
     for key in "${keys[@]}"; do
-        (( ++shown <= 5 )) || { phw_note "more processes have ended, with other words: $dir/*.log"; break; }
+        (( ++shown <= 5 )) || { phw_note "more processes have ended, with other messages: $dir/*.log"; break; }
         read -ra names <<<"${who[$key]}"
         words=${said[$key]:+; the last words of ${names[0]}:}
         if (( ${#names[@]} == 1 )); then
@@ -123,7 +122,7 @@ phw_last_words() {
     return 0
 }
 
-# phw_stop PID...: TERM, a bounded wait, then KILL.
+# phw_stop PID...: sends TERM, waits for a bounded time, then sends KILL.
 phw_stop() {
     (( $# )) || return 0
     kill -TERM "$@" 2>/dev/null || true
@@ -140,7 +139,7 @@ phw_all_gone() {
     return 0
 }
 
-# phw_until SECONDS COMMAND...: polls COMMAND until it succeeds; status 1 when the time is over.
+# phw_until SECONDS COMMAND...: polls COMMAND until it succeeds; status 1 on timeout.
 phw_until() {
     local end=$(( $(phw_ms) + $1 * 1000 ))
     shift
@@ -150,12 +149,12 @@ phw_until() {
     done
 }
 
-# phw_with_us COMMAND...: COMMAND ends at once when this shell does, even by SIGKILL.
+# phw_with_us COMMAND...: COMMAND ends immediately with this shell, even after SIGKILL.
 phw_with_us() { setpriv --pdeathsig KILL -- "$@"; }
 
 phw_ms() { printf '%s\n' "$(( ${EPOCHREALTIME/[^0-9]/} / 1000 ))"; }
 
-# This process and its ancestors, between blanks.
+# Prints this process and its ancestors, separated by blanks.
 phw_ancestors() {
     local pid=$$
     while (( pid > 1 )); do
@@ -165,5 +164,5 @@ phw_ancestors() {
     done
 }
 
-# Is this process, or one of its ancestors, PID?
+# Whether PID is this process, or one of its ancestors.
 phw_is_ancestor() { [[ $(phw_ancestors) == *" $1 "* ]]; }

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# quickstart.sh [--seconds S] [--loss P%] [--link udp|ethernet]      the whole thing once, on this machine
+# quickstart.sh [--seconds S] [--loss P%] [--link udp|ethernet]      brings up, measures and takes down a small lab
 #
-# Builds phitwire, brings up two BlackWidow R1 subtrees of four processors each, joined by sidelinks, loses 1 %
-# of the frames on every link, measures the message rate between all processors for 5 s, and takes all down
-# again. Status 0 only if every message arrived exactly once, intact and in order, and nothing was left behind.
+# Builds phitwire, brings up two BlackWidow R1 subtrees of four processors each, joined by sidelinks, drops 1 % of the
+# frames on every link, measures the message rate between all processors for 5 s, and takes everything down again.
+# Status 0 only if every message arrived exactly once, intact and in order, and nothing was left behind.
 #
-# As root it uses network namespaces; as an ordinary user the same in a user namespace; where those are
-# forbidden, UDP ports on loopback, without loss. Status 4 where loss was asked for and cannot be had.
+# As root it uses network namespaces; as an ordinary user the same in a user namespace; where those are forbidden, UDP
+# ports on loopback, without loss. Status 4 if loss was requested and is not possible.
 # shellcheck source=lib.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib.sh"
 
@@ -14,7 +14,7 @@ seconds=5 loss='' link=udp arguments=("$@")
 while (( $# )); do
     case $1 in
         --seconds|--loss|--link)
-            (( $# > 1 )) || phw_bad_call "$1 wants a value"
+            (( $# > 1 )) || phw_bad_call "$1 needs a value"
             printf -v "${1#--}" %s "$2"
             shift ;;
         -h|--help) phw_usage; exit 0 ;;
@@ -22,10 +22,10 @@ while (( $# )); do
     esac
     shift
 done
-[[ $seconds =~ ^[0-9]+(\.[0-9]+)?$ ]] || phw_bad_call "--seconds is a number of seconds, not '$seconds'"
-[[ $link == udp || $link == ethernet ]] || phw_bad_call "--link is udp or ethernet, not '$link'"
+[[ $seconds =~ ^[0-9]+(\.[0-9]+)?$ ]] || phw_bad_call "--seconds must be a number of seconds, not '$seconds'"
+[[ $link == udp || $link == ethernet ]] || phw_bad_call "--link must be udp or ethernet, not '$link'"
 asked=$loss loss=${loss:-1%}
-[[ $loss =~ ^([0-9]{1,2}(\.[0-9]{1,4})?|100)%$ ]] || phw_bad_call "--loss is like 1% or 0.25%, not '$loss'"
+[[ $loss =~ ^([0-9]{1,2}(\.[0-9]{1,4})?|100)%$ ]] || phw_bad_call "--loss must be a percentage such as 1% or 0.25%, not '$loss'"
 
 phw_need setsid:util-linux jq:jq pgrep:procps column:bsdextrautils
 phw_binaries
@@ -37,12 +37,12 @@ elif "$PHW_SCRIPTS/rootless.sh" true; then
     phw_note "not root: running in a user namespace"
     exec "$PHW_SCRIPTS/rootless.sh" "$PHW_SCRIPTS/quickstart.sh" "${arguments[@]}"
 else
-    [[ -z $asked ]] || phw_skip "no frame can be lost on purpose without root and without user namespaces"
-    phw_note "neither root nor user namespaces: the lab runs over UDP ports on loopback, and no frame is lost on purpose"
+    [[ -z $asked ]] || phw_skip "--loss needs root or user namespaces"
+    phw_note "neither root nor user namespaces: running over UDP ports on loopback, without loss"
     up=(--loopback) impaired=0
 fi
 
-# A name of its own: another run, or somebody's lab of that name, is none of our business.
+# Use a unique name, to stay clear of other runs and of other labs.
 lab=quickstart_$$
 
 # shellcheck disable=SC2317  # called by the trap
@@ -82,7 +82,7 @@ impair() {
     if (( status == 0 )); then
         phw_note "every link loses $loss of its frames (nftables: this kernel has no netem)"
     elif (( status == PHW_SKIP )) && [[ -z $asked ]]; then
-        phw_note "this kernel has neither netem nor nftables' random loss: no frame is lost on purpose"
+        phw_note "this kernel has neither netem nor random loss in nftables: running without loss"
     else
         return "$status"
     fi

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# status.sh [--lab NAME] [--json]      what is up: labs, processes, links and their impairments
+# status.sh [--lab NAME] [--json]      shows labs, processes, links and their impairments
 #
-# Without --lab, all labs. Of a lab whose processes were started without up.sh, such as one over several hosts, it says how many
-# answer here; what is not whole enough to be looked at is reported as left behind, with the command that removes it. Status 1 when a process has ended or stands still, when a link is not up (its wire may be dead:
-# interface-down, no-carrier, no-interface, no-address, short-mtu, not-bound; its other end silent, or stalled: heard, but it
-# acknowledges nothing), or there is no such lab.
+# Shows all labs without --lab. For a lab started without up.sh, such as one over several hosts, it reports how many
+# nodes answer here; an incomplete lab is reported as left behind, with the command that removes it. Status 1 if a
+# process has ended or is stopped, if a link is not up (its wire may be dead: interface-down, no-carrier, no-interface,
+# no-address, short-mtu, not-bound; or its other end is silent, or stalled: heard, but acknowledging nothing), or if the
+# lab does not exist.
 #
-# HEARD is how long ago a data frame was last accepted, at the end where that is longer; an idle link has nothing to send.
-# RESENT counts packets (YARC) or sets (Aries) sent again, CHARGED what came damaged and was charged to a lane; both ends
-# together.
+# HEARD is the time since a data frame was last accepted, at the end where that is longer; an idle link has nothing to
+# send. RESENT counts resent packets (YARC) or sets (Aries), CHARGED bad copies charged to a lane; both ends together.
 # shellcheck source=lib.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib.sh"
 
 labs='' json=0
 while (( $# )); do
     case $1 in
-        --lab) (( $# > 1 )) || phw_bad_call "--lab wants a name"; phw_check_lab "$2"; labs=$2; shift ;;
+        --lab) (( $# > 1 )) || phw_bad_call "--lab needs a name"; phw_check_lab "$2"; labs=$2; shift ;;
         --json) json=1 ;;
         -h|--help) phw_usage; exit 0 ;;
         *) phw_bad_call "unknown argument $1 (--help lists them)" ;;
@@ -24,7 +24,7 @@ while (( $# )); do
 done
 phw_need jq:jq column:bsdextrautils
 
-# One JSON object per node; `links` is what its process says of its ports, or null. An error is an object there.
+# One JSON object per node; `links` is its process's port report, or null if the process reports an error.
 nodes_of() {
     local kind node pid rss
     while IFS=$'\t' read -r _ node kind; do
@@ -52,7 +52,7 @@ links_of() {
            b: {node: .[3], port: .[4], interface: .[6], address: .[8]}}'
 }
 
-# Impairments of the link ends that have one. Needs root; an ordinary user sees none.
+# Impairments of link ends. Needs root; an ordinary user sees none.
 impairments_of() {
     [[ $PHW_LAB_MODE == netns ]] && phw_is_root || return 0
     "$PHW_SCRIPTS/impair.sh" --lab "$1" all show 2>/dev/null | awk '$3 != "clear"' \
@@ -74,23 +74,23 @@ report() {
         | .up = (all(.nodes[]; .state == "running") and all(.links[]; .up))'
 }
 
-# What is known of a lab that up.sh has not brought up, or not yet, or not as this user.
+# Reports a lab that up.sh did not bring up, or not yet, or not as this user.
 remainder() {
     local dir why="left behind: down.sh --lab $1" answers
     dir=$(phw_lab_dir "$1")
     if phw_recorded "$dir/.up" >/dev/null; then
         why="coming up"
     elif [[ ! -e $dir ]] && [[ -z $(phw_half_made "$1") ]]; then
-        # Namespaces alone: their processes may be another user's, or have their files elsewhere.
+        # Only namespaces exist: their processes may be another user's, or keep their files elsewhere.
         if ! phw_is_root; then
-            why="of another user: look as that user, such as root"
+            why="belongs to another user: run this as that user, such as root"
         elif phw_lab_netns "$1" | xargs -rn1 ip netns pids 2>/dev/null | grep -q .; then
-            why="its processes run, and have their files in another directory: set PHITWIRE_RUN_DIR"
+            why="its processes are running, but their files are in another directory: set PHITWIRE_RUN_DIR"
         fi
     elif [[ -e $dir && ! -r $dir ]]; then
-        why="of another user: look as that user, such as root"
+        why="belongs to another user: run this as that user, such as root"
     elif [[ -r $dir/topology.toml ]] && answers=$(answers_of "$1") && [[ -n $answers ]]; then
-        # Processes that somebody started without up.sh, such as those of a lab over several hosts.
+        # Processes started without up.sh, such as those of a lab over several hosts.
         jq --arg lab "$1" '
             [to_entries[] | {name: .key, state: (if .value | type == "array" then "running" else "not here" end),
                 links: (if .value | type == "array" then .value else [] end)}] as $nodes
@@ -143,7 +143,7 @@ else
             jq -r '"lab \(.lab): \(.why)\n"' <<<"$one"
             continue
         fi
-        jq -r '"lab \(.lab): \(if .up then "up" else "NOT WHOLLY UP" end), \(.mode), \(.link), mtu \(.mtu), \(.topology)"' <<<"$one"
+        jq -r '"lab \(.lab): \(if .up then "up" else "NOT FULLY UP" end), \(.mode), \(.link), mtu \(.mtu), \(.topology)"' <<<"$one"
         jq -r "$node_table" <<<"$one" | column -t -s $'\t'
         jq -r "$link_table" <<<"$one" | column -t -s $'\t'
         jq -r "$reasons" <<<"$one"

@@ -1,11 +1,11 @@
 /*
  * Completes short writes of the extended processor state, for user-mode Linux on processors with AMX.
  *
- * A kernel of user-mode Linux before 6.13 keeps 2.7 kB of each process's extended state (XSAVE) and writes that much back
- * with PTRACE_SETREGSET. The host takes the whole state or nothing, and with AMX the whole is 11 kB: it answers EFAULT,
- * and the kernel in there panics before its first process. So this object is preloaded (LD_PRELOAD) into linux.uml, which
- * is linked dynamically: where a state to be written is shorter than the host's, the process's own state is read first,
- * the caller's bytes are laid over its beginning, and the whole is written. All else goes through as it is.
+ * A user-mode Linux kernel before 6.13 keeps 2.7 kB of each process's extended state (XSAVE) and writes that much back
+ * with PTRACE_SETREGSET. The host accepts only the whole state, and with AMX the whole is 11 kB: it returns EFAULT, and
+ * the guest kernel panics before its first process. So this object is preloaded (LD_PRELOAD) into linux.uml, which is
+ * linked dynamically: if a state to be written is shorter than the host's, the object first reads the process's own
+ * state, copies the caller's bytes over its beginning, and writes the whole. All other requests pass through unchanged.
  *
  *   cc -O2 -shared -fPIC -o uml-xstate.so uml-xstate.c -ldl
  */
@@ -18,10 +18,10 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-/* More than any processor has so far, and what XSAVE asks of an area. */
+/* Larger than the state of any processor so far, and the alignment that XSAVE requires. */
 enum { LARGEST = 64 * 1024, ALIGNMENT = 64 };
 
-/* Writes that were completed, for tests. */
+/* Number of completed writes, for tests. */
 unsigned long uml_xstate_completed;
 
 typedef long ptrace_function(enum __ptrace_request, pid_t, void *, void *);
@@ -34,7 +34,7 @@ __attribute__((constructor)) static void find_next(void)
 
 static long set_whole(pid_t pid, void *set, struct iovec *given)
 {
-	/* Not on the stack: that of user-mode Linux has 16 KiB. It has one thread that traces. */
+	/* Not on the stack, which is only 16 KiB in user-mode Linux. Only one thread traces. */
 	static unsigned char state[LARGEST] __attribute__((aligned(ALIGNMENT)));
 	struct iovec whole = { .iov_base = state, .iov_len = sizeof(state) };
 

@@ -1,34 +1,35 @@
 #!/usr/bin/env bash
-# up.sh TOPOLOGY [options]      brings a lab up and returns when all its links are up
+# up.sh TOPOLOGY [options]      brings up a lab, and returns when all its links are up
 #
-# TOPOLOGY is a file, or the name of one in netns-scripts/topologies (quickstart). Every node gets a network
-# namespace phw-LAB-NODE and a process in it; every link is a veth pair between two of them.
+# TOPOLOGY is a file, or the name of one in netns-scripts/topologies (quickstart). Every node is a process in its own
+# network namespace phw-LAB-NODE; every link is a veth pair between two namespaces.
 #
-#   --lab NAME            the lab's name; several run side by side ($PHITWIRE_LAB, else "lab")
-#   --link udp|ethernet   what carries the link frames (udp)
-#   --mtu N               of the interfaces (1500)
+#   --lab NAME            lab name; several labs can run side by side ($PHITWIRE_LAB, else "lab")
+#   --link udp|ethernet   transport of the link frames (udp)
+#   --mtu N               MTU of the interfaces (1500)
 #   --io auto|uring|plain how the processes do UDP (auto)
-#   --spin US|auto        how long a process looks for frames before it goes to sleep, in microseconds, as long as
-#                         that pays: 100 makes single answers come much sooner, and keeps cores busy (auto: 100 where
-#                         no more than two processes share a core, else 0)
-#   --stay on|off|auto    whether a process stays on one core, that of its neighbours in the network, while it has
-#                         little to do (auto: where more than two processes share a core, and none looks for frames)
-#   --clock free|paced:N  clock instead of the topology's; paced: an emulated nanosecond takes N real ones
-#   --grain flit|packet   what moves through an Aries or T3E router at once (packets under a free-running clock, else
-#                         flits)
-#   --cut-through frames|phits  when a YARC hands up the phits of a frame: with it, judged, or as they came (frames under
-#                         a free-running clock, else phits)
-#   --ip                  IP over the fabric: a device ip0 in the namespace of every network interface, by puts
-#                         on every machine; processor N has the address N + 1 of the subnet, and its node's name in
-#                         /etc/hosts there
-#   --subnet CIDR         addresses of --ip (10.77.0.0/16)
-#   --ip-mtu N            MTU of --ip (65520)
-#   --loopback            no namespaces: UDP ports on 127.0.0.1, for where neither root nor user namespaces are
-#                         allowed; nothing can be impaired there
-#   --timeout S           how long the links may take to come up (30)
-#   --keep                leave the lab as it is when they do not, instead of taking it down
+#   --spin US|auto        how long a process polls for frames before it sleeps, in microseconds, as long as that
+#                         pays off: 100 shortens single answers a lot, and keeps cores busy (auto: 100 where at most
+#                         two processes share a core, else 0)
+#   --stay on|off|auto    whether a process stays on one core, shared with neighbours in the network, while nearly
+#                         idle (auto: where more than two processes share a core, and none polls)
+#   --clock free|paced:N  clock, instead of the topology's; paced: an emulated nanosecond takes N real ones
+#   --grain flit|packet   unit of movement through an Aries or T3E router (packet under a free-running clock, else
+#                         flit)
+#   --cut-through frames|phits  when a YARC passes up the phits of a frame: with the frame, checked, or as they arrive
+#                         (frames under a free-running clock, else phits)
+#   --ip                  IP over the fabric: a device ip0 in the namespace of every NIC, carried by puts on every
+#                         machine; processor N has address N + 1 of the subnet, and its node's name in /etc/hosts
+#                         there
+#   --subnet CIDR         addresses for --ip (10.77.0.0/16)
+#   --ip-mtu N            MTU for --ip (65520)
+#   --loopback            no namespaces: UDP ports on 127.0.0.1, where neither root nor user namespaces are
+#                         available; links cannot be impaired
+#   --timeout S           how long to wait for the links to come up (30)
+#   --keep                on failure, leave the lab as it is instead of taking it down
 #
-# Status 1 when a link does not come up; which, and why, is on stderr. When processes end it does not wait for links.
+# Status 1 if a link does not come up; stderr says which, and why. If a process ends, the script does not wait for
+# links.
 # shellcheck source=lib.sh
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/lib.sh"
 
@@ -40,13 +41,13 @@ parse() {
     while (( $# )); do
         case $1 in
             --lab|--link|--mtu|--io|--spin|--stay|--timeout|--clock|--grain|--cut-through)
-                (( $# > 1 )) || phw_bad_call "$1 wants a value"
+                (( $# > 1 )) || phw_bad_call "$1 needs a value"
                 name=${1#--}
                 printf -v "${name//-/_}" %s "$2"
                 shift ;;
             --ip) ip=1 ;;
             --subnet|--ip-mtu)
-                (( $# > 1 )) || phw_bad_call "$1 wants a value"
+                (( $# > 1 )) || phw_bad_call "$1 needs a value"
                 ip=1
                 case $1 in --subnet) subnet=$2 ;; *) ip_mtu=$2 ;; esac
                 shift ;;
@@ -59,29 +60,30 @@ parse() {
         esac
         shift
     done
-    [[ -n $topology ]] || phw_bad_call "which topology? ($(cd "$PHW_SCRIPTS/topologies" 2>/dev/null && echo *.toml))"
+    [[ -n $topology ]] || phw_bad_call "specify a topology ($(cd "$PHW_SCRIPTS/topologies" 2>/dev/null && echo *.toml))"
     phw_check_lab "$lab"
-    [[ $link == udp || $link == ethernet ]] || phw_bad_call "--link is udp or ethernet, not '$link'"
-    [[ $mode == netns || $link == udp ]] || phw_bad_call "--loopback has UDP links only"
-    (( ! ip )) || [[ $mode == netns ]] || phw_bad_call "--ip needs namespaces: not with --loopback"
-    [[ $subnet =~ ^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$ ]] || phw_bad_call "--subnet is a network such as 10.77.0.0/16, not '$subnet'"
-    [[ $ip_mtu =~ ^[1-9][0-9]{2,4}$ && $ip_mtu -ge 576 && $ip_mtu -le 65520 ]] || phw_bad_call "--ip-mtu is 576 to 65520, not '$ip_mtu'"
-    [[ $mtu =~ ^[1-9][0-9]{2,4}$ && $mtu -ge 576 && $mtu -le 65535 ]] || phw_bad_call "--mtu is 576 to 65535, not '$mtu'"
-    [[ $io =~ ^(auto|uring|plain)$ ]] || phw_bad_call "--io is auto, uring or plain, not '$io'"
-    [[ $spin =~ ^(auto|[0-9]{1,9})$ ]] || phw_bad_call "--spin is whole microseconds or auto, not '$spin'"
-    [[ $stay =~ ^(auto|on|off)$ ]] || phw_bad_call "--stay is on, off or auto, not '$stay'"
-    [[ $clock =~ ^(|free|paced:[1-9][0-9]{0,8})$ ]] || phw_bad_call "--clock is free or paced:N, not '$clock'"
-    [[ $grain =~ ^(|flit|packet)$ ]] || phw_bad_call "--grain is flit or packet, not '$grain'"
-    [[ $cut_through =~ ^(|frames|phits)$ ]] || phw_bad_call "--cut-through is frames or phits, not '$cut_through'"
-    [[ $timeout =~ ^(0|[1-9][0-9]{0,5})$ ]] || phw_bad_call "--timeout is whole seconds, 999999 at most, not '$timeout'"
+    [[ $link == udp || $link == ethernet ]] || phw_bad_call "--link must be udp or ethernet, not '$link'"
+    [[ $mode == netns || $link == udp ]] || phw_bad_call "--loopback supports UDP links only"
+    (( ! ip )) || [[ $mode == netns ]] || phw_bad_call "--ip needs namespaces, so it excludes --loopback"
+    [[ $subnet =~ ^[0-9]{1,3}(\.[0-9]{1,3}){3}/[0-9]{1,2}$ ]] || phw_bad_call "--subnet must be a network such as 10.77.0.0/16, not '$subnet'"
+    [[ $ip_mtu =~ ^[1-9][0-9]{2,4}$ && $ip_mtu -ge 576 && $ip_mtu -le 65520 ]] || phw_bad_call "--ip-mtu must be 576 to 65520, not '$ip_mtu'"
+    [[ $mtu =~ ^[1-9][0-9]{2,4}$ && $mtu -ge 576 && $mtu -le 65535 ]] || phw_bad_call "--mtu must be 576 to 65535, not '$mtu'"
+    [[ $io =~ ^(auto|uring|plain)$ ]] || phw_bad_call "--io must be auto, uring or plain, not '$io'"
+    [[ $spin =~ ^(auto|[0-9]{1,9})$ ]] || phw_bad_call "--spin must be whole microseconds or auto, not '$spin'"
+    [[ $stay =~ ^(auto|on|off)$ ]] || phw_bad_call "--stay must be on, off or auto, not '$stay'"
+    [[ $clock =~ ^(|free|paced:[1-9][0-9]{0,8})$ ]] || phw_bad_call "--clock must be free or paced:N, not '$clock'"
+    [[ $grain =~ ^(|flit|packet)$ ]] || phw_bad_call "--grain must be flit or packet, not '$grain'"
+    [[ $cut_through =~ ^(|frames|phits)$ ]] || phw_bad_call "--cut-through must be frames or phits, not '$cut_through'"
+    [[ $timeout =~ ^(0|[1-9][0-9]{0,5})$ ]] || phw_bad_call "--timeout must be whole seconds, at most 999999, not '$timeout'"
     [[ -e $topology || ! -e $PHW_SCRIPTS/topologies/$topology.toml ]] \
         || topology=$PHW_SCRIPTS/topologies/$topology.toml
-    [[ -r $topology ]] || phw_die "no such topology: $topology (a file, or one of: $(cd -- "$PHW_SCRIPTS/topologies" \
+    [[ -r $topology ]] || phw_die "no such topology: $topology (expected a file, or one of: $(cd -- "$PHW_SCRIPTS/topologies" \
         && printf '%s\n' *.toml | sed 's/[.]toml$//' | paste -sd ' '))"
 }
 
-# Takes the directory, which is also the lock: whoever moves one there has the lab. It comes there with its mark, by
-# which down.sh knows that it may be removed, and with this process's id, which down.sh waits for instead of racing it.
+# Creates the lab's directory, which is also the lock: whoever moves a directory there owns the lab. It arrives with its
+# mark, which lets down.sh remove it, and with this process's id, which lets down.sh wait for this process instead of
+# racing it.
 claim() {
     local owned="lab '$lab' is up already, or was left behind: down.sh --lab $lab" error
     trap 'finish $?' EXIT
@@ -89,10 +91,10 @@ claim() {
     trap 'exit 143' TERM HUP
     [[ -z $(phw_lab_netns "$lab") ]] || phw_die "$owned"
     phw_make_run_dir
-    # An empty one would be moved upon, but somebody has made it.
+    # mv would replace an empty directory, but someone else has created it.
     [[ ! -e $dir && ! -L $dir && ! -e $half ]] || phw_die "$owned"
     phw_need_room 1
-    # A signal may come as soon as it is there. Another lab's down.sh may take an empty run directory away.
+    # A signal may arrive as soon as it exists. Another lab's down.sh may remove an empty run directory.
     made=1
     mkdir -m 700 -- "$half" 2>/dev/null || { phw_make_run_dir && error=$(mkdir -m 700 -- "$half" 2>&1); } || phw_die "$error"
     phw_write "$half/.up" "$self"$'\n'
@@ -121,7 +123,7 @@ finish() {
     exit "$status"
 }
 
-# A block of 127.0.0.1 ports, two per link, below the range that the kernel hands out by itself.
+# A block of 127.0.0.1 ports, two per link, below the kernel's ephemeral range.
 free_ports() {
     local count=$1 base used
     used=$(awk 'FNR > 1 { split($2, a, ":"); print a[2] }' /proc/net/udp | while read -r hex; do echo $(( 16#$hex )); done)
@@ -135,28 +137,28 @@ free_ports() {
 
 describe() {
     local error count given=$topology file=$topology input=/dev/null
-    # What a shell hands over, as <(phitwire topology generate ...) does, can be read once; the limit is that of the
-    # binaries. Anything else they look at first: it may be a device, or longer than there is room.
+    # An input from the shell, such as <(phitwire topology generate ...), can be read only once; the limit is that of
+    # the binaries. The binaries examine anything else first: it may be a device, or too large.
     case $given in
         /dev/fd/*|/dev/stdin|/proc/self/fd/*)
             topology=$dir/given.toml
             error=$(head -c 8388609 -- "$given" 2>&1 >"$topology") || phw_die "cannot read or write: $error"
-            # By standard input, so that files that it names are looked for where this script was started.
+            # Use standard input, so that relative file names in it start at this script's working directory.
             file=- input=$topology ;;
     esac
-    # The copy has in it what a description takes from other files.
+    # The copy includes the contents of other files that the description uses.
     phw topology plan --copy "$dir/topology.toml" "$file" <"$input" >"$dir/plan.tsv" || {
         error=$(phw_why_not "$dir") && phw_die "cannot write to $error"
         phw_die "$given: not a usable topology"
     }
     nodes=$(phw_plan_nodes "$lab")
     links=$(phw_plan_links "$lab")
-    [[ -n $nodes && -n $links ]] || phw_die "$topology: no nodes or no links in it"
+    [[ -n $nodes && -n $links ]] || phw_die "$topology: expected at least one node and one link"
     count=$(wc -l <<<"$nodes")
     phw_need_room "$count"
-    # Where many share a core, one that looks keeps it from those that have something to do.
+    # Where many processes share a core, polling would starve those that have work.
     [[ $spin != auto ]] || spin=$(( count <= 2 * $(nproc) ? 100 : 0 ))
-    # Where none looks, one that is woken on its neighbour's core has its frame sooner than on another that has to be woken, too.
+    # Where none polls, a process woken on its neighbour's core gets its frame sooner than on a core that must wake too.
     [[ $stay != auto ]] || { stay=off; (( 10#$spin > 0 || count <= 2 * $(nproc) )) || stay=on; }
     local run
     if [[ $mode == loopback ]]; then
@@ -178,11 +180,11 @@ make_namespaces() {
     for node in $nodes; do
         create+="netns add $prefix$node"$'\n'
     done
-    # The directory of all namespaces is for everybody to look at.
+    # Everyone may list the directory of all namespaces.
     umask 022
     in_batches <<<"${create%$'\n'}"
     umask 077
-    # No neighbour discovery, no router solicitation: only frames of ours on the wire.
+    # Disable neighbour discovery and router solicitation, so that only our frames are on the wire.
     [[ -e /proc/net/if_inet6 ]] || return 0
     for node in $nodes; do
         phw_with_us nsenter "--net=/run/netns/$(phw_netns "$lab" "$node")" -- bash -c '
@@ -190,9 +192,9 @@ make_namespaces() {
     done
 }
 
-# Both ends are born in their namespaces: the machine's own namespace never sees them. The hardware addresses
-# are ours (locally administered, from the link's number) and every neighbour is known beforehand, so that no
-# ARP frame is on the wire to be lost.
+# Both ends are created in their namespaces, so that the machine's own namespace never sees them. Hardware addresses are
+# ours (locally administered, derived from the link's number), and every neighbour is static, so that there are no ARP
+# frames to lose.
 make_links() {
     local a b if_a if_b addr_a addr_b mac_a mac_b ns_a ns_b number=0
     local -A setup=()
@@ -213,18 +215,18 @@ make_links() {
     done
 }
 
-# A device for each network interface, which its process opens, each time that it starts.
+# A device for each NIC; its process opens it on every start.
 make_tuns() {
     local node
-    [[ -c /dev/net/tun ]] || phw_die "--ip needs /dev/net/tun (modprobe tun)"
-    [[ -r /dev/net/tun && -w /dev/net/tun ]] || phw_die "--ip needs /dev/net/tun, which is not ours to open (root: chmod 666 /dev/net/tun)"
+    [[ -c /dev/net/tun ]] || phw_die "--ip needs /dev/net/tun, which does not exist (modprobe tun)"
+    [[ -r /dev/net/tun && -w /dev/net/tun ]] || phw_die "--ip needs /dev/net/tun, which this user cannot open (as root: chmod 666 /dev/net/tun)"
     for node in $(phw_plan_nics "$lab"); do
         phw_with_us ip -n "$(phw_netns "$lab" "$node")" -batch - <<<"tuntap add dev ip0 mode tun"$'\n'"link set ip0 mtu $ip_mtu txqueuelen 100"
     done
 }
 
-# Addresses follow from the numbers of processors, which the processes know. Names are in the namespaces' own
-# /etc/hosts, as `ip netns exec` finds it, where we may write there.
+# Addresses follow from processor numbers, which the processes know. Names go to the namespaces' own /etc/hosts, which
+# `ip netns exec` uses, if we may write there.
 address_tuns() {
     local node number names='' numbered=()
     for node in $(phw_plan_nics "$lab"); do
@@ -240,9 +242,9 @@ address_tuns() {
         (umask 022 && mkdir -p "$PHW_ETC_NETNS/$node" && { cat /etc/hosts; printf '%s' "$names"; } >"$PHW_ETC_NETNS/$node/hosts") \
             || phw_die "cannot write $PHW_ETC_NETNS/$node/hosts"
     done
-    [[ -w /etc ]] || phw_note "no names in /etc/hosts: it cannot be written here"
+    [[ -w /etc ]] || phw_note "node names are not in /etc/hosts: /etc is not writable here"
 }
-# address N: that of processor N.
+# address N: the address of processor N.
 address() {
     local a b c d place
     IFS=. read -r a b c d <<<"${subnet%/*}"
@@ -250,8 +252,8 @@ address() {
     printf '%d.%d.%d.%d\n' $(( place >> 24 & 255 )) $(( place >> 16 & 255 )) $(( place >> 8 & 255 )) $(( place & 255 ))
 }
 
-# Commands for `ip`, few enough at a time that their descriptors suffice: it keeps one for each namespace that a command
-# names, and a link has two.
+# Splits commands for `ip` into batches that its descriptors suffice for: it keeps one open for each namespace that a
+# command names, and a link has two.
 in_batches() {
     local most lines
     most=$(ulimit -Sn)
@@ -269,17 +271,17 @@ end_commands() {
 
 exec_with_us() { exec setpriv --pdeathsig KILL -- "$@"; }
 
-# In the background, so that a signal to this script is answered at once, and so is the end of a process: no link of it
-# will come up.
+# Waits in the background, so that a signal to this script is handled at once, and so is the end of a process, whose
+# links will not come up.
 wait_for_links() {
     local status=0 ended=0
-    # Without a shell in between, which would outlive this script if it is killed.
+    # Exec without a shell in between, which would outlive this script if it is killed.
     exec_with_us "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$lab" --timeout "$timeout" &
     waiter=$!
     while kill -0 "$waiter" 2>/dev/null; do
         # shellcheck disable=SC2086  # a list
         phw_ended "$lab" $nodes
-        # What ends others is likely to end more: they are told together.
+        # Whatever ended one process is likely to end more: report them together.
         (( ${#PHW_ENDED[@]} == 0 || ${#PHW_ENDED[@]} > ended )) || kill "$waiter" 2>/dev/null || true
         ended=${#PHW_ENDED[@]}
         sleep 0.1
@@ -301,8 +303,8 @@ wait_for_links() {
 main() {
     parse "$@"
     if [[ $mode == netns ]]; then
-        phw_is_root || phw_die "needs root for namespaces: sudo, or a shell of '$PHW_SCRIPTS/rootless.sh bash', where labs work as for" \
-            "root until it ends; or --loopback, which needs neither"
+        phw_is_root || phw_die "namespaces need root: use sudo, or a shell of '$PHW_SCRIPTS/rootless.sh bash', where labs work as for" \
+            "root until the shell exits; or --loopback, which needs neither"
         phw_need_lab_tools
     else
         phw_need setsid:util-linux setpriv:util-linux jq:jq pgrep:procps column:bsdextrautils
@@ -318,7 +320,7 @@ main() {
         make_links
         (( ! ip )) || make_tuns
     fi
-    # New wires carry nothing that an earlier lab of this name has sent; ports on loopback are anybody's.
+    # New wires carry nothing from an earlier lab of this name; loopback ports might.
     # shellcheck disable=SC2034  # read by phw_start_nodes
     [[ $mode == loopback ]] || PHW_FIRST=--first
     # shellcheck disable=SC2086  # a list

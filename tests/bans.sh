@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Proves that the bans of clippy.toml bite: a crate that breaks every one of them is linted with the
-# same clippy.toml, and every banned path has to be reported. A line added to clippy.toml without a
-# use below fails too, so the proof cannot fall behind the list.
+# Proves that the bans of clippy.toml work: a crate that violates every one of them is linted with the same clippy.toml,
+# and every banned path has to be reported. A line added to clippy.toml without a use below fails too, so that the proof
+# stays complete.
 # shellcheck source=../netns-scripts/lib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/../netns-scripts/lib.sh"
 root=$PHW_ROOT
@@ -102,22 +102,22 @@ struct HandedIn(
 T
 report=$(cd "$dir" && CLIPPY_CONF_DIR="$root" CARGO_TARGET_DIR="$dir/target" phw_cargo clippy --offline --quiet 2>&1) || true
 failed=0
-# What does not compile, or names what is not there, proves nothing.
+# A crate that does not compile, or names missing items, proves nothing.
 if grep -E '^error|does not refer to' <<<"$report"; then
-  echo "not ok - the crate that breaks the bans, or clippy.toml itself, is wrong"
+  echo "not ok - errors in the crate that violates the bans, or in clippy.toml"
   failed=1
 fi
 while read -r path; do
   if ! grep -qE "disallowed (method|type) \`$path\`" <<<"$report"; then
-    echo "not ok - the ban on $path does not bite"
+    echo "not ok - the ban on $path has no effect"
     failed=1
   fi
 done < <(sed -n 's/^ *{ path = "\([^"]*\)".*/\1/p' "$root/clippy.toml")
 for crate in . framing machines machines/aries machines/blackwidow machines/t3e; do
   if [ "$crate" != . ] && [ -e "$root/$crate/clippy.toml" ]; then
-    echo "not ok - $crate has a clippy.toml of its own that hides the bans"
+    echo "not ok - the clippy.toml of $crate hides the bans"
     failed=1
   fi
 done
-[ "$failed" = 0 ] && echo "ok - every ban of clippy.toml bites"
+[ "$failed" = 0 ] && echo "ok - every ban of clippy.toml works"
 exit "$failed"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Checks docs/guide/src/paper-coverage.md. Every entry says where it runs and names code and a test, or says why there
-# is none. Every named file and item exists, and every named test is one of its file: a function right after #[test] or
-# a listed case. If an entry runs, a `main` must reach each of its items (tests/reachable.py); if only tests run it, no
+# is none. Every named file and item exists, and every named test is in its file: a function right after #[test] or a
+# listed case. If an entry runs, a `main` must reach each of its items (tests/reachable.py); if only tests run it, no
 # binary may.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-# is_test FILE NAME: other attributes, and the comment of the function, may stand between.
+# is_test FILE NAME: other attributes, and the comment of the function, may come between.
 is_test() {
   awk -v name="$2" '
     /^[[:space:]]*#\[test\]/ { test = 1; next }
@@ -14,7 +14,7 @@ is_test() {
     { test = 0 }
     END { exit !found }' "$1"
 }
-# is_case FILE NAME: a case that every machine's tests take in by the list in the mod.rs beside it.
+# is_case FILE NAME: a case that every machine's tests include through the list in the mod.rs next to it.
 is_case() {
   grep -qE "^pub(\(crate\))? fn $2<" "$1" && grep -qE "^ +$2\$" "$(dirname "$1")/mod.rs"
 }
@@ -29,13 +29,13 @@ entries() {
     /^(#|$)/ { told() }
     END { told() }' "$1"
 }
-# marks RUNS: its marks without the remarks in brackets, one a line.
+# marks RUNS: its marks without the remarks in brackets, one per line.
 marks() {
   sed -E 's/\([^)]*\)//g; s/, */\n/g' <<<"$1" | sed -E 's/^ +//; s/ +$//'
 }
 declare -A reach
 while read -r how item; do reach[$item]=$how; done < <(python3 tests/reachable.py)
-# judge_item PARAGRAPH RUNS FILE::NAME: the item exists, and is reached if and only if it runs.
+# judge_item PARAGRAPH RUNS FILE::NAME: the item exists, and is reachable if and only if it runs.
 judge_item() {
   case ${reach[$3]-} in
     '') complain "$1 names $3, which is not an item of that file" ;;
@@ -43,7 +43,7 @@ judge_item() {
     reached) [ "$2" != "test only" ] || complain "$1 is for tests only, and a binary may reach $3" ;;
   esac
 }
-# judge PARAGRAPH RUNS CODE: the marks are known, stand alone where they must, and agree with the code.
+# judge PARAGRAPH RUNS CODE: the marks are known, stand alone where required, and agree with the code.
 judge() {
   local mark all runs=0 items=0 name
   all=$(marks "$2")
@@ -92,16 +92,16 @@ check "${1:-$page}"
 [ $# = 0 ] || exit "$failed"
 result=$failed
 
-# Each kind of mistake, made in a copy of the first entries, is found, and nothing else is.
+# Each kind of error, made in a copy of the first entries, is found, and nothing else is.
 copy=$(mktemp)
 trap 'rm -f -- "$copy"' EXIT
-# told WORDS SED: after this edit the entries get exactly one complaint, which contains WORDS.
+# told WORDS SED: after this edit the entries cause exactly one complaint, which contains WORDS.
 told() {
   local words=$1 found
   sed '/^- \*\*4.2 /,$d' docs/guide/src/paper-coverage.md | sed "$2" >"$copy"
   found=$(check "$copy")
   if [ "$(grep -c "^not ok" <<<"$found")" = 1 ] && grep -qF -- "$words" <<<"$found"; then return; fi
-  echo "not ok - a page with a mistake ('$words') has these complaints: ${found:-none}"
+  echo "not ok - a page with an error ('$words') causes these complaints: ${found:-none}"
   result=1
 }
 core='machines\/blackwidow\/src\/router\/core.rs'
@@ -113,5 +113,5 @@ told "a binary may reach" '0,/^  - runs: live, virtual$/s//  - runs: test only/'
 told "names no item" "0,/\`$core::run_until\`/s//\`$core\`/"
 told "which is not an item" "0,/\`$core::run_until\`/s//\`$core::run_backwards\`/"
 told "which is not there" '0,/`src\/kit\/arbiter.rs::matrix/s//`src\/kit\/umpire.rs::matrix/'
-[ "$result" != 0 ] || echo "ok - mistakes of eight kinds in the page are found"
+[ "$result" != 0 ] || echo "ok - errors of eight kinds in the page are found"
 exit "$result"

@@ -1,35 +1,37 @@
 #!/usr/bin/env bash
 # tests/run.sh [--long] [PART...]      runs the tests and ends with "N passed, N failed, N skipped"
 #
-# Parts, all of them in this order if none is named:
+# Parts; the default is all of them in this order:
 #   format      cargo fmt --check
 #   clippy      cargo clippy, warnings are errors
 #   docs        cargo doc, warnings are errors
 #   cargo       cargo test: unit, property, golden, fuzz-corpus and documentation tests
 #   shell       shellcheck over all scripts
-#   netns       tests/netns: real processes in real namespaces on this kernel, three files at a time; measuring files run alone
+#   netns       tests/netns: real processes in real namespaces on this kernel, three files at a time; measuring files alone
 #   netem       all machines under real tc netem, in user-mode Linux where this kernel has none; with --long also ip.sh
-# A file of tests/netns may be named instead of a part: tests/run.sh tests/netns/cut.sh
+# A file of tests/netns may be given instead of a part: tests/run.sh tests/netns/cut.sh
 # One build, with debug assertions and overflow checks, serves both cargo's tests and the processes of labs.
-# Namespace tests leave processors idle: clippy, docs, the build of cargo's tests and those of them that know only virtual
-# time, where wanted, run beside them and are reported after them; netem runs beside netns, too, and scripts are checked beside the first build.
+# Namespace tests leave processors idle: clippy, docs, the build of cargo's tests and the tests in virtual time, if
+# requested, run next to them and are reported after them; netem also runs next to netns, and shellcheck next to the
+# first build.
 #
-# --long (or PHITWIRE_LONG=1) adds what repeats only in kind: the loss test for 60 s per link kind, all machines under every
-# netem impairment on both kinds of links, attacks on both machines on both kinds of links with six times the frames, MPI
-# suites, the guide as a book, and programs on the fabric under netem; cuts of links of each colour, of bundles and over both
-# kinds of links; faults of runs, dead wires, IP and frame sizes on each machine, link and engine instead of one of them; all
-# ready topologies; labs of 256 processors, of three groups for MPI and IP; commands of the README for as long as they stand
-# there; standstills of every length in every way.
-# A case that fails beside others and passes in a second run of its file, alone, is flaky, which is a defect: the end
-# names it. The cases of the first run are numbered but not counted. More than two flaky files fail the run.
-# Each case prints a TAP line, each part its time. Status 0 only when nothing failed and every skip has its reason.
+# --long (or PHITWIRE_LONG=1) adds repetitions: the loss test for 60 s per kind of link, all machines under every netem
+# impairment on both kinds of links, attacks on both machines on both kinds of links with six times the frames, MPI
+# suites, the guide as a book, and programs on the fabric under netem; cuts of links of each colour, of bundles and over
+# both kinds of links; faults of runs, dead wires, IP and frame sizes on each machine, link and engine instead of one of
+# them; all ready-made topologies; labs of 256 processors, of three groups for MPI and IP; commands of the README at
+# full length; stops of every length and kind.
+#
+# A case that fails next to others and passes in a second run of its file, alone, is flaky, which is a defect: the
+# summary names it. The cases of the first run are numbered but not counted. More than two flaky files fail the run.
+# Each case prints a TAP line, each part its time. Status 0 only if nothing failed and every skip has a reason.
 # shellcheck source=../netns-scripts/lib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/../netns-scripts/lib.sh"
 exec </dev/null
 cd "$PHW_ROOT"
 export CARGO_TERM_COLOR=never CARGO_INCREMENTAL=${CARGO_INCREMENTAL:-0}
 
-# The doubles that tests of several crates share, in every build: one without them would be another one.
+# Test doubles shared by several crates are in every build, so that all tests use the same build.
 TESTING=phitwire/testing,phitwire-aries/testing,phitwire-blackwidow/testing,phitwire-t3e/testing
 
 parts=()
@@ -52,7 +54,7 @@ finish() {
     local status=$?
     trap '' INT TERM HUP
     trap - EXIT
-    # What still runs are children of this script, each of which cleans up when it is told to end.
+    # Remaining processes are children of this script, each of which cleans up when signalled.
     local children
     children=$(jobs -p)
     # shellcheck disable=SC2086  # a list
@@ -66,8 +68,8 @@ trap 'exit 143' TERM HUP
 
 build_failed=0 number=0 passed=0 failed=0 skipped=0 unreasoned=0
 failures=()
-# Files that are to be judged by a second run, what failed in their first, by file, and what counted there. Whether the one
-# told now may be, and what has passed since.
+# Files to judge by a second run, their failures in the first run by file, and the counts of that run. Whether the
+# current file may have one, and what has passed since.
 again=() first_failures=() failed_in=() first_passed=0 first_skipped=0 first_unreasoned=0 second_runs=0 may_again=0 flaky=()
 MOST_FLAKY=2
 declare -A has_passed=()
@@ -77,7 +79,7 @@ case_line() {
     local line=$1
     if (( may_again )) && [[ $line == 'not ok - '* ]]; then
         first_failures+=("${line#not ok - }")
-        printf '# failed beside others - %s\n' "${line#not ok - }"
+        printf '# failed next to others - %s\n' "${line#not ok - }"
         return
     fi
     (( ++number ))
@@ -97,7 +99,7 @@ case_line() {
     esac
 }
 
-# Case lines are taken from a stream, everything else of it is shown as it is.
+# Case lines are taken from a stream; everything else is printed unchanged.
 cases() {
     local line
     while IFS= read -r line; do
@@ -108,7 +110,7 @@ cases() {
     done
 }
 
-# step NAME COMMAND...: a command as one case; its output is shown when it fails. Its status is the command's.
+# step NAME COMMAND...: runs a command as one case; its output is shown if it fails. Returns the command's status.
 step() {
     local name=$1 begin status=0
     shift
@@ -132,7 +134,7 @@ seconds_since() {
 
 part_format() { step "cargo fmt --check" phw_cargo fmt --all -- --check --color never; }
 
-# It takes half a minute of one processor and reads only: begun first, told in its turn.
+# Linting takes half a minute of one processor and only reads: start it first, report it in its turn.
 shell_pid=
 start_shell() {
     command -v shellcheck >/dev/null || (phw_need shellcheck:shellcheck) 2>/dev/null || return 0
@@ -148,7 +150,7 @@ part_shell() {
     fi
     step "shellcheck" end_of "$shell_pid" "$scratch/shell.log"
 }
-# end_of PID LOG: what a job of this shell came to.
+# end_of PID LOG: the result of a background job.
 end_of() {
     local status=0
     wait "$1" || status=$?
@@ -166,7 +168,7 @@ part_docs() {
     step "every paragraph of the paper has its code and test" tests/coverage.sh
 }
 
-# check NAME COMMAND...: what takes longest of clippy, docs and cargo; COMMAND, if there is one, runs it.
+# check NAME COMMAND...: the slow step of clippy, docs and cargo; COMMAND, if given, runs it.
 check() {
     case $1 in
         clippy) phw_as_cargo_user "${@:2}" cargo clippy --workspace --all-targets --locked --features "$TESTING" -- -D warnings ;;
@@ -176,7 +178,7 @@ check() {
     esac
 }
 
-# Tests in virtual time give the same results with hardly any processor time. Each runs in the directory of its package, as
+# Tests in virtual time give the same results on almost no processor time. Each runs in its package's directory, as
 # under cargo; its output and status go to where runner.sh finds them.
 tested=$scratch/tested
 virtual_tests() {
@@ -194,7 +196,7 @@ virtual_tests() {
     done < <(sed -nE 's/^ *Executable (unittests src\/lib\.rs|tests\/(machines|virtual_time)\/main\.rs) \((.*\/(phitwire(_aries|_blackwidow|_t3e)?|machines|virtual_time)-[0-9a-f]+)\)$/\3/p' "$scratch/cargo.log")
 }
 
-# checked PART: the same, or what it came to beside other tests.
+# checked PART: the same, or its result from running next to other tests.
 checked() {
     if [[ -z $checks_pid ]]; then check "$1"; return; fi
     while kill -0 "$checks_pid" 2>/dev/null && [[ ! -s $scratch/$1.status ]]; do sleep 0.1; done
@@ -202,8 +204,8 @@ checked() {
     return "$(cat -- "$scratch/$1.status" || echo 1)"
 }
 
-# The parts that wait for the tests of namespaces, and run beside them, with the least share of the processors: that of their
-# session (sched(7), autogroup), since a nice value alone does nothing against nodes, which have sessions of their own.
+# The parts that run next to the namespace tests get the smallest share of the processors: that of their session
+# (sched(7), autogroup), since a nice value alone has no effect against nodes, which have their own sessions.
 deferred=() checks_pid=
 start_checks() {
     (( ${#deferred[@]} )) || return 0
@@ -212,7 +214,7 @@ start_checks() {
 }
 checks() {
     local part pid status
-    # Stopped first, so that it begins nothing new.
+    # Stop it first, so that it starts nothing new.
     trap 'kill -STOP "$pid" 2>/dev/null; pkill -TERM -P "$pid"; kill -TERM "$pid" 2>/dev/null; kill -CONT "$pid" 2>/dev/null; wait "$pid"; exit 143' TERM
     [[ " ${deferred[*]} " != *" cargo "* ]] || deferred+=(virtual)
     for part in "${deferred[@]}"; do
@@ -225,10 +227,10 @@ checks() {
     done
 }
 
-# The tests of the nodes make network namespaces. Where cargo does not run as root, runner.sh runs each of their binaries in
-# rootless.sh; where that is forbidden, those tests say that they are skipped, and why. That it fails otherwise is a failure
-# here, lest they be skipped for that. All packages are built as one: some at a time would have other features of the same
-# libraries, and build these again.
+# The tests of the nodes make network namespaces. If cargo does not run as root, runner.sh runs each of their binaries
+# in rootless.sh; where that is forbidden, those tests report that they are skipped, and why. Any other failure of
+# rootless.sh is a failure here, so that it cannot cause skips. All packages are built together: building some at a time
+# would change features of shared libraries, and rebuild these.
 cargo_test=(cargo test --workspace --locked --no-fail-fast --features "$TESTING")
 cargo_tests() {
     local host status=0
@@ -243,7 +245,7 @@ cargo_tests() {
     phw_as_cargo_user "${cargo_test[@]}"
 }
 
-# Cargo's own lines become case lines. A test that passed because it could not be tried has said so on stderr.
+# Cargo's own lines become case lines. A test that passed because it was skipped has said so on stderr.
 part_cargo() {
     local status=0 before=$failed
     checked cargo >"$scratch/cargo.err" 2>&1 || status=$?
@@ -264,7 +266,7 @@ part_cargo() {
             print "ok - " $0 " # SKIP " reason; next
         }' reading=err "$scratch/cargo.err" reading=out "$scratch/cargo.out")
     (( status != 0 )) || return 0
-    # The details of what failed; or, when not even a test failed, why cargo did.
+    # The details of failures; or, if not even a test failed, cargo's error.
     sed -n '/^failures:$/,/^test result:/p' "$scratch/cargo.out" | sed 's/^/# /'
     if (( failed == before )); then
         tail -n 60 "$scratch/cargo.err" | sed 's/^/# /'
@@ -274,8 +276,8 @@ part_cargo() {
 
 # ---- Namespace tests, several at a time ----------------------------------------------------------
 
-# netns_test OUT FILE ARGUMENTS...: one test file, in a user namespace when we are not root. At most 10 minutes. What it
-# prints goes to OUT, how it ended to OUT.status.
+# netns_test OUT FILE ARGUMENTS...: runs one test file, in a user namespace unless we are root, for at most 10 minutes.
+# Its output goes to OUT, its status to OUT.status.
 netns_test() {
     local out=$1 file=$2 begin pid status=0 how=()
     shift 2
@@ -289,18 +291,18 @@ netns_test() {
     printf '%s\n' "$status" >"$out.status"
 }
 
-# told FILE OUT SCHEDULER: the cases of a test that all_of runs, or will run, as they come; then its verdict.
+# told FILE OUT SCHEDULER: prints the cases of a test that all_of runs, or will run, as they appear; then its verdict.
 told() {
     local file=$1 out=$2 status
     printf '# %s\n' "$file"
     until [[ -s $out.pid ]] || ! kill -0 "$3" 2>/dev/null; do sleep 0.1; done
     [[ ! -s $out.pid ]] || cases < <(tail -n +1 -s 0.1 --pid="$(<"$out.pid")" -f "$out")
-    # Who was killed has left none.
+    # A killed test has left no status.
     status=$(cat -- "$out.status" 2>/dev/null) || status=unknown
     verdict "$file" "$status" "$out"
 }
 
-# A test that could not be tried has said so; one that ended otherwise than by its cases fails here.
+# A skipped test has said so; one whose status does not match its cases fails here.
 verdict() {
     case $2 in
         0) ;;
@@ -311,7 +313,7 @@ verdict() {
     esac
 }
 
-# all_of WIDTH TEST...: runs tests, each the words of a file and its arguments, WIDTH at a time. A job of its own.
+# all_of WIDTH TEST...: runs tests, each the words of a file and its arguments, WIDTH at a time. A separate job.
 all_of() {
     local width=$1 test out
     shift
@@ -327,7 +329,7 @@ all_of() {
 }
 out_of() { printf '%s/%s\n' "$scratch" "${1//[ \/]/.}"; }
 
-# run_tests WIDTH TEST...: the same, and tells the cases of each in this order.
+# run_tests WIDTH TEST...: the same, and prints the cases of each in this order.
 run_tests() {
     local test scheduler
     for test in "${@:2}"; do : >"$(out_of "$test")"; rm -f -- "$(out_of "$test")".{pid,status}; done
@@ -336,7 +338,7 @@ run_tests() {
     for test in "${@:2}"; do judged "$test" "$(out_of "$test")" "$scheduler"; done
     wait "$scheduler"
 }
-# judged: what told tells, and whether the file is to be run again.
+# judged: prints the output of told, and decides whether the file is run again.
 judged() {
     local before=("$passed" "$skipped" "$unreasoned" "${#first_failures[@]}") failure
     told "$@"
@@ -345,7 +347,7 @@ judged() {
     for failure in "${first_failures[@]:before[3]}"; do failed_in+=("$1"); done
     (( first_passed += passed - before[0], first_skipped += skipped - before[1], first_unreasoned += unreasoned - before[2], 1 ))
 }
-# run_again: those that failed, each by itself; too many are failures. What failed has to be tried again, and to pass.
+# run_again: runs failed files again, each alone; too many count as failures. Failed cases have to run again, and pass.
 run_again() {
     local at name
     (( ${#again[@]} )) || return 0
@@ -370,7 +372,7 @@ run_once_more() {
     for at in "${!first_failures[@]}"; do
         name=${first_failures[at]}
         [[ ${failed_in[at]} == "$file" ]] || continue
-        # What names the file is how it ended.
+        # A failure with the file's name is its exit status.
         if [[ $name == "$file: "* ]] || has_been_tried "$name"; then
             flaky+=("$file: ${name#"$file: "}")
         else
@@ -378,7 +380,7 @@ run_once_more() {
         fi
     done
 }
-# has_been_tried NAME: whether a case of that name has passed since. Why it failed was told behind a colon.
+# has_been_tried NAME: whether a case of that name has passed since. The reason of a failure followed a colon.
 has_been_tried() {
     local name
     name=$(same_name "$1")
@@ -387,13 +389,13 @@ has_been_tried() {
         name=${name%: *}
     done
 }
-# same_name NAME: without what was measured: numbers, and what stands in brackets.
+# same_name NAME: the name without measured values: numbers, and anything in brackets.
 same_name() { sed -E 's/ *\([^()]*\)//g; s/[0-9.]+/0/g' <<<"$1"; }
 
-# Binaries are built once, as a case of their own. If that fails, the parts that run them are left out.
+# Binaries are built once, as a separate case. If that fails, the parts that run them are skipped.
 built_binaries() {
     phw_cargo build --workspace --features "$TESTING" --lib --bins --example stranger --example reference --locked || return
-    # Fetched here, since tests without root have no network. The guide's own test reports a failure.
+    # Fetch here, since tests without root have no network. The guide's own test reports a failure.
     [[ ${PHITWIRE_LONG:-0} == 0 ]] || docs/guide/build.sh --mdbook-only || true
 }
 build() {
@@ -407,14 +409,14 @@ build() {
     export PHITWIRE_BIN_DIR=$target/debug
 }
 
-# They wait more than they compute, so that three run at a time, and two of the longest beside those of netem, if these are
-# wanted at all. What has a few seconds to be told in, or computes more, runs two at a time then; what measures, or
-# keeps all processors busy, comes last and alone.
+# They wait more than they compute, so that three run at a time, and two of the longest next to those of netem, if
+# requested. Tests with tight deadlines, or more computation, then run two at a time; measurements, and tests that keep
+# all processors busy, come last and alone.
 part_netns() {
     build || return 0
     local file lab first=(tests/netns/aries.sh tests/netns/capture.sh) rest=() two=() alone=()
     for file in mpi-faults dead-wires processes large loopback mpi; do two+=("tests/netns/$file.sh"); done
-    # A lab each, so that each has its ten minutes.
+    # A separate lab each, so that each has its ten minutes.
     for lab in "${attacked[@]}"; do alone+=("tests/netns/attacks.sh $lab"); done
     for file in lanes non-minimal view; do alone+=("tests/netns/$file.sh"); done
     for file in tests/netns/*.sh; do
@@ -433,7 +435,7 @@ part_netns() {
     fi
     run_tests 3 "${rest[@]}"
     run_tests 2 "${two[@]}"
-    # They are by themselves, unless the other parts still run.
+    # They run alone, unless the other parts are still running.
     [[ -n ${netem_pids[*]:-} ]] || { [[ -n $checks_pid ]] && kill -0 "$checks_pid" 2>/dev/null; } || may_again=0
     run_tests 1 "${alone[@]}"
     may_again=0
@@ -513,6 +515,6 @@ for failure in "${failures[@]}"; do
 done
 for failure in "${flaky[@]}"; do printf '# flaky, a defect: %s\n' "$failure"; done
 (( unreasoned == 0 )) || printf '# skipped without a reason: %d\n' "$unreasoned"
-printf '# all of it took %s s\n' "$(seconds_since "$started")"
+printf '# total time %s s\n' "$(seconds_since "$started")"
 printf '%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
 (( failed == 0 && unreasoned == 0 ))

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# runner.sh STATUS TEST ARGUMENTS...: runs a test binary of cargo's, in the directory of its package, where cargo begins each.
-# If PHITWIRE_TESTED holds the output of an earlier run of it, that is printed instead. Those of the nodes make network
-# namespaces, and run in rootless.sh, which is told not to build anything, if STATUS is 0.
+# runner.sh STATUS TEST ARGUMENTS...: runs a test binary of cargo's, in the directory of its package, where cargo starts
+# it. If PHITWIRE_TESTED holds the output of an earlier run of it, prints that instead. Tests of the nodes make network
+# namespaces, and run in rootless.sh, with building forbidden, if STATUS is 0.
 scripts="$(dirname -- "${BASH_SOURCE[0]}")/../netns-scripts"
 rootless=$1 before=${PHITWIRE_TESTED:-/nonexistent}/${2##*/}
 shift

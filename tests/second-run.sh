@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# How tests/run.sh treats test files that fail: one that passes its second run is named as flaky, one that fails twice
-# has failed, and if three fail none is run again. The test files here are made up.
+# How tests/run.sh treats failing test files: one that passes its second run is reported as flaky, one that fails twice
+# has failed, and if three fail none is run again. The test files here are synthetic.
 # shellcheck disable=SC2317  # cases are called by name
 set -euo pipefail
 cd "$(dirname -- "${BASH_SOURCE[0]}")/.."
 scratch=$(mktemp -d)
 trap 'rm -rf -- "$scratch"' EXIT
 
-# tree NAME TIMES FILE...: a project whose test files pass, but for these, which fail so many times first.
+# tree NAME TIMES FILE...: a project whose test files pass, except that these first fail that many times.
 tree() {
     local at=$scratch/$1 times=$2 file
     mkdir -p "$at/tests/netns"
@@ -27,7 +27,7 @@ EOF
     done
     chmod +x "$at"/tests/netns/*.sh
 }
-# ends NAME STATUS LINE: the status with which the tests of a tree end, and their last line.
+# ends NAME STATUS LINE: the expected status and last line of a tree's tests.
 ends() {
     local status=0 last
     PHITWIRE_LONG=0 PHITWIRE_BIN_DIR=$scratch "$scratch/$1/tests/run.sh" netns >"$scratch/$1.out" 2>&1 || status=$?
@@ -40,10 +40,10 @@ ends() {
 runs() { [[ $(wc -l <"$scratch/$1/$2.runs") == "$3" ]] || { printf '%s: %s has not run %s times\n' "$1" "$2" "$3"; return 1; }; }
 says() { grep -qxF -- "$2" "$scratch/$1.out" || { cat -- "$scratch/$1.out"; printf '%s: it does not say: %s\n' "$1" "$2"; return 1; }; }
 
-# with NAME FILE: standard input is a test file of a tree.
+# with NAME FILE: replaces a test file of a tree by standard input.
 with() { cat >"$scratch/$1/tests/netns/$2.sh"; }
 
-# second NAME STATUS LAST FIRST SECOND: what is made of cut.sh, which does FIRST, and SECOND when it is run again.
+# second NAME STATUS LAST FIRST SECOND: the result for cut.sh, which runs FIRST, and SECOND in its second run.
 second() {
     tree "$1" 0
     with "$1" cut <<EOF
@@ -69,9 +69,9 @@ twice() {
     says twice "# failed: two of cut"
 }
 many() { tree many 1 cut top dead-wires && ends many 1 "14 passed, 3 failed, 0 skipped" && runs many cut 1; }
-# What is by itself anyway has no second run.
+# A file that runs alone anyway has no second run.
 alone() { tree alone 1 lanes && ends alone 1 "14 passed, 1 failed, 0 skipped" && runs alone lanes 1; }
-# What failed has to pass: a second run that leaves it out, or tries nothing, is none. Numbers may be others.
+# Failed cases have to pass: a second run that omits one, or tries nothing, does not count. Numbers may differ.
 fails='echo "ok - one"; echo "not ok - it took 5 ms (7): why: so"; exit 1'
 numbers() { second numbers 0 "15 passed, 0 failed, 0 skipped" "$fails" 'echo "ok - one"; echo "ok - it took 3 ms (9)"; exit 0'; }
 skips() { second skips 1 "13 passed, 1 failed, 1 skipped" "$fails" 'echo "ok - one # SKIP nothing here"; exit 4'; }

@@ -18,7 +18,7 @@ pub fn run(tool: &str) -> ExitCode {
     };
     let phitwire = beside.unwrap_or_else(|_| "phitwire".into());
     eprintln!(
-        "phitwire-{tool} is a name of `phitwire {tool}` and needs that binary: {}: {error}",
+        "phitwire-{tool} is an alias of `phitwire {tool}` and needs that binary: {}: {error}",
         phitwire.display()
     );
     ExitCode::from(2)

@@ -104,7 +104,7 @@ fn latencies<T>(rows: &[T], x: fn(&T) -> f64, figures: &[Figure<T>]) -> Panel {
 
 fn sizes(range: Option<(f64, f64)>) -> Axis {
     Axis {
-        name: "payload of a message (bytes)".to_owned(),
+        name: "payload per message (bytes)".to_owned(),
         scale: Scale::Doublings,
         range: range.unwrap_or((1.0, 2.0)),
     }
@@ -228,7 +228,7 @@ pub fn by_loss(lab: &str, who: &str, rows: &[(f64, PointRow)]) -> Chart {
         },
     ];
     let x = Axis {
-        name: "frames lost on each link, each way (%)".to_owned(),
+        name: "frames lost on each link in each direction (%)".to_owned(),
         scale: Scale::Linear,
         range: around(Scale::Linear, rows.iter().map(|(loss, _)| loss.max(1e-3)))
             .unwrap_or((0.0, 1.0)),

@@ -49,8 +49,8 @@ pub enum AttachError {
     },
     /// Nobody listens there.
     #[error(
-        "{place}: no network interface listens there ({source}); expected is the socket that a \
-         running one has in the directory of its lab: start the lab, or name another door"
+        "{place}: no NIC is listening ({source}); expected the socket of a running NIC in the \
+         directory of its lab: start the lab, or specify another door"
     )]
     Connect {
         /// Path of the door.
@@ -60,8 +60,8 @@ pub enum AttachError {
     },
     /// No answer came in time.
     #[error(
-        "{place}: no answer within {} s in which this program ran{overload}; expected a welcome: \
-         see whether the network interface is stopped or gets no processor, and try again",
+        "{place}: no answer within {} s of this program's running time{overload}; expected a \
+         welcome: check whether the NIC is stopped or starved of processor time, and try again",
         .patience.as_secs()
     )]
     Silent {
@@ -75,7 +75,7 @@ pub enum AttachError {
     /// The connection broke.
     #[error(
         "{place}: the connection broke ({source}); expected a welcome with {DESCRIPTORS} \
-         descriptors: see whether the network interface still runs, and what it last said"
+         descriptors: check whether the NIC is still running, and the end of its log"
     )]
     Broke {
         /// Path of the door.
@@ -93,8 +93,8 @@ pub enum AttachError {
     },
     /// The answer is not a valid welcome.
     #[error(
-        "{place}: the answer is no welcome ({error}); expected is a network interface of this \
-         client's version: build both from the same source"
+        "{place}: malformed welcome ({error}); expected a NIC of this client's version: build both \
+         from the same source"
     )]
     NotUnderstood {
         /// Path of the door.
@@ -104,8 +104,7 @@ pub enum AttachError {
     },
     /// The memory or descriptors that came with the welcome are unusable.
     #[error(
-        "{place}: {what}; a network interface of this client's version does not do so: build both \
-         from the same source"
+        "{place}: {what}; expected a NIC of this client's version: build both from the same source"
     )]
     Unfit {
         /// Path of the door.
@@ -118,26 +117,21 @@ pub enum AttachError {
 /// What a refusal means, and the remedy.
 const fn refusal(entry: Entry) -> &'static str {
     match entry {
-        Entry::Welcome => "a welcome that is none",
+        Entry::Welcome => "malformed refusal",
         Entry::Full => {
-            "the network interface has as many programs as it can have: end one of them, or use \
-             another door"
+            "the NIC has reached its limit of programs: end one of them, or use another door"
         }
         Entry::MemberTaken => {
-            "the job has such a member here already, or all of them: leave the member free, or end \
-             the other"
+            "the job already has this member here, or has no free member: choose another member, \
+             or end the other program"
         }
         Entry::KeyTaken => {
-            "another job has the same key here: start all programs of the job with another number"
+            "another job uses the same key here: start all programs of this job with another number"
         }
-        Entry::NoMemory => {
-            "the network interface cannot share so much memory: ask for fewer bytes of data"
-        }
-        Entry::Nameless => {
-            "the network interface has no number yet, as it is a spare: use another door"
-        }
+        Entry::NoMemory => "the NIC cannot share that much memory: request fewer bytes of data",
+        Entry::Nameless => "the NIC is a spare and has no number yet: use another door",
         Entry::NotUnderstood => {
-            "the network interface does not understand this client: build both from the same source"
+            "the NIC does not understand this client: build both from the same source"
         }
     }
 }
@@ -181,11 +175,11 @@ fn hello(place: &Path, options: &Options) -> Result<[u8; HELLO_BYTES], AttachErr
         Err(AttachError::Options { place, what })
     };
     if options.member == Some(ANY_MEMBER) {
-        return wrong(format!("member {ANY_MEMBER}, where 0 to 254 are possible"));
+        return wrong(format!("invalid member {ANY_MEMBER}: expected 0 to 254"));
     }
     if options.data_bytes > MOST_DATA {
         return wrong(format!(
-            "{} bytes of data, where at most {MOST_DATA} are possible",
+            "{} bytes of data requested, but the limit is {MOST_DATA}",
             options.data_bytes
         ));
     }
@@ -270,20 +264,22 @@ fn greet(
     let came = descriptors.len();
     let descriptors: [OwnedFd; DESCRIPTORS] = descriptors.try_into().map_err(|_| {
         unfit(format!(
-            "{came} descriptors came, where {DESCRIPTORS} are expected"
+            "received {came} descriptors, expected {DESCRIPTORS}"
         ))
     })?;
     let asked = Hello::parse(hello).map_or(0, |hello| hello.data_bytes);
     if welcome.data_bytes < asked {
         let came = welcome.data_bytes;
-        return Err(unfit(format!("it gave {came} bytes of data for {asked}")));
+        return Err(unfit(format!(
+            "received {came} bytes of data, expected {asked}"
+        )));
     }
     let [memory, wakes_nic, wakes_us] = descriptors;
     let mapping = Mapping::open(memory, welcome.data_bytes);
-    let mapping = mapping.map_err(|error| unfit(format!("its memory cannot be used: {error}")))?;
+    let mapping = mapping.map_err(|error| unfit(format!("cannot use its memory: {error}")))?;
     let event = |descriptor| {
         Event::of_another(descriptor)
-            .map_err(|error| unfit(format!("its events cannot be used: {error}")))
+            .map_err(|error| unfit(format!("cannot use its events: {error}")))
     };
     let events = [event(wakes_nic)?, event(wakes_us)?];
     let end = ClientEnd::new(Arc::new(mapping));

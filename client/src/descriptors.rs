@@ -1,7 +1,7 @@
 //! Passing descriptors over a socket, and the events that wake.
 #![expect(
     unsafe_code,
-    reason = "descriptors that the kernel hands out become owned ones"
+    reason = "takes ownership of descriptors received from the kernel"
 )]
 
 use std::io::{self, IoSlice, IoSliceMut};

@@ -1,5 +1,5 @@
 //! The memory that a program and its NIC share.
-#![expect(unsafe_code, reason = "it is a mapping that two processes change")]
+#![expect(unsafe_code, reason = "two processes change the mapping")]
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -23,7 +23,7 @@ const _: () = assert!((DATA_AT as u64).is_multiple_of(DATA_UNIT));
 
 /// The range is not entirely in the segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{bytes} bytes from byte {offset} on are not all in the {size} bytes there are")]
+#[error("{bytes} bytes from offset {offset} exceed the {size} available bytes")]
 pub struct OutOfRange {
     /// First byte of the range.
     pub offset: u64,
@@ -66,7 +66,7 @@ impl Mapping {
         if data_bytes > MOST_DATA {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                format!("{data_bytes} bytes of data, where at most {MOST_DATA} are possible"),
+                format!("{data_bytes} bytes of data requested, but the limit is {MOST_DATA}"),
             ));
         }
         let size = DATA_AT as u64 + data_bytes.next_multiple_of(DATA_UNIT);
@@ -89,15 +89,15 @@ impl Mapping {
         let expected = (DATA_AT as u64).checked_add(data_bytes);
         if data_bytes > MOST_DATA || expected != Some(size) {
             return wrong(format!(
-                "the memory has {size} bytes, where {data_bytes} of data make {} (of data at most \
-                 {MOST_DATA})",
+                "the memory has {size} bytes, but {data_bytes} bytes of data need {} (the limit of \
+                 data is {MOST_DATA})",
                 u128::from(data_bytes) + DATA_AT as u128
             ));
         }
         let seals = SealFlag::from_bits_truncate(fcntl(&memory, FcntlArg::F_GET_SEALS)?);
         if !seals.contains(needed_seals()) {
             return wrong(format!(
-                "the memory may change its size: its seals are {seals:?}"
+                "the size of the memory is not sealed: its seals are {seals:?}"
             ));
         }
         Self::map(&memory, size)
@@ -244,7 +244,7 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: mapped in `map` with this length; all references to it borrow `self`.
         let gone = unsafe { munmap(self.base.cast(), self.size.get()) };
-        debug_assert!(gone.is_ok(), "a mapping of our own: {gone:?}");
+        debug_assert!(gone.is_ok(), "munmap of our own mapping failed: {gone:?}");
     }
 }
 

@@ -31,22 +31,22 @@ const GIVE_BACK_EVERY: u64 = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// Too many commands are in flight: take completions, then post again.
-    #[error("as many commands are under way as can be: take completions first")]
+    #[error("too many commands in flight: take completions first")]
     Full,
     /// The command cannot be encoded: a put has 1 to 64 bytes.
-    #[error("no such command: {0}")]
+    #[error("invalid command: {0}")]
     Entry(EntryError),
     /// Some of the bytes are outside of the program's data.
     #[error("{0}")]
     OutOfRange(#[from] OutOfRange),
     /// The NIC's process has ended, or has disconnected the program.
-    #[error("the network interface is gone: attach anew once it runs again")]
+    #[error("the NIC is gone: attach again once it runs")]
     Gone,
     /// The NIC has violated the protocol.
-    #[error("the network interface cannot be relied on: {0}; leave it")]
+    #[error("the NIC violated the protocol: {0}; detach from it")]
     Broken(#[from] Broken),
     /// The system call for waiting failed.
-    #[error("waiting failed: {0}")]
+    #[error("wait failed: {0}")]
     Wait(Errno),
 }
 

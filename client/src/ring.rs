@@ -40,7 +40,7 @@ pub const MOST_RECEIVES: u64 = COMPLETIONS - COMMANDS;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
     /// One of its indices is out of range.
-    #[error("the other side's {what} is {is}, where {least} to {most} are possible")]
+    #[error("invalid {what} {is} from the other side: expected {least} to {most}")]
     Index {
         /// Name of the index.
         what: &'static str,
@@ -52,10 +52,10 @@ pub enum Broken {
         most: u64,
     },
     /// Not a valid completion.
-    #[error("a completion is none: {0}")]
+    #[error("invalid completion: {0}")]
     Entry(EntryError),
     /// More completions than commands.
-    #[error("a command has ended that was not under way")]
+    #[error("completion of a command that was not in flight")]
     Unasked,
 }
 
@@ -63,7 +63,7 @@ pub enum Broken {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
     /// No room for the command, or for its completion: polling makes room.
-    #[error("as many commands are under way as can be")]
+    #[error("too many commands in flight")]
     Full,
     /// The command cannot be encoded.
     #[error("{0}")]
@@ -203,7 +203,7 @@ impl Emptying {
     }
 
     fn taken(&mut self) {
-        assert!(self.head < self.tail, "nothing was there to be taken");
+        assert!(self.head < self.tail, "no entry to take");
         self.head += 1;
     }
 
@@ -270,7 +270,7 @@ impl NicEnd {
             return Ok(false);
         }
         let copied = self.mapping.read(command_at(self.commands.head), room);
-        copied.expect("the rings are in every segment");
+        copied.expect("every segment contains the rings");
         Ok(true)
     }
 
@@ -300,13 +300,13 @@ impl NicEnd {
         completion.emit(&mut entry);
         let at = completion_at(self.completions.tail);
         let written = self.mapping.write(at, &entry);
-        written.expect("the rings are in every segment");
+        written.expect("every segment contains the rings");
         self.completions.tail += 1;
     }
 
     /// Makes completions and taken commands visible to the program. Returns whether the program
     /// sleeps and must be woken.
-    #[must_use = "a program that is not woken sleeps on"]
+    #[must_use = "a sleeping program must be woken"]
     pub fn publish(&mut self) -> bool {
         let entries = self.completions.publish(&self.mapping);
         let room = self.commands.publish(&self.mapping);
@@ -402,7 +402,7 @@ impl ClientEnd {
             return Err(PostError::Full);
         }
         let written = self.mapping.write(command_at(self.commands.tail), &entry);
-        written.expect("the rings are in every segment");
+        written.expect("every segment contains the rings");
         self.commands.tail += 1;
         self.under_way += 1;
         if command.request == Request::TakeBack {
@@ -422,7 +422,7 @@ impl ClientEnd {
         let mut entry = [0; COMPLETION_BYTES];
         let at = completion_at(self.completions.head);
         let copied = self.mapping.read(at, &mut entry);
-        copied.expect("the rings are in every segment");
+        copied.expect("every segment contains the rings");
         let completion = Completion::parse(&entry).map_err(Broken::Entry)?;
         let ended = self.ended(&completion);
         self.under_way = self.under_way.checked_sub(ended).ok_or(Broken::Unasked)?;
@@ -455,7 +455,7 @@ impl ClientEnd {
 
     /// Makes commands and taken completions visible to the NIC. Returns whether the NIC sleeps and
     /// must be woken.
-    #[must_use = "a network interface that is not woken sleeps on"]
+    #[must_use = "a sleeping NIC must be woken"]
     pub fn publish(&mut self) -> bool {
         let entries = self.commands.publish(&self.mapping);
         let room = self.completions.publish(&self.mapping);

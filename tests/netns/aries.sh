@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Dragonflies live: they come up and go down on both kinds of links; a green, a black and a blue link, a router and all
-# links between two groups fail under traffic; `phitwire manage reroute` brings every pair back that is still connected.
+# Live dragonflies: bring-up and take-down over both kinds of links; a green, a black and a blue link, a router and all
+# links between two groups fail under traffic; `phitwire manage reroute` restores every pair that is still connected.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
 manage() { "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB" "$@"; }
 
-# set_link ID up|down: the interface at end A of a link. The other end loses its carrier, as if the cable were cut.
+# set_link ID up|down: sets the interface at end A of a link. The other end loses its carrier, as if the cable were cut.
 set_link() {
     local a interface
     IFS=$'\t' read -r _ a _ _ _ interface _ < <(phw_find_links "$LAB" "$1")
@@ -23,8 +23,8 @@ bundle() {
         'index($2, a) == 1 && index($4, b) == 1 || index($2, b) == 1 && index($4, a) == 1 { print $1 }'
 }
 
-# link_is ID true|false: whether the link control blocks of both ends hold it for up. They find out by themselves that it is
-# not, some time after it is known that the wire is dead.
+# link_is ID true|false: whether both link ends report the link as up. They detect by themselves that it is down, some
+# time after the dead wire is known.
 link_is() {
     local a port_a b port_b
     IFS=$'\t' read -r _ a port_a b port_b _ < <(phw_find_links "$LAB" "$1")
@@ -32,10 +32,10 @@ link_is() {
 }
 end_up() { t_ctl "$1" links --json 2>/dev/null | jq --argjson port "$2" '.[] | select(.port == $port) | .lcb == "active"'; }
 
-# Packets that some router had no way for.
+# Packets for which some router had no route.
 discards() { counter_sum '^(no_live_port|unroutable|dead_port)_packets$'; }
 
-# Whether no router holds back its network interfaces. NICs and dead routers answer with an error: they hold nobody back.
+# Whether no router is quiesced. NICs and dead routers answer with an error, which counts as not quiesced.
 none_held() {
     local reports held
     reports=$(t_ctl all routing --json 2>/dev/null) || true
@@ -44,7 +44,7 @@ none_held() {
     [[ -z $held ]] || { echo "quiesced: $held"; return 1; }
 }
 
-# all_pairs NAME [options]: messages between all network interfaces, by ways of every kind, each exactly once.
+# all_pairs NAME [options]: messages between all NICs, over routes of every kind, each exactly once.
 all_pairs() {
     local name=$1 routing
     shift
@@ -53,13 +53,13 @@ all_pairs() {
     done
 }
 
-# is_report FILE FILTER: whether a report in FILE (the last one, if there are several) is as the filter wants it.
+# is_report FILE FILTER: whether the (last) report in FILE satisfies the filter.
 is_report() { [[ -s $1 ]] && tail -n 1 "$1" | jq -e "$2" >/dev/null; }
 reroute() { manage --json >"$T_SCRATCH/report.json" && jq -c . "$T_SCRATCH/report.json" >"$T_SCRATCH/report" && none_held; }
 report_is() { is_report "$T_SCRATCH/report" "$1" || { cat "$T_SCRATCH/report"; return 1; }; }
 
-# equal_flows NAME FROM FROM TO: two network interfaces of one router that send at full rate to one of another router
-# get equal shares: Jain's index of their completed requests is above 0.99.
+# equal_flows NAME FROM FROM TO: two NICs of one router that send at full rate to one of another router get equal
+# shares: Jain's index of their completed requests is above 0.99.
 equal_flows() {
     local name=$1 from=("$2" "$3") to=$4 before after jain
     before=$(done_by "${from[@]}")
@@ -72,7 +72,7 @@ equal_flows() {
 }
 done_by() { for node in "$@"; do t_ctl "$node" stats --json | jq .requests_done; done | jq -sc .; }
 
-# small_processes NAME: no process of the lab has grown beyond 32 MiB.
+# small_processes NAME: no process of the lab exceeds 32 MiB.
 small_processes() {
     local biggest
     biggest=$("$PHW_SCRIPTS/status.sh" --lab "$LAB" --json | jq '[.[0].nodes[].rss_kib] | max') || true
@@ -81,7 +81,8 @@ small_processes() {
 
 # ---- Up and down --------------------------------------------------------------------------------
 
-# dead-wires.sh brings up a pair over udp, bridge.sh one over Ethernet, and three groups follow below: only --long repeats them.
+# dead-wires.sh brings up a pair over udp, bridge.sh one over Ethernet, and three groups follow below: repeat them only
+# with --long.
 names=(aries-group)
 ! t_long || names=(aries-pair aries-group aries-3x4)
 for kind in udp ethernet; do
@@ -109,21 +110,21 @@ t_up clos pair
 check_fails "a folded Clos is not rerouted" "whose networks are not" manage
 "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 
-# ---- One failure after the other, rerouted by hand ----------------------------------------------
+# ---- One failure after another, rerouted by hand ----------------------------------------------
 
-# Requests wait longer than a dead link takes to be noticed, and are reported soon after.
+# Requests outlive the detection of a dead link, and are reported soon after.
 t_topology "$T_SCRATCH/impatient.toml" aries-3x4 request_timeout_ms=4000 give_up_ms=1000
 
-# A green link has no parallel one, so that its cut changes most tables. mpi-faults.sh cuts a black link, the last section below
-# all blue links of two groups. --long cuts one of each colour here, over both kinds of links.
+# A green link has no parallel one, so that its cut changes most tables. mpi-faults.sh cuts a black link, the last
+# section below all blue links of two groups. --long cuts one of each colour here, over both kinds of links.
 kinds=(udp) colours=(green)
 ! t_long || { kinds+=(ethernet); colours+=(black blue); }
 for kind in "${kinds[@]}"; do
     t_up "fail_$kind" "$T_SCRATCH/impatient.toml" --link "$kind"
     check "$kind: nothing to reroute at first" reroute
-    check "$kind: and nobody is disturbed" report_is '.status == "nothing-to-do" and .took_ms == {}'
+    check "$kind: and nothing else is disturbed" report_is '.status == "nothing-to-do" and .took_ms == {}'
     if (( EUID == 0 )) && id nobody >/dev/null 2>&1 && phw_is_machine_root; then
-        check_fails "$kind: somebody else may not" "only you can write to" runuser -u nobody -- env PHITWIRE_RUN_DIR="$(phw_run_dir)" \
+        check_fails "$kind: another user may not" "only you can write to" runuser -u nobody -- env PHITWIRE_RUN_DIR="$(phw_run_dir)" \
             "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB"
     fi
 
@@ -160,37 +161,38 @@ done
 
 t_up harder "$T_SCRATCH/impatient.toml"
 
-# Without a reroute some packets do not get through: or the cases above would prove nothing.
+# Without a reroute some packets are lost; otherwise the cases above would prove nothing.
 cut=$(link_between g0-c0s0 g0-c0s1)
 set_link "$cut" down
 check "both ends notice it" phw_until 5 link_is "$cut" false
 before=$(discards)
 t_rate "$T_SCRATCH/unrouted.json" --seconds 0.5 --window 32 --routing valiant || true
-check "without a reroute the routers have no way for some packets" test "$(discards)" -gt "$before"
+check "without a reroute the routers have no route for some packets" test "$(discards)" -gt "$before"
 check "and these are reported" honest "$T_SCRATCH/unrouted.json"
 check "timed out" test "$(field "$T_SCRATCH/unrouted.json" timed_out)" -gt 0
 
 set_link "$cut" up
 check "the link comes back" phw_until 10 link_is "$cut" true
 
-# Adaptive packets move off at once: of those between two groups whose links are all cut hardly any is lost, without a reroute.
+# Adaptive packets switch at once: of those between two groups whose links are all cut hardly any is lost, without a
+# reroute.
 for id in $(bundle 0 1); do set_link "$id" down; done
 cut_noticed() { local id; for id in $(bundle 0 1); do link_is "$id" false || return 1; done; }
 check "both ends of all links between two groups notice that they are cut" phw_until 5 cut_noticed
 t_rate "$T_SCRATCH/off.json" --seconds 1 --window 64 --from nic0,nic1,nic2,nic3 --to nic4,nic5,nic6,nic7 --routing adaptive0 || true
 check "what was lost is reported" honest "$T_SCRATCH/off.json"
-check "19 of 20 adaptive messages find another way at once ($(jq -c '[.sent, .acknowledged]' "$T_SCRATCH/off.json"))" \
+check "19 of 20 adaptive messages find another route immediately ($(jq -c '[.sent, .acknowledged]' "$T_SCRATCH/off.json"))" \
     jq -e '.sent > 1000 and .acknowledged >= .sent * 0.95' "$T_SCRATCH/off.json"
 for id in $(bundle 0 1); do set_link "$id" up; done
 check "they come back" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
 set_link "$cut" down
 check "one link is cut again" phw_until 5 link_is "$cut" false
 
-# Ctrl-C at any moment leaves no router quiesced. A shell's background job ignores SIGINT unless told otherwise.
+# Ctrl-C at any moment leaves no router quiesced. A shell's background jobs ignore SIGINT unless configured otherwise.
 interrupt() {
     local i pid
     for i in {1..20}; do
-        # Something to do each time: tables of other faults.
+        # Give it work each time: tables of other faults.
         t_ctl g1-c0s0 set table.processor.local_minimal.1 0 >/dev/null || return 1
         env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB" >/dev/null 2>&1 &
         pid=$!
@@ -205,18 +207,18 @@ check "and a reroute sets everything right" reroute
 check "all is as the faults want it" report_is '.status == "done" or .status == "nothing-to-do"'
 check "then there is nothing to do" bash -c '"$1" manage reroute --lab "$2" --json | jq -e ".status == \"nothing-to-do\""' \
     bash "$PHITWIRE_BIN_DIR/phitwire" "$LAB"
-check "a router whose manager was killed goes on by itself" bash -c '
+check "a router whose manager was killed resumes automatically" bash -c '
     "$1" ctl --lab "$2" g0-c0s0 quiesce --for 300 && "$1" ctl --lab "$2" g0-c0s0 routing | grep -q "quiesced true" \
         && sleep 0.5 && "$1" ctl --lab "$2" g0-c0s0 routing | grep -q "quiesced false"' bash "$PHITWIRE_BIN_DIR/phitwire" "$LAB"
 if command -v python3 >/dev/null; then
-    check_fails "tables of another topology are refused" "tables of another topology" bash -c '
+    check_fails "tables of another topology are rejected" "tables of another topology" bash -c '
         echo "{\"cmd\":\"install\",\"tables\":[$(printf "{\"local_minimal\":[],\"local_non_minimal\":[],\"global_minimal\":[],\"global_non_minimal\":[]}%s" , , , "")]}" \
             | timeout 5 python3 -c "
 import socket, sys
 s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.sendall(sys.stdin.buffer.read()); print(s.recv(4096).decode()); sys.exit(1)" "$1"' \
         bash "$(phw_lab_dir "$LAB")/g0-c0s0.sock"
 else
-    skip "tables of another topology are refused" "no python3 to speak to the socket"
+    skip "tables of another topology are rejected" "no python3"
 fi
 set_link "$cut" up
 check "the link comes back" phw_until 10 link_is "$cut" true
@@ -226,10 +228,10 @@ check "reroute" reroute
 
 env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB" --watch --json >"$T_SCRATCH/watch" 2>"$T_SCRATCH/watch.err" &
 watcher=$!
-# told FILTER: whether the watcher's last word is as the filter wants it.
+# told FILTER: whether the watcher's last report satisfies the filter.
 told() { is_report "$T_SCRATCH/watch" "$1"; }
 check "the watcher begins with a report" phw_until 10 told '.disconnected_pairs == 0'
-check_fails "a second manager is refused, and told which is at work" "managed by process $watcher already" manage
+check_fails "a second manager is rejected, and learns which is running" "already managed by process $watcher" manage
 
 others=$(seq -f 'nic%g' -s, 0 11 | sed 's/nic4,//')
 long_rate "$T_SCRATCH/during.json" --window 64 &
@@ -241,10 +243,10 @@ told_to_end "$runner"
 check "what it held, and what was sent to its network interface, is reported" honest "$T_SCRATCH/during.json"
 all_pairs "without g1-c0s0" --from "$others" --to "$others"
 check "no router is quiesced" none_held
-check "it is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start g1-c0s0
-check "the watcher takes it in again" phw_until 15 told '.failed_routers == [] and .failed_links == [] and .disconnected_pairs == 0'
+check "it is restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start g1-c0s0
+check "the watcher readmits it" phw_until 15 told '.failed_routers == [] and .failed_links == [] and .disconnected_pairs == 0'
 check "all links are up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
-# Adaptive packets use the tables of minimal and of non-minimal ways.
+# Adaptive packets use the tables of minimal and of non-minimal routes.
 if t_long; then
     all_pairs "with g1-c0s0 again"
 else
@@ -262,16 +264,16 @@ told_to_end "$runner"
 check "what they swallowed is reported" honest "$T_SCRATCH/during.json"
 all_pairs "over the third group"
 for id in $(bundle 0 1); do set_link "$id" up; done
-check "the watcher takes them in again" phw_until 15 told '.failed_links == [] and .disconnected_pairs == 0'
+check "the watcher readmits them" phw_until 15 told '.failed_links == [] and .disconnected_pairs == 0'
 
-# A router that stands still answers nobody; it is dead to the network, and comes back as it was.
+# A stopped router does not answer; the network treats it as dead, and it resumes unchanged.
 pid=$(phw_node_pid "$LAB" g2-c1s1)
 kill -STOP "$pid"
-# Noticed within a second; the others have to be quiesced and given their tables then.
-check "a router that stands still is routed around within three seconds" \
+# Noticed within a second; then the others are quiesced and get their tables.
+check "a stopped router is routed around within three seconds" \
     phw_until 3 told '.failed_routers[0].name == "g2-c1s1" and .status == "done"'
 kill -CONT "$pid"
-check "and taken in again" phw_until 20 told '.failed_routers == [] and .failed_links == [] and .disconnected_pairs == 0'
+check "and readmitted" phw_until 20 told '.failed_routers == [] and .failed_links == [] and .disconnected_pairs == 0'
 
 kill -INT "$watcher"
 settled "$watcher"
@@ -282,6 +284,6 @@ env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB
 watcher=$!
 sleep 1
 check "the lab goes down under a watcher" "$PHW_SCRIPTS/down.sh" --lab "$LAB"
-check "the watcher ends by itself" phw_until 10 phw_all_gone "$watcher"
+check "the watcher ends automatically" phw_until 10 phw_all_gone "$watcher"
 settled "$watcher"
 check "and says why" grep -q "is gone" "$T_SCRATCH/watch.err"

@@ -1,33 +1,33 @@
 #!/usr/bin/env bash
-# A stranger on the wires. Both machines under the same list of attacks, on one link of every kind they have and from
-# both of its ends, 16,000 frames each on every link, while the lab runs at full rate: late copies, replays, frames of
-# other epochs, links, fabrics and ends, with fewer lanes, cut off, too long, with flipped bits, and random. Nothing is
-# lost, duplicated, corrupted or out of order; each frame that must not count is counted as dropped, which is exact while
-# the lab is at rest; afterwards every link is up with all its lanes, every process is the one it was and no larger than it
-# may be, and a clean run is clean.
+# A stranger on the wires. Both machines face the same list of attacks, on one link of every kind and from both of its
+# ends, with 16,000 frames each on every link, while the lab runs at full rate: late copies, replays, frames of other
+# epochs, links, fabrics and ends, with fewer lanes, truncated, too long, with flipped bits, and random. Nothing is
+# lost, duplicated, corrupted or out of order; each invalid frame is counted as dropped, exactly so while the lab is at
+# rest; afterwards every link is up with all its lanes, every process is the original one and within its memory limit,
+# and a clean run is clean.
 #
-#   attacks.sh [MACHINE-LINK...]     default: blackwidow-ethernet aries-udp; with PHITWIRE_LONG=1 both machines on both, and
-#                                    100,000 frames
+#   attacks.sh [MACHINE-LINK...]     default: blackwidow-ethernet aries-udp; with PHITWIRE_LONG=1 both machines over
+#                                    both kinds of links, and 100,000 frames
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 t_stranger
 
-# From each of a link's two ends.
+# From each end of a link.
 PER_END=${ATTACKS_PER_END:-$(( ${PHITWIRE_LONG:-0} == 0 ? 8000 : 50000 ))}
-# Answers come within 0.4 s. Frames that end a session lose requests, and the test waits for their time-out twice.
+# Answers arrive within 0.4 s. Frames that end a session lose requests, and the test waits twice for their timeout.
 TIMEOUTS=(request_timeout_ms=5000 forward_progress_ms=4000)
 ! t_long || TIMEOUTS=(request_timeout_ms=10000 forward_progress_ms=8000)
-# Frames per second from each end: what leaves the lab its share of two cores. Replays go as fast as they can.
+# Frames per second from each end: leaves the lab its share of two cores. Replays go as fast as possible.
 RATE=${ATTACKS_RATE:-20000}
-# From each end while the lab is at rest, a second's worth.
+# From each end while the lab is at rest: one second's worth.
 AT_REST=2000
-# Most that a process may have at the end, in KiB: that of any run (aries.sh), which has no room for frames that stay. A third
-# of it is usual.
+# Memory limit of a process at the end, in KiB: that of any run (aries.sh), too small for frames that accumulate. A
+# third of it is usual.
 MOST_KIB=32768
 
 # ---- The labs -----------------------------------------------------------------------------------
-# The smallest networks that have all kinds of links; KINDS has one link of each, SETTINGS what else is set.
+# The smallest networks with all kinds of links; KINDS has one link of each kind, SETTINGS the other settings.
 
 # Processor link, uplink, sidelink.
 blackwidow() {
@@ -45,8 +45,8 @@ aries() {
 
 # ---- Counting -----------------------------------------------------------------------------------
 
-# snapshot FILE: the counters of all nodes, and how many messages the kernel dropped on their way to them: because a queue
-# of frames that came in was full, or that of a socket. As few processes as that takes: the lab keeps all processors busy.
+# snapshot FILE: records the counters of all nodes, and how many messages the kernel dropped on their way because a
+# receive queue or a socket queue was full. Uses as few processes as possible: the lab keeps all processors busy.
 snapshot() {
     local node netns
     for node in $(phw_plan_nodes "$LAB"); do
@@ -63,7 +63,7 @@ snapshot() {
             else . end) | .of)}' >"$1"
 }
 
-# grown REPORT BEFORE AFTER FILTER: how much FILTER, which knows counters as $at and the report as $report, has grown.
+# grown REPORT BEFORE AFTER FILTER: growth of FILTER, which sees counters as $at and the report as $report.
 grown() {
     jq -n --slurpfile report "$1" --slurpfile before "$2" --slurpfile after "$3" '
         def ends: [$report[].ends[]];
@@ -71,7 +71,7 @@ grown() {
             [ends[].to] | unique | map(. as $node
                 | $at.stats[$node]["io.rx_dropped_truncated"] + $at.stats[$node]["io.rx_dropped_foreign"]
                     + $at.kernel[$node]) | add // 0;
-        # Drops are counted by port, by node for what is not even a link frame, and by the kernel.
+        # Drops are counted by port, by node for anything that is not a link frame, and by the kernel.
         def dropped($at):
             ([ends[] | {to, to_port}] | unique
                 | map(. as $victim | $at.stats[$victim.to] | to_entries[]
@@ -79,8 +79,8 @@ grown() {
             + overrun($at);
         def dropped_as($at; $name):
             [ends[] | {to, to_port}] | unique | map($at.stats[.to]["port\(.to_port).\($name)"]) | add // 0;
-        # What the whole lab received, less what its nodes sent: in messages, of which a train of frames is one, also where
-        # the kernel drops it.
+        # Messages that the whole lab received, minus those that its nodes sent; a train of frames is one message, also
+        # where the kernel drops it.
         def strange($at):
             ([$at.stats[] | .["io.messages_received"] + .["io.rx_dropped_truncated"] + .["io.rx_dropped_foreign"]
                 - .["io.messages_sent"]] | add) + ([$at.kernel[]] | add);
@@ -92,21 +92,21 @@ sent() { jq -s 'map(.sent) | add // 0' "$@"; }
 
 # ---- Attacking ----------------------------------------------------------------------------------
 
-# attack NAME OPTIONS...: one attack, its report added to $REPORTS.
+# attack NAME OPTIONS...: runs one attack and adds its report to $REPORTS.
 attack() {
     local name=$1 report=$T_SCRATCH/attack.json
     shift
     if t_first "$STRANGER" --lab "$LAB" --links "$LINKS" --seed "$RANDOM" --seconds 120 "$@" >"$report" 2>"$report.err"; then
         ok "$WHERE: $name ($(jq -r '"\(.sent) frames in \(.seconds * 10 | floor / 10) s"' "$report"))"
     else
-        not_ok "$WHERE: $name" "not all of it was sent"
+        not_ok "$WHERE: $name" "not all frames were sent"
         cat "$report" "$report.err" | tail -n 5 | cut -c 1-600 | detail
     fi
     cat "$report" >>"$REPORTS"
 }
 
-# refused NAME OPTIONS...: an attack of which every single frame must be dropped, and counted. What runs underneath has
-# drops of its own, in sockets that are full; at_rest is exact.
+# refused NAME OPTIONS...: an attack whose every frame must be dropped and counted. The traffic underneath has drops of
+# its own, in full sockets; at_rest is exact.
 refused() {
     local name=$1
     snapshot "$T_SCRATCH/then.json"
@@ -122,8 +122,8 @@ all_dropped() {
     test "$dropped" "$1" "$sent" || { echo "$dropped of $sent frames were dropped"; return 1; }
 }
 
-# at_rest: the lab at rest, where all drops are the stranger's: as many as it has sent, not one less. Frames with one thing
-# wrong in a header that is right otherwise meet the check for that very thing.
+# at_rest: with the lab at rest, all drops are the stranger's, and must equal the frames sent. Frames with a single
+# wrong field in an otherwise correct header meet the check of that field.
 at_rest() {
     local what cause
     REPORTS=$T_SCRATCH/reports.json
@@ -138,9 +138,9 @@ at_rest() {
     for cause in link fabric end; do
         check "$WHERE: at rest, frames of another $cause are dropped as such, each once" all_dropped_as "$cause" -eq
     done
-    # Who hears of an epoch that it does not know asks its peer, who may answer with a word too many.
+    # A node that receives an unknown epoch asks its peer, which may send an extra answer.
     check "$WHERE: at rest, frames of another epoch are dropped as such" all_dropped_as epoch -ge
-    # The canary: a frame that is let in is no drop.
+    # Canary: an accepted frame is not a drop.
     snapshot "$T_SCRATCH/then.json"
     attack "at rest, a copy of a frame" --form copies --share 100 --count 1
     snapshot "$T_SCRATCH/now.json"
@@ -155,38 +155,38 @@ all_dropped_as() {
     (( sent > 0 )) && test "$dropped" "$2" "$sent"
 }
 
-# Whether all that was sent since $T_SCRATCH/before.json came to the nodes, or was seen to be dropped before them.
+# Whether everything sent since $T_SCRATCH/before.json reached the nodes, or was dropped before them.
 all_came() {
     snapshot "$T_SCRATCH/after.json"
     local came sent
     came=$(grown "$REPORTS" "$T_SCRATCH/before.json" "$T_SCRATCH/after.json" "strange(\$at)")
     sent=$(sent "$REPORTS")
-    # Counters of different nodes are not of the same moment: a few keep-alives may lie between.
+    # Counters of different nodes are not simultaneous: allow for a few keep-alives.
     (( came + 100 >= sent )) || { echo "$came of $sent frames came"; return 1; }
 }
 
-# under_attack NAME VERDICT COMMAND...: COMMAND attacks while all network interfaces write to each other; then the account,
-# of which VERDICT is exactly_once or honest.
+# under_attack NAME VERDICT COMMAND...: COMMAND attacks while all NICs write to each other; then checks the account with
+# VERDICT, exactly_once or honest.
 under_attack() {
     local name=$1 verdict=$2 runner file=$T_SCRATCH/run.json
     shift 2
     REPORTS=$T_SCRATCH/reports.json
     : >"$REPORTS"
     snapshot "$T_SCRATCH/before.json"
-    # Told to end, it waits for what is on its way, or for the time-outs of what is not: let it.
+    # When stopped, it waits for everything in flight, or for its timeout: let it.
     timeout --foreground -k 60 400 "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --seconds 300 >"$file" 2>"$file.err" &
     runner=$!
-    check "$WHERE: $name: the run underneath is under way" phw_until 20 frames_flow
+    check "$WHERE: $name: the run underneath has started" phw_until 20 frames_flow
     "$@"
     kill -TERM "$runner" 2>/dev/null || true
     settled "$runner"
     if "$verdict" "$file" >/dev/null; then
         ok "$WHERE: $name: ${verdict//_/ } ($(jq -r '"\(.acknowledged) messages, \(.timed_out) timed out, slowest \(.latency_us.max / 1000 | floor) ms"' "$file"))"
     else
-        not_ok "$WHERE: $name: ${verdict//_/ }" "status $SETTLED of the run underneath"
+        not_ok "$WHERE: $name: ${verdict//_/ }" "the run underneath ended with status $SETTLED"
         { "$verdict" "$file" || true; } 2>&1 | tail -n 20 | cut -c 1-600 | detail
     fi
-    # The canary: would the stranger reach nobody, everything above would pass.
+    # Canary: if the stranger reached no node, everything above would pass.
     check "$WHERE: $name: every frame of the stranger's came" phw_until 5 all_came
 }
 frames_flow() {
@@ -215,21 +215,22 @@ forged() {
     attack "training frames of incarnations that never were" --form restarted --count "$PER_END" --rate "$RATE"
 }
 
-# Who can say what the peer alone may say, in frames of this very session, can end it. So they may, but nothing is lost
-# without a word, and the link comes back: by itself, or, where it was told that the other end has no lane left, on command.
+# Frames of this very session that only the peer could send can end the session. That is allowed, but every loss is
+# reported, and the link comes back: by itself, or on command if it was led to believe that the other end has no lane
+# left.
 enders() {
     attack "training frames that ask for fewer lanes" --form asks --count 2000 --rate 1000
     check "$WHERE: all lanes come back" phw_until 20 wholly_up
     attack "training frames of an end that is disabled" --form disabled --count 2000 --rate 1000
     check "$WHERE: all links come back" phw_until 20 wholly_up
-    # All that was on its way is lost, and times out before the next is sent.
+    # Everything in flight is lost, and times out before the next attack.
     check "$WHERE: messages flow again" flow_again
     attack "training frames of an end without lanes" --form dead --count 100 --rate 1000
 }
 flow_again() {
     local nic
     for nic in $(phw_plan_nodes "$LAB" | grep '^nic'); do
-        goes_on "$nic" || { t_ctl "$nic" stats; cat -- "$T_SCRATCH/run.json.err"; echo "those of $nic do not"; return 1; }
+        goes_on "$nic" || { t_ctl "$nic" stats; cat -- "$T_SCRATCH/run.json.err"; echo "messages of $nic do not flow"; return 1; }
     done
 }
 # Takes up every attacked link from both of its ends.
@@ -265,7 +266,7 @@ lab() {
     LINKS=$(link_ids "${KINDS[@]}")
     before=$(processes)
     at_rest
-    # A link that is wedged says that it is up, but nothing gets through it.
+    # A wedged link reports that it is up, but passes nothing.
     under_attack "late frames" exactly_once late
     rate_case "$WHERE: then a clean run" 1000 --seconds 0.5
     under_attack "frames that are no frames" exactly_once wrong
@@ -273,7 +274,7 @@ lab() {
     rate_case "$WHERE: then a clean run" 1000 --seconds 0.5
     check "$WHERE: every link is up with all its lanes" phw_until 10 wholly_up
     under_attack "frames that end a session" honest enders
-    check_fails "$WHERE: a link without lanes is told" "NOT WHOLLY UP" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
+    check_fails "$WHERE: a link without lanes is reported" "NOT FULLY UP" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
     check "$WHERE: links without lanes are brought up again" revive
     check "$WHERE: then every link is up with all its lanes" phw_until 20 wholly_up
     rate_case "$WHERE: then a clean run" 1000 --seconds 0.5

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Cables that are bridges, with others on them: an end of another lab that looks for its peer, then the whole link. What they
-# send is no reason to answer there. In the end one of the interfaces is another one, with another hardware address.
+# Cables replaced by bridges, shared with others: an end of another lab that looks for its peer, then the whole link.
+# Their frames must not provoke answers. Finally one of the interfaces is replaced by one with another hardware address.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
-# Where labs meet: a namespace with a bridge, of this test's own.
+# Where labs meet: a namespace with a bridge, created by this test.
 SWITCH=$(phw_netns "bridge_$$" switch)
 # shellcheck disable=SC2317  # called by the trap
 end_switch() { ip netns del "$SWITCH" 2>/dev/null || true; }
@@ -13,7 +13,7 @@ trap 'status=$?; set +e; end_switch; (exit "$status"); t_finish' EXIT
 
 in_switch() { ip -n "$SWITCH" "$@"; }
 
-# plug NETNS IF: the interface of that name is another one now, of the kernel's address, whose cable ends at the bridge.
+# plug NETNS IF: replaces the interface by one with an address from the kernel, whose cable ends at the bridge.
 plug() {
     local port
     ip -n "$1" link del "$2" 2>/dev/null || true
@@ -23,14 +23,14 @@ plug() {
     ip -n "$1" link set "$2" up
 }
 
-# cable_of: the first link of nic0, with names of its ends' namespaces and interfaces.
+# cable_of: the first link of nic0, with the names of its namespaces and interfaces.
 cable_of() {
     local a b if_a if_b
     IFS=$'\t' read -r _ a _ b _ if_a if_b _ < <(phw_find_links "$LAB" nic0 | head -n 1)
     near=$(phw_netns "$LAB" "$a") near_if=$if_a far=$(phw_netns "$LAB" "$b") far_if=$if_b
 }
 
-# Both ends of the cable have heard somebody else.
+# Both ends of the cable have received frames of others.
 strangers_come() {
     local node
     for node in "${near#"$(phw_netns "$LAB" '')"}" "${far#"$(phw_netns "$LAB" '')"}"; do
@@ -53,7 +53,7 @@ for machine in pair aries-pair; do
     plug "$far" "$far_if"
     check "$what: over a bridge it is up" wait_up "$one"
 
-    # It looks for its peer for ever, and all ends on the bridge hear it.
+    # It looks for its peer forever, and all ends on the bridge receive its frames.
     t_up bridge_two "$machine" --link ethernet
     two=$LAB
     cable_of

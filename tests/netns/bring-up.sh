@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# How labs come up where things are not as they should be: any umask, processes that end, full file systems, directories that
-# are somebody's.
+# Bringing up labs in unusual conditions: any umask, processes that end, full file systems, directories of other users.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -31,7 +30,7 @@ done
 
 # ---- Processes that end -------------------------------------------------------------------------
 
-# A phitwire whose processes end as the script $1 says.
+# A phitwire whose processes end as the script $1 specifies.
 stub() {
     mkdir -p "$T_SCRATCH/bin"
     # shellcheck disable=SC2016  # expanded by the stub
@@ -39,7 +38,7 @@ stub() {
     chmod +x "$T_SCRATCH/bin/phitwire"
 }
 
-# fails_soon SAYS COMMAND...: COMMAND fails within 10 s, though it may wait for 30, and says it once.
+# fails_soon SAYS COMMAND...: COMMAND fails within 10 s, although it may wait for 30, and reports SAYS once.
 fails_soon() {
     local says=$1 status=0 begin
     shift
@@ -68,13 +67,13 @@ check "it says why" grep -F "no more of it" "$T_SCRATCH/said"
 check "and leaves nothing" nothing_left "$LAB"
 status=0
 "$up" pair --io bad 2>"$T_SCRATCH/said" || status=$?
-check "an engine that is none is refused before anything is begun" test "$status" = 2
+check "an invalid engine is rejected before anything starts" test "$status" = 2
 check "with those that are" grep -F "auto, uring or plain" "$T_SCRATCH/said"
 
 # ---- Full file systems --------------------------------------------------------------------------
 
-# A file system of its own under the run directory, in a mount namespace of its own.
-# full OPTION TOPOLOGY: up.sh must fail soon, and say that there is no room, and where.
+# A separate file system under the run directory, in a separate mount namespace.
+# full OPTION TOPOLOGY: up.sh must fail soon, and report that there is no room, and where.
 full() {
     # shellcheck disable=SC2016  # expanded by the inner shell
     PHITWIRE_BIN_DIR=$bin fails_soon "$says" unshare -m bash -c 'mount -t tmpfs -o "mode=700,$1" tmpfs "$2" && export PHITWIRE_RUN_DIR=$2 \
@@ -83,23 +82,23 @@ full() {
 }
 mkdir "$T_SCRATCH/tiny"
 if unshare -m mount -t tmpfs -o size=64k tmpfs "$T_SCRATCH/tiny" 2>/dev/null; then
-    bin=$real says="^up.sh: $T_SCRATCH/tiny is full: .*make room, or set PHITWIRE_RUN_DIR"
+    bin=$real says="^up.sh: $T_SCRATCH/tiny is full: .*free some space, or set PHITWIRE_RUN_DIR"
     for option in size=4k size=64k size=100k nr_inodes=3 nr_inodes=30; do
         t_lab full
-        check "a file system with $option is full, and up.sh says so" full "$option"
+        check "a file system with $option is full, and up.sh reports it" full "$option"
         check "and leaves nothing" nothing_left "$LAB"
     done
-    # It fills up while the lab comes up: as the plan is written, and as processes start.
+    # It fills up while the lab comes up: when the plan is written, and when processes start.
     bin=$T_SCRATCH/bin says="cannot write to .*No space left on device"
     # shellcheck disable=SC2016  # expanded by the stub
     for when in '"$1" == topology' '"$1" == run'; do
         stub "[[ $when ]] && head -c 64M /dev/zero >\$PHITWIRE_RUN_DIR/ballast 2>/dev/null"
         t_lab full
-        check "one that fills up is told ($when)" full size=1M
+        check "one that fills up is reported ($when)" full size=1M
         check "and leaves nothing" nothing_left "$LAB"
     done
 else
-    skip "full file systems" "no mounts in this namespace"
+    skip "full file systems" "this namespace does not allow mounts"
 fi
 
 # ---- Directories of others ----------------------------------------------------------------------
@@ -107,7 +106,7 @@ fi
 mine=$T_SCRATCH/mine
 mkdir -m 700 "$mine"
 t_lab mine
-check_fails "up.sh fails in a run directory that was there" "nmae" \
+check_fails "up.sh fails in an existing run directory" "nmae" \
     env "PHITWIRE_RUN_DIR=$mine" "$up" --lab "$LAB" <(echo 'nmae = "x"')
 check "which is still there" test -d "$mine"
 check "a lab comes up in it, of a description that can be read but once" \
@@ -115,7 +114,7 @@ check "a lab comes up in it, of a description that can be read but once" \
 check "and goes down" env "PHITWIRE_RUN_DIR=$mine" "$down" --lab "$LAB"
 check "it is still there, and empty" test -d "$mine" -a -z "$(ls -A "$mine")"
 mkdir "$mine/$LAB"
-check_fails "an empty directory of the lab's name is not taken" "left behind" \
+check_fails "an empty directory of the lab's name is not used" "left behind" \
     env "PHITWIRE_RUN_DIR=$mine" "$up" pair --loopback --lab "$LAB"
 check "nor removed" test -d "$mine/$LAB"
 
@@ -126,5 +125,5 @@ if phw_is_machine_root && id nobody >/dev/null 2>&1 && runuser -u nobody -- test
         check_fails "up.sh without root names $way" "$way" runuser -u nobody -- env HOME=/tmp "$up" pair
     done
 else
-    skip "up.sh without root names the ways out" "needs root, and a user 'nobody' that may read this directory"
+    skip "up.sh without root names the alternatives" "needs root, and read access to this directory for the user 'nobody'"
 fi

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# phitwire capture on running labs: the retries that the dissector finds are those that the link ends count, on every
-# direction of every link of all machines; what is chosen, limited, filtered and piped; mistakes.
+# phitwire capture on running labs: the dissector finds exactly the retries that the link ends count, on every direction
+# of every link of all machines; selections, limits, filters and pipes; errors.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
-t_has_nft || skip_all "nftables cannot lose frames here"
+t_has_nft || skip_all "nftables cannot drop frames here"
 command -v tshark >/dev/null || (phw_need tshark:tshark) 2>/dev/null || skip_all "no tshark (sudo apt-get install tshark)"
 export HOME=$T_SCRATCH
 unset XDG_CONFIG_HOME
@@ -13,7 +13,7 @@ shark() { tshark -X "lua_script:$PHW_ROOT/docs/wireshark/phitwire.lua" "$@" 2>/d
 capture() { "$PHITWIRE_BIN_DIR/phitwire" capture --lab "$LAB" "$@"; }
 equal() { [[ $1 == "$2" ]] || { echo "$1 is not $2"; return 1; }; }
 
-# begin_capture [OPTIONS]: in the background; all taps are open when this returns.
+# begin_capture [OPTIONS]: starts one in the background; all taps are open when this returns.
 begin_capture() {
     : >"$T_SCRATCH/capture.log"
     "$PHITWIRE_BIN_DIR/phitwire" capture --lab "$LAB" -w "$T_SCRATCH/x.pcapng" "$@" >"$T_SCRATCH/capture.json" 2>"$T_SCRATCH/capture.log" &
@@ -25,7 +25,7 @@ end_capture() {
     settled "$CAPTURE"
 }
 
-# counters FILE: all of the lab. quiet: until none of what was sent again changes any more.
+# counters FILE: writes all counters of the lab. quiet: waits until the resend counters stop changing.
 counters() { t_ctl all stats --json >"$1"; }
 resent() { jq -S 'map_values(with_entries(select(.key | test("retransmitted|replayed"))))' "$1"; }
 is_quiet() {
@@ -35,7 +35,7 @@ is_quiet() {
     [[ $(resent "$T_SCRATCH/one") == "$(resent "$T_SCRATCH/after")" ]]
 }
 
-# counted COUNTER: lines "DIRECTION NUMBER" of what each link end has sent again; seen: the same by the dissector.
+# counted COUNTER: lines "DIRECTION NUMBER" with the resends of each link end; seen: the same from the dissector.
 counted() {
     # shellcheck disable=SC2016  # jq's variables
     jq -rn --slurpfile b "$T_SCRATCH/before" --slurpfile a "$T_SCRATCH/after" --rawfile plan "$(phw_lab_dir "$LAB")/plan.tsv" --arg counter "$1" '
@@ -46,7 +46,7 @@ counted() {
         | select($again > 0) | "\($l[1]):\($from)->\($to) \($again)"' | sort
 }
 seen() { awk -F '\t' '$2 { sum[$1] += $2 } END { for (direction in sum) print direction, sum[direction] }' "$T_SCRATCH/dissected" | sort; }
-# dissect: a line per frame that is a retry or wrong: direction, retries, what is wrong. One pass for both.
+# dissect: a line per frame that is a retry or wrong: direction, retries, problem. One pass for both.
 WRONG=(phitwire.malformed.expert phitwire.bad_check.expert phitwire.out_of_order.expert)
 dissect() {
     shark -r "$T_SCRATCH/x.pcapng" -Y "phitwire.lcb.retry or ${WRONG[0]} or ${WRONG[1]} or ${WRONG[2]}" -T fields \
@@ -58,11 +58,11 @@ lossy() {
     local name=$1 total
     t_up "capture_$name" "$2" "${@:5}"
     check "$name: 8 % loss" t_impair --nft all loss 8%
-    phw_until 10 is_quiet || not_ok "$name: links at rest" "something is sent again"
+    phw_until 10 is_quiet || not_ok "$name: links at rest" "links are still resending"
     begin_capture --json
     counters "$T_SCRATCH/before"
     rate_case "$name: half a second of traffic" 100 --op "$4" --seconds 0.5 --rate 40
-    phw_until 20 is_quiet || not_ok "$name: links at rest" "something is sent again"
+    phw_until 20 is_quiet || not_ok "$name: links at rest" "links are still resending"
     end_capture
     check "$name: the capture ends well at SIGTERM" equal "$SETTLED" 0
     check "$name: nothing was dropped for want of time" equal "$(jq .dropped "$T_SCRATCH/capture.json")" 0
@@ -73,7 +73,7 @@ lossy() {
     check "$name: retries by the dissector and by the counters are the same on each of $(wc -l <"$T_SCRATCH/counted") directions, $total in all" \
         diff "$T_SCRATCH/counted" "$T_SCRATCH/seen"
     jq -r '.directions[] | select(.retries > 0) | "\(.name) \(.retries)"' "$T_SCRATCH/capture.json" | sort >"$T_SCRATCH/told"
-    check "$name: and those that the capture tells" diff "$T_SCRATCH/counted" "$T_SCRATCH/told"
+    check "$name: and those that the capture reports" diff "$T_SCRATCH/counted" "$T_SCRATCH/told"
     check "$name: there were some" bash -c "(( $total > 20 ))"
     check "$name: nothing is malformed, no check wrong, nothing missing" equal \
         "$(awk -F '\t' '$3 $4 $5 != ""' "$T_SCRATCH/dissected" | wc -l)" 0
@@ -85,10 +85,10 @@ lossy t3e t3e-2x2x2 tx_retransmitted_packets put --link ethernet
 "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 lossy aries aries-group tx_replayed_sets put --link udp
 
-# ---- What is captured, and for how long -----------------------------------------------------------------------------
+# ---- Selections and limits -----------------------------------------------------------------------------
 
 interfaces() { capinfos "$1" 2>/dev/null | grep -oE ' Name = .*' | sed 's/ Name = //' | paste -sd' '; }
-# frames_in FILE: how many there are, without starting the dissector.
+# frames_in FILE: counts its frames, without starting the dissector.
 frames_in() { capinfos -Trc "$1" 2>/dev/null | cut -f 2; }
 check "training frames alone" bash -c "
     '$PHITWIRE_BIN_DIR/phitwire' capture --lab $LAB --link 8 --filter training --seconds 2 -w '$T_SCRATCH/y.pcapng' & sleep 0.5
@@ -97,7 +97,7 @@ check "training frames alone" bash -c "
 check "are training frames" bash -c "(( $(shark -r "$T_SCRATCH/y.pcapng" -Y 'phitwire.kind == 1' | wc -l) > 2 \
     && $(shark -r "$T_SCRATCH/y.pcapng" -Y 'phitwire.kind != 1' | wc -l) == 0 ))"
 check "the link comes back" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
-# Links at rest take seconds to carry what the captures below wait for.
+# Links at rest take seconds to carry the frames that the captures below wait for.
 long_rate "$T_SCRATCH/beside.json" --rate 50 &
 traffic=$!
 under_way nic0 10
@@ -120,7 +120,7 @@ cut_short() {
     wait "$pid" || status=$?
     test "$status" = 130
 }
-check "one that is told to end before its own end has status 130" cut_short
+check "an interrupted one has status 130" cut_short
 check "a file has its limit" capture --seconds 20 --max-bytes 100k -w "$T_SCRATCH/y.pcapng"
 check "and keeps it" bash -c "size=\$(stat -c %s '$T_SCRATCH/y.pcapng'); (( size <= 100000 && size > 90000 ))"
 check "and is whole" bash -c "capinfos '$T_SCRATCH/y.pcapng' >/dev/null"
@@ -135,7 +135,7 @@ if phw_is_root && mkdir "$T_SCRATCH/full" && mount -t tmpfs -o size=128k none "$
     check "and the file is whole" bash -c "capinfos '$T_SCRATCH/y.pcapng' >/dev/null && (( $in_file > 50 ))"
     check "no frame is counted that is not in it" equal "$(jq -c '[.frames, ([.directions[].frames] | add)]' "$T_SCRATCH/full.json")" "[$in_file,$in_file]"
 else
-    skip "a full disk" "no tmpfs can be mounted here"
+    skip "a full disk" "cannot mount a tmpfs here"
 fi
 
 told_to_end "$traffic"
@@ -147,7 +147,7 @@ check "a capture ends with its lab" phw_until 10 grep -q 'the lab has been taken
 end_capture
 t_up capture_again pair
 
-# A lab in a user namespace, whose root is none outside.
+# A lab in a user namespace, whose root is an ordinary user outside.
 status=0
 # shellcheck disable=SC2016  # expanded in there
 "$PHW_SCRIPTS/rootless.sh" bash -c '
@@ -159,11 +159,11 @@ else
     check "a lab without root is captured" equal "$status $(frames_in "$T_SCRATCH/rootless.pcapng")" "0 4"
 fi
 
-# ---- Mistakes -------------------------------------------------------------------------------------------------------
+# ---- Errors ---------------------------------------------------------------------------------------------------------
 
-check_fails "a link that there is not" "no link .r0-r9." capture --link r0-r9 -w "$T_SCRATCH/y.pcapng"
-check_fails "a word that filters nothing" "knows no .dta." capture --filter dta -w "$T_SCRATCH/y.pcapng"
-check_fails "a file in a folder that there is not" "No such file or directory" capture -w "$T_SCRATCH/none/y.pcapng"
-check_fails "too few bytes" "too little" capture --max-bytes 10 -w "$T_SCRATCH/y.pcapng"
-check_fails "a ring of pipes" "no ring" capture --files 2 --max-bytes 1M -w -
-check_fails "a lab that there is not" "not up" "$PHITWIRE_BIN_DIR/phitwire" capture --lab "none_$$" -w "$T_SCRATCH/y.pcapng"
+check_fails "an unknown link" "no link .r0-r9." capture --link r0-r9 -w "$T_SCRATCH/y.pcapng"
+check_fails "a word that filters nothing" "unknown word .dta. in --filter" capture --filter dta -w "$T_SCRATCH/y.pcapng"
+check_fails "a file in a missing folder" "No such file or directory" capture -w "$T_SCRATCH/none/y.pcapng"
+check_fails "too few bytes" "too small" capture --max-bytes 10 -w "$T_SCRATCH/y.pcapng"
+check_fails "a ring of pipes" "needs a file, not standard output" capture --files 2 --max-bytes 1M -w -
+check_fails "an unknown lab" "not up" "$PHITWIRE_BIN_DIR/phitwire" capture --lab "none_$$" -w "$T_SCRATCH/y.pcapng"

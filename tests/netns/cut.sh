@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# A link that is cut for 10 s under traffic, and restored: nothing is lost, and the traffic goes on. Over udp; --long adds
+# A link is cut for 10 s under traffic, and restored: nothing is lost, and the traffic resumes. Over udp; --long adds
 # Ethernet, where dead-wires.sh cuts a link, too.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 t_has_nft || skip_all "nftables cannot cut a link here"
 
-# Whether a second goes by in which nothing of it is answered.
+# Whether none of its messages is answered for a second.
 quiet() {
     local before
     before=$(puts_done nic0)
@@ -14,7 +14,7 @@ quiet() {
     test "$(puts_done nic0)" = "$before"
 }
 
-# A request waits longer than the cut lasts before it is given up.
+# The timeout of a request is longer than the cut.
 t_topology "$T_SCRATCH/patient.toml" quickstart request_timeout_ms=30000
 
 kinds=(udp)
@@ -27,14 +27,14 @@ for kind in "${kinds[@]}"; do
     under_way nic0
     t_impair --nft "$id" loss 100%
     since=$(phw_ms)
-    # What had passed the cut before it was made may wait a while in a process that the machine lets wait.
+    # Frames that passed before the cut may wait in a process that the scheduler delays.
     check "$kind: its messages stop at the cut" phw_until 5 quiet
     cut=$(puts_done nic0)
     left=$(( since + 10000 - $(phw_ms) ))
     (( left <= 0 )) || sleep "$(( left / 1000 + 1 ))"
     still=$(puts_done nic0)
     t_impair "$id" clear
-    check "$kind: none of its got through while the link was cut" test "$still" -eq "$cut"
+    check "$kind: none of its messages got through while the link was cut" test "$still" -eq "$cut"
     check "$kind: its messages flow after it" goes_on nic0
     told_to_end "$runner"
     check "$kind: the run ends well (status $SETTLED)" test "$SETTLED" = 130

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# A wire that dies is told, by both machines, over both kinds of links: its interface is set down, deleted, moved away, its
-# MTU is too short for the frames, or nothing comes through any more. Processes outlive it, and use it when it is well again.
+# A dead wire is reported, by both machines, over both kinds of links: its interface is set down, deleted or moved away,
+# its MTU is too short for the frames, or nothing passes. Processes survive it, and use it again once it is repaired.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
-# state_is NODE PORT STATE: what a node calls its link.
+# state_is NODE PORT STATE: checks the state that a node reports for a link.
 state_is() { [[ $(t_ctl "$1" links --json | jq -r --argjson port "${2#p}" '.[] | select(.port == $port) | .state') == "$3" ]]; }
 says() { t_ctl "$1" links | grep -q -- "$2" || { t_ctl "$1" links; return 1; }; }
 status() { "$PHW_SCRIPTS/status.sh" --lab "$LAB"; }
@@ -13,7 +13,7 @@ wait_up() { "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout "$1"; }
 stat_of() { t_ctl "$1" stats --json | jq --arg name "$2" '.[$name]'; }
 grows_beyond() { (( $(stat_of "$1" "$2") > $3 )); }
 log_of() { cat -- "$(phw_lab_dir "$LAB")/$1.log"; }
-# flows NODE: a thousand more frames come in.
+# flows NODE: a thousand more frames arrive.
 flows() {
     local before
     before=$(stat_of "$1" io.frames_received)
@@ -21,11 +21,11 @@ flows() {
 }
 ticks_of() { awk '{ sub(/^.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"; }
 
-# told CASE NODE STATE WORD: within a second, NODE, `status.sh` and `phitwire wait` say it.
+# told CASE NODE STATE WORD: NODE, `status.sh` and `phitwire wait` report it within a second.
 told() {
     check "$1: $2 says $3 within a second" phw_until 1 state_is "$2" p0 "$3"
     check "$1: and why" says "$2" "$4"
-    check_fails "$1: status.sh says so, and fails" "$4" status
+    check_fails "$1: status.sh reports it, and fails" "$4" status
     check_fails "$1: so does phitwire wait" "$3: .*$4" wait_up 0
 }
 well_again() {
@@ -33,7 +33,7 @@ well_again() {
     check "$1: status.sh is content" status
 }
 
-# connect: a new cable in the place of that between the NIC and the router, as up.sh makes it.
+# connect: replaces the cable between the NIC and the router, as up.sh makes it.
 connect() {
     ip -n "$near" link add "$near_if" type veth peer name "$far_if" netns "$far"
     local end
@@ -49,7 +49,7 @@ deaths() {
     local what=$1
     ip -n "$near" link set "$near_if" down
     told "$what, interface down" nic0 interface-down "ip link set p0 up"
-    # The kernel may let a second go by before it says so.
+    # The kernel may take a second to report it.
     check "$what, interface down: the other end has no carrier" phw_until 2 state_is "$router" "$far_if" no-carrier
     ip -n "$near" link set "$near_if" up
     well_again "$what, interface up again"
@@ -61,7 +61,7 @@ deaths() {
 
     ip -n "$near" link del "$near_if"
     told "$what, interface deleted" nic0 no-interface "was deleted"
-    check "$what, interface deleted: the other end says the same of its own" state_is "$router" "$far_if" no-interface
+    check "$what, interface deleted: the other end reports the same" state_is "$router" "$far_if" no-interface
     local pid before
     pid=$(phw_node_pid "$LAB" nic0) before=$(ticks_of "$(phw_node_pid "$LAB" nic0)")
     sleep 1
@@ -80,21 +80,21 @@ deaths() {
     ip netns del "$(phw_netns "$LAB" away)"
 }
 
-# Nothing comes through, and no interface knows. Traffic must be under way.
+# Nothing passes, and no interface reports it. Needs running traffic.
 silence() {
     local what=$1 id=$2
     t_has_nft || { skip "$what, silence" "nftables cannot cut a link here"; return 0; }
     t_impair --nft "$id" loss 100%
-    # A folded Clos keeps the link and says that it is silent; a dragonfly takes it down and trains it anew.
+    # A folded Clos keeps the link and reports it as silent; a dragonfly takes it down and trains it again.
     silent() { state_is nic0 p0 silent || says nic0 "fallen silent" >/dev/null; }
-    check "$what, silence: told within four seconds" phw_until 4 silent
+    check "$what, silence: reported within four seconds" phw_until 4 silent
     check "$what, silence: since when" says nic0 "silent"
-    check_fails "$what, silence: status.sh fails" "NOT WHOLLY UP" status
+    check_fails "$what, silence: status.sh fails" "NOT FULLY UP" status
     t_impair "$id" clear
     check "$what, silence: all links are up again" wait_up 5
 }
 
-# Frames that a filter forbids are counted, and told once.
+# Frames rejected by a filter are counted, and reported once.
 forbidden() {
     local what=$1
     nsenter "--net=/run/netns/$near" nft 'add table inet t; add chain inet t c { type filter hook output priority 0; }
@@ -102,7 +102,7 @@ forbidden() {
     check "$what, filter: what it forbids is counted" phw_until 2 grows_beyond nic0 io.tx_dropped_forbidden 0
     nsenter "--net=/run/netns/$near" nft 'delete table inet t'
     check "$what, filter: the log says when it is over" phw_until 5 bash -c "grep -q 'frames are sent again' '$(phw_lab_dir "$LAB")/nic0.log'"
-    check "$what, filter: told once" test "$(log_of nic0 | grep -c 'frames are not sent: a filter')" = 1
+    check "$what, filter: reported once" test "$(log_of nic0 | grep -c 'frames are not sent: a filter')" = 1
 }
 
 # A process that starts while its interface is down or missing waits for it, like a running one. It used to fail.
@@ -113,25 +113,25 @@ starts_without() {
         check "$what, interface down: $node is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill "$node"
         check "$what, interface down: and starts" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$node"
     done
-    check "$what, interface down: it says so" phw_until 5 state_is nic0 p0 interface-down
+    check "$what, interface down: it is reported" phw_until 5 state_is nic0 p0 interface-down
     ip -n "$near" link set "$near_if" up
     check "$what, interface up after the start: all links are up" wait_up 10
     ip -n "$near" link del "$near_if"
     check "$what, interface deleted: the router is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill "$router"
     check "$what, interface deleted: and starts" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$router"
-    check "$what, interface deleted: it says so" phw_until 5 state_is "$router" "$far_if" no-interface
+    check "$what, interface deleted: it is reported" phw_until 5 state_is "$router" "$far_if" no-interface
     connect
     check "$what, interface made after the start: all links are up" wait_up 10
     rate_case "$what: what has started so works" 100 --seconds 0.3
 }
 
-# Each machine and each kind of link once; with --long all four.
+# Each machine and each kind of link once; all four combinations with --long.
 runs=("pair ethernet" "aries-pair udp")
 [[ ${PHITWIRE_LONG:-0} == 0 ]] || runs+=("pair udp" "aries-pair ethernet")
 for run in "${runs[@]}"; do
     read -r machine kind <<<"$run"
     what="$machine, $kind"
-    # A dragonfly gives up what is on a silent link: its requests time out before messages flow again.
+    # A dragonfly gives up the contents of a silent link: its requests time out before messages flow again.
     t_topology "$T_SCRATCH/$machine.toml" "$machine" request_timeout_ms=5000
     t_up "dead_$kind" "$T_SCRATCH/$machine.toml" --link "$kind"
     IFS=$'\t' read -r id router far_if near_address far_address < <(phw_find_links "$LAB" nic0 | awk -F '\t' -v OFS='\t' '
@@ -139,7 +139,7 @@ for run in "${runs[@]}"; do
         $4 == "nic0" { print $1, $2, $6, $9, $8 }')
     near=$(phw_netns "$LAB" nic0) far=$(phw_netns "$LAB" "$router") near_if=p0
     pids=$(phw_node_pid "$LAB" nic0; phw_node_pid "$LAB" "$router")
-    # A background job of a shell ignores SIGINT unless told otherwise.
+    # A shell's background job ignores SIGINT unless configured otherwise.
     env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --seconds 90 --window 16 \
         >"$T_SCRATCH/all.json" 2>"$T_SCRATCH/all.json.err" &
     runner=$!
@@ -148,14 +148,14 @@ for run in "${runs[@]}"; do
     [[ $kind == ethernet ]] || forbidden "$what"
     silence "$what" "$id"
     check "$what: messages flow in the end" flows nic0
-    check "$what: what was sent again is shown" test "$(t_ctl nic0 links --json | jq '.[0].resent')" -gt 0
+    check "$what: resends are shown" test "$(t_ctl nic0 links --json | jq '.[0].resent')" -gt 0
     check "$what: and since when nothing was heard" test "$(t_ctl nic0 links --json | jq '.[0].heard_ms')" -lt 5000
     kill -INT "$runner"
     settled "$runner"
     check "$what: nothing was doubled, damaged or out of order" honest "$T_SCRATCH/all.json"
     check "$what: the processes are the same as before" test "$pids" = "$(phw_node_pid "$LAB" nic0; phw_node_pid "$LAB" "$router")"
     check "$what: their logs are short ($(log_of nic0 | wc -l) lines)" test "$(log_of nic0 | wc -l)" -lt 80
-    # How a missing interface is opened depends on the kind of link alone, and a raw socket needs its index.
+    # How a missing interface is opened depends only on the kind of link, and a raw socket needs its index.
     if [[ $kind == ethernet ]] || t_long; then starts_without "$what"; fi
     "$PHW_SCRIPTS/down.sh" --lab "$LAB"
     check "$what: nothing is left" nothing_left "$LAB"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The Wireshark dissector (docs/wireshark) on the captures in tests/captures, a link of each machine that was taken down
-# and up, lost a tenth of its frames and had a noisy lane: what it says of each frame is what NAME.expected says
-# (PHITWIRE_UPDATE=1 writes these anew); on frames that are damaged at random it never fails; simulated links give captures
-# whose retries are those that the simulator counts.
+# Runs the Wireshark dissector (docs/wireshark) on the captures in tests/captures: a link of each machine that was taken
+# down and up, lost a tenth of its frames and had a noisy lane. Its output for each frame matches NAME.expected
+# (PHITWIRE_UPDATE=1 regenerates these files); it never fails on randomly damaged frames; captures of simulated links
+# have exactly the retries that the simulator counts.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 command -v tshark >/dev/null || (phw_need tshark:tshark) 2>/dev/null || skip_all "no tshark (sudo apt-get install tshark)"
@@ -11,18 +11,18 @@ phw_need jq:jq
 
 CAPTURES=$PHW_ROOT/tests/captures
 WIRESHARK=$PHW_ROOT/docs/wireshark
-# Nobody's own settings count.
+# Ignore the user's settings.
 export HOME=$T_SCRATCH
 unset XDG_CONFIG_HOME
 
 shark() { tshark -X "lua_script:${DISSECTOR:-$WIRESHARK/phitwire.lua}" "$@" 2> >(grep -vE '^Running as user|^ \*\* \(tshark' >&2); }
-# frames FILE FILTER: how many frames a display filter lets through.
+# frames FILE FILTER: the number of frames that match a display filter.
 frames() { shark -r "$1" -Y "$2" -T fields -e frame.number | wc -l; }
 equal() { [[ $1 == "$2" ]] || { echo "$1 is not $2"; return 1; }; }
-# each_counted FILE FILTERS: one line with the number of frames that each filter of a comma-separated list lets through.
+# each_counted FILE FILTERS: one line with the number of frames that match each filter of a comma-separated list.
 each_counted() { shark -q -z "io,stat,0,$2" -r "$1" | awk -F '|' '/<>/ { for (i = 3; i < NF; i += 2) printf "%d ", $i; print "" }'; }
 
-# What is compared, frame by frame, after a first pass, by which frames know of later ones.
+# Compared frame by frame, after a first pass, in which frames learn of later ones.
 columns=()
 for column in frame.number frame.interface_name _ws.col.Info phitwire.kind phitwire.check.status phitwire.lcb.seq phitwire.lcb.ack \
     phitwire.lcb.retries phitwire.lcb.retry_of phitwire.lcb.retried_in phitwire.lcb.word.status phitwire.set.crc.status \
@@ -39,7 +39,7 @@ as_expected() {
     diff -- "$CAPTURES/$1.expected" "$T_SCRATCH/$1"
 }
 
-# Bytes that Wireshark makes of a script's error, and of one in the middle of a frame.
+# Bytes that Wireshark prints for a script error, and for one in the middle of a frame.
 no_lua_error() { ! grep -m 5 -E 'Lua Error|Exception occurred' "$1"; }
 
 mangled() {
@@ -48,26 +48,26 @@ mangled() {
         python3 "$CAPTURES/mangle.py" "$CAPTURES/$name.pcapng" "$T_SCRATCH/mangled.pcapng" "$seed" || return 1
         shark -2 -V -o phitwire.units:TRUE -r "$T_SCRATCH/mangled.pcapng" >"$T_SCRATCH/mangled" 2>&1 || return 1
         no_lua_error "$T_SCRATCH/mangled" || { echo "$name, seed $seed"; return 1; }
-        # Most frames are damaged somehow, and that is noticed.
+        # Most frames are damaged, and the dissector notices.
         (( $(grep -c 'Expert Info (Error' "$T_SCRATCH/mangled") > 50 )) || { echo "$name, seed $seed: no damage"; return 1; }
     done
 }
 
 # ---- Committed captures -------------------------------------------------------------------------
 
-# One seed damages each capture; --long takes all three.
+# One seed damages each capture; --long uses all three.
 declare -A seeds=([blackwidow]=1 [aries]=2 [t3e]=3)
 for name in blackwidow aries t3e; do
     check "$name: every frame is dissected as expected" as_expected "$name"
     check "$name: the capture is small" bash -c "(( $(stat -c %s "$CAPTURES/$name.pcapng") < 100000 ))"
     ! t_long || seeds[$name]='1 2 3'
     # shellcheck disable=SC2086  # a list
-    check "$name: damaged frames are no trouble" mangled "$name" ${seeds[$name]}
+    check "$name: damaged frames cause no errors" mangled "$name" ${seeds[$name]}
 done
 check "blackwidow: a filter finds a packet by its destination" equal \
     "$(frames "$CAPTURES/blackwidow.pcapng" 'phitwire.packet.dest == 7')" \
     "$(cut -f15 "$CAPTURES/blackwidow.expected" | grep -cE '(^|,)7(,|$)')"
-# found_by_filters NAME: retries, new sessions, wrong checks.
+# found_by_filters NAME: retries, new sessions, bad checks.
 found_by_filters() {
     local retries sessions wrong
     read -r retries sessions wrong _ < <(each_counted "$CAPTURES/$1.pcapng" \
@@ -79,7 +79,7 @@ for name in blackwidow aries t3e; do
     check "$name: retries, new sessions and wrong checks are found by filters" found_by_filters "$name"
 done
 
-# The canary: a dissector that fails at long frames is noticed.
+# Canary: a dissector that fails at long frames is noticed.
 mkdir "$T_SCRATCH/broken"
 cp -- "$WIRESHARK"/*.lua "$T_SCRATCH/broken"
 sed 's/^local function analyse(s, frame, interface)$/& if #s > 250 then error("canary") end/' "$WIRESHARK/phitwire.lua" >"$T_SCRATCH/broken/phitwire.lua"
@@ -91,18 +91,18 @@ check_fails "a script that fails is noticed" canary no_lua_error "$T_SCRATCH/bro
 plugins=$HOME/.local/lib/wireshark/plugins
 mkdir -p "$plugins"
 cp -- "$WIRESHARK"/*.lua "$plugins"
-check "installed as a plug-in it dissects all the same" equal \
+check "installed as a plug-in it still dissects" equal \
     "$(tshark -r "$CAPTURES/aries.pcapng" -Y phitwire 2>/dev/null | wc -l)" "$(wc -l <"$CAPTURES/aries.expected")"
 rm -r -- "$plugins"
-# In one pass: tshark names the first rule that is none.
+# In one pass: tshark names the first invalid rule.
 colour_rules=$(grep '^@' "$WIRESHARK/colorfilters" | cut -d @ -f 3 | paste -sd ,)
 check "all colour rules are filters" each_counted "$CAPTURES/t3e.pcapng" "$colour_rules"
-check_fails "a rule that is none is named" 'phitwire.nonsense' each_counted "$CAPTURES/t3e.pcapng" "$colour_rules,phitwire.nonsense == 1"
+check_fails "an invalid rule is named" 'phitwire.nonsense' each_counted "$CAPTURES/t3e.pcapng" "$colour_rules,phitwire.nonsense == 1"
 
 # ---- Simulated links ----------------------------------------------------------------------------
 
-# simulated NAME TOPOLOGY [OPTIONS]: a capture of it, whose retries are as many as the simulator counts. What Aries terminals of
-# the model send has no packet check.
+# simulated NAME TOPOLOGY [OPTIONS]: a capture of a simulation, with exactly the retries that the simulator counts.
+# Frames from Aries terminals of the model have no packet check.
 simulated() {
     local file=$T_SCRATCH/$1.pcapng counted seen
     "$PHITWIRE_BIN_DIR/phitwire" sim "${@:2}" --netem "loss 2%" --json --capture "$file" >"$T_SCRATCH/sim.json" || return 1
@@ -119,5 +119,5 @@ check "a simulated capture" sim --links encoded --capture "$T_SCRATCH/a.pcapng"
 check "and again" sim --links encoded --threads 2 --capture "$T_SCRATCH/b.pcapng"
 check "are the same, byte for byte" cmp "$T_SCRATCH/a.pcapng" "$T_SCRATCH/b.pcapng"
 check_fails "direct links carry no frames" 'links encoded' sim --links direct --capture "$T_SCRATCH/x.pcapng"
-check_fails "a capture is of one run" 'one run, and these are 3' sim --links encoded --seeds 3 --capture "$T_SCRATCH/x.pcapng"
-check_fails "a simulation's results have standard output" 'name a file' sim --links encoded --capture -
+check_fails "a capture is of one run" 'a single run, but these options give 3' sim --links encoded --seeds 3 --capture "$T_SCRATCH/x.pcapng"
+check_fails "a simulation's results have standard output" 'specify a file for --capture' sim --links encoded --capture -

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Programs at the doors of network interfaces: verified traffic between them while links lose frames, programs that are killed
-# under load, a network interface that dies under them, and machines whose programs have loads and stores alone.
+# Programs at the doors of NICs: verified traffic between them over lossy links, programs killed under load, a NIC that
+# dies under its programs, and machines whose programs have only loads and stores.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -25,12 +25,12 @@ is_json() {
     rate --pattern permutation --count 100 --json >"$T_SCRATCH/rate" || return
     jq -e '.acknowledged > 0 and .acknowledged == .sent and .lost == 0 and .corrupted == 0' "$T_SCRATCH/rate" >/dev/null
 }
-check "and tells it as JSON" is_json
+check "and reports it as JSON" is_json
 check_fails "a rate of programs" "cannot be used with" rate --rate 100
-check_fails "ways of programs" "cannot be used with" rate --routing minimal
-check_fails "too many at a time" "up to 1024 messages" rate --window 2000
+check_fails "routes of programs" "cannot be used with" rate --routing minimal
+check_fails "too many at a time" "at most 1024 outstanding messages" rate --window 2000
 
-# Killed under load, at any moment; others go on.
+# Killed under load, at any moment; others continue.
 kills=8
 ! t_long || kills=20
 bench=("$PHITWIRE_BIN_DIR/phitwire-bench" bandwidth --lab "$LAB" --client --from nic1 --to nic2)
@@ -45,15 +45,15 @@ for (( i = 0; i < kills; i++ )); do
     kill -KILL "$victim"
     wait "$victim" 2>/dev/null || true
 done
-check "who is there is not disturbed" kill -0 "$honest"
+check "the running tool is not disturbed" kill -0 "$honest"
 kill -TERM "$honest"
 settled "$honest"
 check "and all of its messages were as they were sent" test "$SETTLED" = 130
 check "nothing is left of the killed" phw_until 20 nobody_is_there
-check "nobody was sent away for it" test "$(door_sum dismissed)" = 0
-check "programs go on there" programs bandwidth --from nic1 --to nic2 --size 3000 --seconds 0.2
+check "no client was rejected for it" test "$(door_sum dismissed)" = 0
+check "programs continue there" programs bandwidth --from nic1 --to nic2 --size 3000 --seconds 0.2
 
-# A network interface dies under its program.
+# A NIC dies under its program.
 "${bench[@]}" --seconds 60 --size 100 >"$T_SCRATCH/said" 2>&1 &
 program=$!
 long=("$PHITWIRE_BIN_DIR/phitwire-bench" bandwidth --lab "$LAB" --client --from nic0 --window 8)
@@ -62,21 +62,21 @@ sender=$!
 sleep 0.5
 check "the network interface of a program is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic1
 check "what is long and for the dead leaves room for what is not" timeout 10 "${long[@]}" --to nic2 --seconds 0.2 --size 100000
-# It need not wait for what times out.
+# Do not wait for timeouts.
 kill -KILL "$sender"
 settled "$sender"
 settled "$program"
-check "the program is told, and ends" test "$SETTLED" = 2
-check "it says why" grep -q "network interface is gone" "$T_SCRATCH/said"
-check "it is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic1
+check "the program is notified, and ends" test "$SETTLED" = 2
+check "it says why" grep -q "the NIC is gone" "$T_SCRATCH/said"
+check "it is restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic1
 check "and lets programs in" phw_until 20 programs bandwidth --from nic1 --to nic2 --size 100 --seconds 0.1
 
-check_fails "what programs alone do" "with --client" "$PHITWIRE_BIN_DIR/phitwire-bench" bandwidth --lab "$LAB" --op send
-check_fails "both ways at once" "for latency and bandwidth" "$PHITWIRE_BIN_DIR/phitwire-bench" bibw --lab "$LAB" --client
+check_fails "what programs alone do" "add --client" "$PHITWIRE_BIN_DIR/phitwire-bench" bandwidth --lab "$LAB" --op send
+check_fails "both ways at once" "supports only latency and bandwidth" "$PHITWIRE_BIN_DIR/phitwire-bench" bibw --lab "$LAB" --client
 check "it goes down" "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 check "and leaves nothing" nothing_left "$LAB"
 
-# Machines whose network interfaces put and get for programs, and no more.
+# Machines whose NICs offer programs only puts and gets.
 for lab in pair,nic0,nic1 t3e-2x2x2,nic0,nic7; do
     IFS=, read -r topology from to <<<"$lab"
     t_up loads "$topology"
@@ -88,10 +88,10 @@ for lab in pair,nic0,nic1 t3e-2x2x2,nic0,nic7; do
     if [[ $topology == t3e* ]]; then
         check "$topology: additions" programs latency --from "$from" --to "$to" --op amo --seconds 0.2
     else
-        check_fails "$topology: additions" "have none for programs" programs latency --op amo
+        check_fails "$topology: additions" "have no such operation for programs" programs latency --op amo
     fi
-    check_fails "$topology: messages" "have none for programs" programs latency --op send
-    check_fails "$topology: blocks" "move 1 to" programs latency --size 100
+    check_fails "$topology: messages" "have no such operation for programs" programs latency --op send
+    check_fails "$topology: blocks" "programs can move 1 to" programs latency --size 100
     check "$topology: a program at each puts, with loss" rate --size 8 --seconds 0.3
     check "nothing is left of the programs" phw_until 20 nobody_is_there
     check "it goes down" "$PHW_SCRIPTS/down.sh" --lab "$LAB"

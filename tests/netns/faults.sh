@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The fault commands that no other test gives: a soft error in a send buffer, a forced retry, a link down and up again.
+# Fault commands that no other test uses: a soft error in a send buffer, a forced retry, a link down and up again.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -7,7 +7,7 @@ t_need_namespaces
 t_topology "$T_SCRATCH/impatient.toml" pair request_timeout_ms=3000 forward_progress_ms=2500
 t_up faults "$T_SCRATCH/impatient.toml"
 
-# Each is one only once a packet has met it: a second command before that would be the same one again.
+# A soft error takes effect only when a packet meets it: a second command before that would be the same error again.
 soft_errors() {
     local i
     for i in 1 2 3; do
@@ -31,7 +31,7 @@ before=$(counter_sum '\.tx_rewinds_forced$')
 long_rate "$T_SCRATCH/run.json" &
 runner=$!
 under_way nic0
-# A retry is one only while something is unacknowledged; at a single moment there may be nothing.
+# A retry needs something unacknowledged, and at any single moment there may be nothing.
 check "forced retries" bash -c '
     for i in {1..20}; do "$1" ctl --lab "$2" r1-0 fault force-retry 0; sleep 0.02; done' bash "$PHITWIRE_BIN_DIR/phitwire" "$LAB"
 told_to_end "$runner"
@@ -39,7 +39,7 @@ check "they are counted" test "$(counter_sum '\.tx_rewinds_forced$')" -gt "$befo
 check "and what is sent twice arrives once" exactly_once "$T_SCRATCH/run.json"
 
 check "a link is taken down by its processor" t_ctl nic0 fault link-down 0
-check_fails "status.sh says so" "NOT WHOLLY UP" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
+check_fails "status.sh reports it" "NOT FULLY UP" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
 check "and brought back" t_ctl nic0 fault link-up 0
 check "it comes up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
 rate_case "and works" 1000 --seconds 0.3

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# guide.sh [PAGE...]      builds the guide, follows its links, and runs every command block of its pages
+# guide.sh [PAGE...]      builds the guide, checks its links, and runs every command block of its pages
 #
-# A PAGE is a file below docs/guide/src, such as cookbook/lanes.md; all of them if none is named. What blocks are and how
-# their output is compared: tests/guide/blocks.py. Each page has a directory, labs and a network namespace of its own.
+# A PAGE is a file below docs/guide/src, such as cookbook/lanes.md; the default is all pages. tests/guide/blocks.py
+# explains blocks and how their output is compared. Each page has its own directory, labs and network namespace.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -16,16 +16,16 @@ PATH=$PHITWIRE_BIN_DIR:$PHW_SCRIPTS:$PATH
 
 # ---- The checkers can fail ----------------------------------------------------------------------
 
-# page NAME: a page of its standard input, run as pages are; what was said of it goes to NAME.said.
+# page NAME: runs a page from standard input, like any page; the results go to NAME.said.
 page() {
     local status=0
     cat >"$T_SCRATCH/$1.md"
     python3 "$tools/blocks.py" "$T_SCRATCH/$1.md" --dir "$T_SCRATCH/$1" --id "c$$" --timeout 3 >"$T_SCRATCH/$1.said" || status=$?
     return "$status"
 }
-# refused NAME PATTERN: a page of standard input does not pass, and is told why.
+# refused NAME PATTERN: a page from standard input fails, with a reason that matches.
 refused() {
-    if page "$1"; then echo "it passes"; return 1; fi
+    if page "$1"; then echo "the page passes"; return 1; fi
     grep -qE -- "^not ok - .*$2" "$T_SCRATCH/$1.said" || { cat "$T_SCRATCH/$1.said"; return 1; }
 }
 fence='```'
@@ -45,7 +45,7 @@ ${fence}console,norun
 ${fence}
 E2
 check "and says what it has not run" grep -q '^# not run - .*: only here' "$T_SCRATCH/right.said"
-check "a wrong word is told" refused word 'should be like `sent 1 of 2`' <<<"${fence}console
+check "a wrong word is reported" refused word 'should be like `sent 1 of 2`' <<<"${fence}console
 \$ echo sent 1 or 2
 sent 1 of 2
 $fence"
@@ -58,11 +58,11 @@ check "and one too many" refused more 'nothing more' <<<"${fence}console
 \$ printf 'one\\ntwo\\n'
 one
 $fence"
-check "a command that there is not" refused missing 'no such command' <<<"${fence}console
+check "an unknown command" refused missing 'no such command' <<<"${fence}console
 \$ no-such-command-at-all
 ...
 $fence"
-check "one that fails without a word" refused fails 'status 1' <<<"${fence}console
+check "one that fails silently" refused fails 'status 1' <<<"${fence}console
 \$ false
 $fence"
 check "one that does not end" refused long 'takes longer' <<<"${fence}console
@@ -76,12 +76,12 @@ check "a lab that is left up" refused left 'does not take it down' <<<"${fence}c
 $fence"
 mkdir "$T_SCRATCH/broken"
 printf '<a id="here" href="#there">x</a> <a href="gone.html">y</a>\n' >"$T_SCRATCH/broken/index.html"
-check_fails "a link to nowhere is told" 'gone.html: there is no such file' python3 "$tools/links.py" "$T_SCRATCH/broken"
+check_fails "a dangling link is reported" 'gone.html: there is no such file' python3 "$tools/links.py" "$T_SCRATCH/broken"
 check_fails "so is one to no place" '#there: there is no such place' python3 "$tools/links.py" "$T_SCRATCH/broken"
 
 # ---- The book -----------------------------------------------------------------------------------
 
-# No line of what people read is longer than 120 columns.
+# Lines of the guide and READMEs have at most 120 columns.
 wide() {
     python3 - "$@" <<'END'
 import sys
@@ -94,7 +94,7 @@ END
 }
 mapfile -t texts < <(cd "$PHW_ROOT" && find docs README.md -name '*.md' ! -path '*/reference/*' | sort)
 printf '%0121d\n' 0 >"$T_SCRATCH/wide.md"
-check_fails "a line of 121 columns is told" '121 columns' wide "$T_SCRATCH/wide.md"
+check_fails "a line of 121 columns is reported" '121 columns' wide "$T_SCRATCH/wide.md"
 check "no line of the README and the guide is longer than 120 columns" wide "${texts[@]/#/$PHW_ROOT/}"
 
 status=0 whole=(--output "$book")
@@ -118,7 +118,7 @@ check "every page is in its summary" diff <(cd "$src" && find . -name '*.md' ! -
 big=$(find "$src" \( -name '*.svg' -o -name '*.png' \) -size +200k)
 check "no picture is larger than 200 kB" test -z "$big"
 
-# Names that a lab tells are all in the reference.
+# All names that a lab reports are in the reference.
 counters() {
     "$PHITWIRE_BIN_DIR/phitwire" ctl --lab "$LAB" all stats --zero --json >"$T_SCRATCH/stats.json" || return
     jq -r '.[] | keys[]' "$T_SCRATCH/stats.json" | sed -E 's/^port[0-9]+\.//' | sort -u >"$T_SCRATCH/told"
@@ -135,14 +135,14 @@ done
 
 # ---- The pages ----------------------------------------------------------------------------------
 
-# run_page PAGE ID: in a namespace of its own, so that what listens at a port finds it free.
+# run_page PAGE ID: runs a page in a separate namespace, so that its ports are free.
 run_page() {
     local dir=$T_SCRATCH/pages/${1//\//.}
     # shellcheck disable=SC2016  # expanded there
     exec unshare --net -- bash -c 'ip link set lo up; exec "$@"' in-netns \
         python3 "$tools/blocks.py" "$src/$1" --dir "$dir" --id "$2" --name "$1" >"$dir.said" 2>&1
 }
-# Blocks find the sources' folders where a reader at their top does.
+# Blocks find the sources' directories, as for a reader at the top of the sources.
 prepare() {
     local dir=$T_SCRATCH/pages/${1//\//.} folder
     mkdir -p "$dir/page"
@@ -153,10 +153,10 @@ if (( ! $# )); then
     mapfile -t pages < <(cd "$src" && grep -lE '^ *```console' -r --include='*.md' . | sed 's|^\./||' | sort)
 fi
 width=3 number=0
-# What still runs when this test is told to end takes its labs down.
+# A run that is still going when this test is interrupted takes its labs down.
 trap 'status=$?; kill $(jobs -p) 2>/dev/null || true; wait || true; (exit "$status") && t_finish || t_finish' EXIT
 for page in "${pages[@]}"; do
-    [[ -f $src/$page ]] || { not_ok "$page" "there is no such page"; continue; }
+    [[ -f $src/$page ]] || { not_ok "$page" "no such page"; continue; }
     prepare "$page"
     while (( $(jobs -rp | wc -l) >= width )); do wait -n || true; done
     (( ++number ))
@@ -166,7 +166,7 @@ wait || true
 commands=0 unrun=0
 for page in "${pages[@]}"; do
     said=$T_SCRATCH/pages/${page//\//.}.said
-    [[ -s $said ]] || { not_ok "$page" "nothing was said of it"; continue; }
+    [[ -s $said ]] || { not_ok "$page" "no output"; continue; }
     cat -- "$said"
     ! grep -q '^not ok' "$said" || T_FAILED=1
     grep -qvE '^(ok|not ok|#)' "$said" && { not_ok "$page" "the runner itself failed"; }

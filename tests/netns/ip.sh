@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# ip.sh [netem] [TOPOLOGY,FROM,TO]...      programs that know nothing of phitwire talk over its fabric
+# ip.sh [netem] [TOPOLOGY,FROM,TO]...      ordinary programs communicate over the fabric
 #
-# Links lose one frame in twenty; with `netem`, which runs inside netns-scripts/with-netem.sh, they delay each by 1 ms with
-# jitter, too. The machines share the code of datagrams: an Aries runs every case, the others pings, UDP and a file by TCP.
-# PHITWIRE_LONG=1: every case on larger labs of all machines, a file of 256 MiB by ssh, longer measurements, and the kernel's
-# own TCP beside; PHITWIRE_IP_MIB=N: a file of N MiB.
+# Links lose one frame in twenty; with `netem`, which runs inside netns-scripts/with-netem.sh, they also delay each by 1
+# ms with jitter. The machines share the datagram code: an Aries runs every case, the others pings, UDP and a file by
+# TCP. PHITWIRE_LONG=1: every case on larger labs of all machines, a file of 256 MiB by ssh, longer measurements, and
+# the kernel's own TCP for comparison; PHITWIRE_IP_MIB=N: a file of N MiB.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 [[ -c /dev/net/tun ]] || skip_all "no /dev/net/tun here (modprobe tun)"
-[[ -r /dev/net/tun && -w /dev/net/tun ]] || skip_all "/dev/net/tun is not ours to open"
+[[ -r /dev/net/tun && -w /dev/net/tun ]] || skip_all "cannot open /dev/net/tun"
 (phw_need ping:iputils-ping iperf3:iperf3 socat:socat jq:jq) 2>/dev/null \
-    || skip_all "ping, iperf3 or socat is missing (sudo apt-get install iputils-ping iperf3 socat)"
+    || skip_all "missing ping, iperf3 or socat (sudo apt-get install iputils-ping iperf3 socat)"
 
 netem=0 long=${PHITWIRE_LONG:-0}
 [[ ${1:-} != netem ]] || { netem=1; shift; }
 mib=4 seconds=1 udp=4M pings=(-c 50 -i 0.01)
-# User-mode Linux has one CPU, and some megabits a second: what is offered has to fit.
+# User-mode Linux has one CPU, and carries some megabits per second: the offered load has to fit.
 (( ! netem )) || mib=16 seconds=5 udp=300K pings=(-c 20 -i 0.25)
 few=$mib
 [[ $long == 0 ]] || mib=256 seconds=$(( seconds + 4 ))
@@ -32,13 +32,13 @@ head -c $(( mib << 20 )) /dev/urandom >"$T_SCRATCH/file"
 head -c $(( few << 20 )) "$T_SCRATCH/file" >"$T_SCRATCH/few"
 digest=$(sha256sum <"$T_SCRATCH/file")
 
-# What is written to /etc here stays here: user-mode Linux has this machine's files.
+# Keep writes to /etc in here: user-mode Linux shares this machine's files.
 if [[ ${PHITWIRE_NETEM:-} == uml ]]; then
-    { cp -a /etc /run/etc && mount --bind /run/etc /etc; } || skip_all "user-mode Linux cannot have an /etc of its own"
+    { cp -a /etc /run/etc && mount --bind /run/etc /etc; } || skip_all "cannot mount a private /etc in user-mode Linux"
 fi
 
-# enter NODE: $ENTER is how to run something in its namespace, with the names of the lab where there are such. It ends when
-# this script does.
+# enter NODE: sets $ENTER to a command prefix for its namespace, with the names of the lab, if any. It ends with this
+# script.
 enter() {
     local netns
     netns=$(phw_netns "$LAB" "$1")
@@ -51,7 +51,8 @@ ip_count() { t_ctl "$from" stats --json | jq --arg names "$1" '[to_entries[] | s
 ip_sum() { counter_sum "^ip\\.$1\$"; }
 listens() { on "$1" ss -Hltn "sport = :$2" | grep -q .; }
 
-# ping goes away after twice the longest round trip that it saw: what a lost frame holds up comes later, and the kernel counts it.
+# ping exits after twice the longest round trip seen: answers delayed by a lost frame arrive later, and the kernel
+# counts them.
 pings() {
     local before sent
     before=$(replies)
@@ -64,13 +65,13 @@ pings() {
 replies() { on "$from" awk '/^Icmp:/ { if (!at) { for (i = 2; i <= NF; i++) if ($i == "InEchoReps") at = i } else print $at }' /proc/net/snmp; }
 replied() { (( $(replies) >= $1 )); }
 
-# One at a time: the socket of ping has room for two at the most, and answers come together where processors are busy.
+# One at a time: the socket of ping has room for at most two, and answers arrive together on busy processors.
 long_pings() {
     local i
     for (( i = 0; i < 8; i++ )); do pings -c 1 -s 65000 "$there" || return 1; done
 }
 
-# iperf NODE ADDRESS OPTIONS: iperf3 against a server in NODE's namespace; its JSON goes to $T_SCRATCH/iperf.json.
+# iperf NODE ADDRESS OPTIONS: runs iperf3 against a server in NODE's namespace; its JSON goes to $T_SCRATCH/iperf.json.
 iperf() {
     enter "$1"
     "${ENTER[@]}" iperf3 -s -1 -p 5201 >/dev/null 2>&1 &
@@ -83,7 +84,7 @@ iperf() {
 }
 kilobits() { jq '.end.sum_received.bits_per_second / 1e3 | round' "$T_SCRATCH/iperf.json"; }
 
-# What anybody on the way of IP says that it dropped, the kernel included.
+# Drops reported by every part of the IP path, including the kernel.
 drops() {
     local node count sum
     sum=$(ip_sum '(dropped_full|dropped_silent|dropped_refused|datagrams_lost|datagrams_broken)')
@@ -98,7 +99,8 @@ drops() {
     echo "$sum"
 }
 
-# The kernel's own TCP over the first link of $from, where the router has an address: one link of the way, under the same loss.
+# The kernel's own TCP over the first link of $from, where the router has an address: one link of the path, with the
+# same loss.
 plain() {
     local line
     line=$(phw_find_links "$LAB" "$from" | head -n 1)
@@ -107,7 +109,7 @@ plain() {
     iperf "$b" "${address_b%/*}" "$@"
 }
 
-# A file over a connection, hashes equal. All that belongs to it ends with it.
+# A file over a connection, with equal hashes. All its processes end with it.
 copies() {
     enter "$to"
     "${ENTER[@]}" timeout "$patience" socat -u TCP-LISTEN:5300,reuseaddr "CREATE:$T_SCRATCH/copy" 2>"$T_SCRATCH/socat" &
@@ -120,7 +122,7 @@ copies() {
     (( status == 0 )) && cmp "$T_SCRATCH/few" "$T_SCRATCH/copy"
 }
 
-# The same by ssh, with a server and keys of our own.
+# The same by ssh, with our own server and keys.
 copies_by_ssh() {
     local keys=$T_SCRATCH/keys-$LAB port=5322 server status=0
     mkdir -p "$keys" /run/sshd
@@ -152,7 +154,7 @@ impaired() {
 # Whether this lab runs every case.
 every_case() { (( netem )) || t_long || [[ $topology == aries-* ]]; }
 
-# How far apart the ends are, how much passes, and whether all of it arrives as it was sent.
+# The distance between the ends, the throughput, and whether all data arrives intact.
 programs() {
     check "$topology: every ping is answered$lossy" pings "${pings[@]}" "$there"
     detail < <(tail -n 1 "$T_SCRATCH/ping")
@@ -172,12 +174,12 @@ programs() {
     check "$topology: iperf3 by UDP$lossy" iperf "$to" "$there" -u -b "$udp" -l 1400 -t "$seconds"
     dropped=$(( $(drops) - dropped )) lost=$(jq '.end.sum.lost_packets' "$T_SCRATCH/iperf.json")
     check "$topology: nearly all datagrams came ($lost did not)" jq -e '.end.sum | .packets > 100 and .lost_packets * 20 < .packets' "$T_SCRATCH/iperf.json"
-    check "$topology: counters tell of all others ($dropped)" test "$lost" -le "$dropped"
+    check "$topology: counters report all others ($dropped)" test "$lost" -le "$dropped"
     if ! command -v sshd >/dev/null; then
         skip "$topology: $mib MiB by ssh, hashes equal" "no sshd (sudo apt-get install openssh-server)"
         check "$topology: $few MiB by TCP, as they were sent" copies
     elif ! phw_is_machine_root; then
-        skip "$topology: $mib MiB by ssh, hashes equal" "sshd needs the machine's root"
+        skip "$topology: $mib MiB by ssh, hashes equal" "sshd needs root of the machine"
         check "$topology: $few MiB by TCP, as they were sent" copies
     else
         check "$topology: $mib MiB by ssh, hashes equal" copies_by_ssh
@@ -186,7 +188,7 @@ programs() {
     check "$topology: none was lost" test "$(ip_sum datagrams_lost)" = 0
 }
 
-# A traffic run beside it: neither stops the other.
+# A traffic run at the same time: neither stops the other.
 beside_puts() {
     iperf "$to" "$there" -t "$seconds" &
     T_FIRST=$!
@@ -197,10 +199,10 @@ beside_puts() {
     check "$topology: it got somewhere beside them" jq -e '.end.sum_received.bytes > 1e5' "$T_SCRATCH/iperf.json"
 }
 
-# What goes nowhere is counted, and who is gone comes back.
+# Undeliverable packets are counted, and a lost node comes back.
 astray() {
     on "$from" ping -q -c 2 -i 0.1 -W 0.2 "$net.3.3" >/dev/null || true
-    check "$topology: packets for nobody are counted" test "$(ip_count dropped_no_processor)" -ge 2
+    check "$topology: packets without a receiver are counted" test "$(ip_count dropped_no_processor)" -ge 2
     on "$from" ping -q -c 2 -i 0.1 -W 0.2 -b "$net.255.255" >/dev/null 2>&1 || true
     on "$from" ping -q -c 2 -i 0.1 -W 0.2 -I ip0 224.0.0.1 >/dev/null 2>&1 || true
     check "$topology: so are those for all and for many" test "$(ip_count dropped_no_processor)" -ge 6
@@ -211,11 +213,11 @@ astray() {
     "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill "$to"
     check "$topology: packets for the dead are counted" phw_until 8 counts_the_dead
     "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$to"
-    check "$topology: the restarted answers again" phw_until 30 on "$from" ping -q -c 1 -W 1 "$there"
-    check "$topology: nobody says that anything is broken" test "$(ip_sum datagrams_broken)" = 0
+    check "$topology: the restarted node answers again" phw_until 30 on "$from" ping -q -c 1 -W 1 "$there"
+    check "$topology: no error is reported" test "$(ip_sum datagrams_broken)" = 0
     ip -n "$(phw_netns "$LAB" "$to")" link del ip0
-    rate_case "$topology: a network interface that lost its device goes on" 1000 --seconds 0.5
-    check "$topology: it says so" grep -q 'ip0 is gone' "$(phw_lab_dir "$LAB")/$to.log"
+    rate_case "$topology: a NIC that lost its device continues" 1000 --seconds 0.5
+    check "$topology: the log reports it" grep -q 'ip0 is gone' "$(phw_lab_dir "$LAB")/$to.log"
 }
 counts_the_dead() {
     on "$from" ping -q -c 2 -i 0.1 -W 0.2 "$there" >/dev/null || true
@@ -226,11 +228,11 @@ for words in "${labs[@]}"; do
     IFS=, read -r topology from to <<<"$words"
     net=10.77
     if (( netem )); then
-        # Requests outlive what a lost frame costs in an emulated machine with one CPU.
+        # Requests outlive the delay of a lost frame in an emulated machine with one CPU.
         t_topology "$T_SCRATCH/patient.toml" "$topology" request_timeout_ms=30000 give_up_ms=0 silence_ms=0
         t_up "ip_netem_${topology//-/_}" "$T_SCRATCH/patient.toml" --ip --timeout 240
     else
-        # One of them with what others leave as it is.
+        # One of them with settings that the others leave unchanged.
         given=()
         [[ $topology != t3e-* ]] || { net=172.20 given=(--subnet 172.20.0.0/16 --ip-mtu 1500); }
         t_up "ip_${topology//-/_}" "$topology" --ip "${given[@]}"
@@ -240,7 +242,7 @@ for words in "${labs[@]}"; do
     if [[ -w /etc ]]; then
         check "$topology: $to goes by its name" pings -c 3 -i 0.1 "$to"
     else
-        skip "$topology: $to goes by its name" "/etc cannot be written"
+        skip "$topology: $to goes by its name" "/etc is not writable"
     fi
     impaired
     programs
@@ -259,5 +261,5 @@ t_lab ip_wrong
 check_fails "a subnet that is none" '10\.77\.0\.0/16' up --subnet 10.77.0.0
 check_fails "a subnet too small" 'addresses for 2 network interfaces' up --subnet 10.77.0.0/30
 check_fails "a subnet of the links" 'addresses of the lab.s links' up --subnet 198.18.0.0/24
-check_fails "an MTU that is none" '--ip-mtu is 576 to 65520' up --ip-mtu 100
+check_fails "an MTU that is none" '--ip-mtu must be 576 to 65520' up --ip-mtu 100
 check_fails "no namespaces" 'needs namespaces' up --ip --loopback

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# 128 processors with four slices, 144 processes and 752 links, where a process may have 512 descriptors and no more; --long
+# 128 processors with four slices, 144 processes and 752 links, with a limit of 512 descriptors per process; --long
 # doubles all of it.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"

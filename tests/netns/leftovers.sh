@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# What a crash leaves: up.sh killed at any moment, labs half there, directories that are nobody's, or somebody else's.
+# Leftovers of crashes: up.sh killed at any moment, partial labs, directories without an owner, or with another one.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
 up=$PHW_SCRIPTS/up.sh down=$PHW_SCRIPTS/down.sh status=$PHW_SCRIPTS/status.sh
 
-# Is anything of LAB there, or does anything come when a moment has passed? What a killed script had begun may be late.
+# Whether anything of LAB exists, or appears a moment later: commands started by a killed script may be late.
 stays_away() { nothing_left "$1" && sleep 0.5 && nothing_left "$1"; }
 
-# SIGKILL finds up.sh making the directory, namespaces and links, starting processes, and waiting for links.
+# SIGKILL hits up.sh while it makes the directory, namespaces and links, starts processes, and waits for links.
 delays=(0.02 0.15 0.35 0.7)
 [[ ${PHITWIRE_LONG:-0} == 0 ]] || delays+=(0.08 0.25 0.5 1)
 for mode in '' --loopback; do
-    # A lab over loopback has only processes to leave behind.
+    # A lab over loopback can leave only processes behind.
     [[ -z $mode ]] || t_long || delays=(0.15 0.35)
     for delay in "${delays[@]}"; do
         t_lab killed
@@ -28,7 +28,7 @@ for mode in '' --loopback; do
     done
 done
 
-# ---- Labs that are half there -------------------------------------------------------------------
+# ---- Partial labs -------------------------------------------------------------------
 
 t_up whole quickstart
 whole=$LAB
@@ -39,11 +39,11 @@ half=$LAB
 mkdir "$run/$half"
 touch "$run/$half/.phitwire-lab"
 all=$T_SCRATCH/all
-check_fails "status.sh fails when a lab is only half there" "lab $half: left behind: down.sh --lab $half" "$status"
+check_fails "status.sh fails for a partial lab" "lab $half: left behind: down.sh --lab $half" "$status"
 "$status" >"$all" 2>&1 || true
-check "and shows the whole one all the same" grep -F "lab $whole: up" "$all"
-check_fails "by its name it says the same" "left behind: down.sh --lab $half" "$status" --lab "$half"
-check "status.sh --json says so too" bash -c '"$1" --json | jq -e --arg lab "$2" "any(.[]; .lab == \$lab and (.up | not) and .why != null)"' \
+check "and still shows the complete one" grep -F "lab $whole: up" "$all"
+check_fails "by name it reports the same" "left behind: down.sh --lab $half" "$status" --lab "$half"
+check "status.sh --json reports it too" bash -c '"$1" --json | jq -e --arg lab "$2" "any(.[]; .lab == \$lab and (.up | not) and .why != null)"' \
     bash "$status" "$half"
 check_fails "a command for it names the remedy" "down.sh --lab $half" "$PHW_SCRIPTS/impair.sh" --lab "$half" all show
 check "down.sh takes it away" "$down" --lab "$half"
@@ -51,7 +51,7 @@ check "and leaves nothing" nothing_left "$half"
 
 # Processes not started by up.sh, such as those of a lab over several hosts, have no plan there.
 mv "$run/$whole/plan.tsv" "$T_SCRATCH/plan.tsv"
-check "a lab that was started without up.sh is looked at" bash -c '"$1" --lab "$2" | grep -E "started without up.sh: ([0-9]+) of \1 nodes"' \
+check "a lab started without up.sh is shown" bash -c '"$1" --lab "$2" | grep -E "started without up.sh: ([0-9]+) of \1 nodes"' \
     bash "$status" "$whole"
 mv "$T_SCRATCH/plan.tsv" "$run/$whole/plan.tsv"
 
@@ -60,7 +60,7 @@ check "an empty directory without a mark is taken away" "$down" --lab "$half"
 check "and leaves nothing" nothing_left "$half"
 mkdir "$run/$half"
 touch "$run/$half/precious"
-check_fails "one that is not empty is not, and down.sh says so" "has no mark" "$down" --lab "$half"
+check_fails "one that is not empty is not, and down.sh reports it" "has no mark" "$down" --lab "$half"
 check "what is in it is still there" test -e "$run/$half/precious"
 rm -r "${run:?}/$half"
 
@@ -78,17 +78,17 @@ printf 'MTU=$(touch %s)\n' "$trace" >>"$run/$whole/lab.env"
 "$status" --lab "$whole" >/dev/null 2>&1 || true
 check "what lab.env holds is not executed" test ! -e "$trace"
 printf 'touch %s\n' "$trace" >>"$run/$whole/lab.env"
-check_fails "what it should not hold is refused" "not known" "$PHW_SCRIPTS/impair.sh" --lab "$whole" all show
+check_fails "unknown names in it are rejected" "unknown name" "$PHW_SCRIPTS/impair.sh" --lab "$whole" all show
 check "and not executed either" test ! -e "$trace"
 cp "$T_SCRATCH/lab.env" "$run/$whole/"
-check "the lab is as it was" "$status" --lab "$whole"
+check "the lab is unchanged" "$status" --lab "$whole"
 
 foreign=$T_SCRATCH/foreign
 mkdir "$foreign"
 cp -r "$run/$whole" "$foreign/"
 chmod 777 "$foreign"
-# The reason and its one remedy are the same from scripts and binaries; these break their messages into lines, so that
-# neither blanks nor line ends count.
+# Scripts and binaries give the same reason and remedy; the binaries wrap their messages, so that blanks and line ends
+# do not count.
 without_blanks() { "$@" 2>&1 | sed 's/^ *[×│]//' | tr -d ' \n'; return "${PIPESTATUS[0]}"; }
 refused() {
     local says="only you can write to: $2; $remedy"
@@ -112,7 +112,7 @@ if chown -R 1 "$foreign" 2>/dev/null; then
     everybody_refuses "it belongs to user 1"
     chown -R 0 "$foreign"
 else
-    skip "a run directory of another user is refused" "there is no other user in this namespace"
+    skip "a run directory of another user is rejected" "no other user in this namespace"
 fi
 mv "$foreign" "$foreign.aside"
 ln -s "$foreign.aside" "$foreign"

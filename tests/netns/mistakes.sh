@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Wrong descriptions and wrong cables: refused, and the message says what and where.
+# Wrong descriptions and wrong cables are rejected, and the message says what is wrong and where.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -10,8 +10,8 @@ check_fails "an unknown key is shown with its place" "key.toml:1:1" \
     "$PHW_SCRIPTS/up.sh" --lab "$LAB" "$T_SCRATCH/key.toml"
 check "and nothing is left" nothing_left "$LAB"
 
-# The cables of two processors are swapped behind the back of the processes: the plan that wires differs from the
-# description they read. Over Ethernet, where no address tells them apart.
+# The cables of two processors are swapped without telling the processes: the wired plan differs from their description.
+# Over Ethernet, where addresses do not reveal it.
 mkdir "$T_SCRATCH/bin"
 ln -s "$PHITWIRE_BIN_DIR/phitwire-msgrate" "$T_SCRATCH/bin/"
 cat >"$T_SCRATCH/bin/phitwire" <<STUB
@@ -31,6 +31,6 @@ real=$PHITWIRE_BIN_DIR/phitwire
 STUB
 chmod +x "$T_SCRATCH/bin/phitwire"
 t_lab crossed
-check_fails "a cable that goes elsewhere is refused, with both names" "expect" \
+check_fails "a miswired cable is rejected, with both names" "expect" \
     env "PHITWIRE_BIN_DIR=$T_SCRATCH/bin" "$PHW_SCRIPTS/up.sh" quickstart --link ethernet --timeout 6 --lab "$LAB"
 check "and nothing is left" nothing_left "$LAB"

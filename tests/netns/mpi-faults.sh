@@ -1,23 +1,23 @@
 #!/usr/bin/env bash
-# mpi-faults.sh      a halo exchange of twelve ranks goes on while a lane dies, a black link is cut and a blue bundle is led around;
-# routers, network interfaces and ranks that are killed for good become errors of MPI, and nobody hangs
+# mpi-faults.sh      a halo exchange of twelve ranks survives a dying lane, a cut black link and a reroute around a
+# blue bundle; killed routers, NICs and ranks become MPI errors, and no rank hangs
 #
-# PHITWIRE_LONG=1: failures with twelve ranks instead of six, the first of them with the provider's default patience; then with
-# MPICH, too, where $PHITWIRE_MPICH is a directory with its bin/ (a virtual environment, say).
+# PHITWIRE_LONG=1: failures with twelve ranks instead of six, the first of them with the provider's default patience;
+# then also with MPICH, where $PHITWIRE_MPICH is a directory with its bin/ (such as a virtual environment).
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 t_need_mpi
 
 RANKS=12 DEAD=4
-# Above the ten seconds that the provider waits for the dead, and the two before it asks: the others are told within two
-# seconds of one another, six ranks to each side, by those who ended for it.
+# Exceeds the ten seconds that the provider waits for a dead peer, and the two before it asks: the others learn of it
+# within two seconds of one another, six ranks on each side, from those that ended because of it.
 BOUND=40
 HALO=$T_SCRATCH/mpi_halo OUT=$T_SCRATCH/out STOP=$T_SCRATCH/stop
 
 # ---- The program --------------------------------------------------------------------------------
 
-# halo [mpi.sh options] -- [its own words]: begins it in the background, and waits until it is at work.
+# halo [mpi.sh options] -- [program arguments]: starts it in the background, and waits until it is running.
 halo() {
     local options=()
     while [[ $1 != -- ]]; do options+=("$1"); shift; done
@@ -30,9 +30,9 @@ halo() {
 }
 lines() { grep -c '^step ' "$OUT"; }
 has_lines() { (( $(lines) >= $1 )); }
-# goes_on_by N: it says N times more how far it is, twenty steps each.
+# goes_on_by N: it reports progress N more times, every twenty steps.
 goes_on_by() { phw_until 40 has_lines $(( $(lines) + $1 )); }
-# ended SECONDS: its status in ENDED, and the seconds it took since BEGIN; it is stopped if they are not enough.
+# ended SECONDS: sets ENDED to its status, and measures the seconds since BEGIN; stops it if it takes longer.
 ended() {
     if ! phw_until "$1" gone "$RUNNER"; then
         TOOK="more than $1" ENDED=hangs
@@ -47,8 +47,8 @@ ended() {
 gone() { ! kill -0 "$1" 2>/dev/null; }
 says() { grep -qE -- "$1" "$OUT" || { tail -n 30 "$OUT"; return 1; }; }
 finish_halo() { touch "$STOP"; BEGIN=$(phw_ms); ended 60; }
-# ranks_told [BUT]: every rank, but for that one, said that it ended with an error of MPI. MPICH ends the rank itself at such an
-# error, whatever it was told to do with errors.
+# ranks_told [BUT]: every rank except that one reported an MPI error. MPICH ends the rank itself on such an error,
+# whatever its error handler.
 ranks_told() {
     local told wanted
     told=$(sed -nE 's/^rank ([0-9]+): step [0-9]+: .*: MPI error of class [1-9][0-9]*: .*/\1/p
@@ -59,7 +59,7 @@ ranks_told() {
 
 # ---- The network --------------------------------------------------------------------------------
 
-# set_link ID up|down: the interface at end A. The other end loses its carrier, as if the cable were cut.
+# set_link ID up|down: sets the interface at end A. The other end loses its carrier, as if the cable were cut.
 set_link() {
     local a interface
     IFS=$'\t' read -r _ a _ _ _ interface _ < <(phw_find_links "$LAB" "$1")
@@ -71,7 +71,7 @@ bundle() {
     phw_plan_links "$LAB" | awk -F '\t' -v a="g$1-" -v b="g$2-" \
         'index($2, a) == 1 && index($4, b) == 1 || index($2, b) == 1 && index($4, a) == 1 { print $1 }'
 }
-# sent STATS ID...: packets that both ends of links have sent, by a file of all counters.
+# sent STATS ID...: packets sent by both ends of links, according to a file of all counters.
 sent() {
     local file=$1 id a port_a b port_b sum=0
     shift
@@ -82,11 +82,11 @@ sent() {
     done
     printf '%d\n' "$sum"
 }
-# over ID...: packets over links per hundred steps while the program goes on by a hundred, in OVER.
+# over ID...: sets OVER to the packets over links per hundred steps, while the program advances by a hundred.
 over() {
     t_ctl all stats --json >"$T_SCRATCH/before.json"
     local begin=$(( $(lines) ))
-    goes_on_by 4 || not_ok "the halo exchange goes on" "$(tail -n 1 "$OUT")"
+    goes_on_by 4 || not_ok "the halo exchange continues" "$(tail -n 1 "$OUT")"
     t_ctl all stats --json >"$T_SCRATCH/after.json"
     STEPS=$(( ($(lines) - begin) * 20 ))
 }
@@ -106,29 +106,29 @@ if ! compiled=$(mpicc -O2 -Wall -o "$HALO" "$PHW_ROOT/tests/netns/mpi_halo.c" 2>
     detail <<<"$compiled"
     exit
 fi
-# Each rank tells its own errors. Collected by the launcher, as Open MPI does otherwise, they are lost in a job that is aborted
-# meanwhile ("Data unpack would read past end of buffer").
+# Each rank prints its own errors. Collected by the launcher, which is Open MPI's default, they get lost when the job is
+# aborted ("Data unpack would read past end of buffer").
 export OMPI_MCA_orte_base_help_aggregate=0
-# A message that a cut has swallowed is sent again after three seconds, not twenty; noisy lanes are given up.
+# A message lost to a cut is resent after three seconds instead of twenty; noisy lanes are disabled.
 t_topology "$T_SCRATCH/impatient.toml" aries-3x4 request_timeout_ms=3000 lane_retry_threshold=20
 t_up mpifaults "$T_SCRATCH/impatient.toml"
 
-# ---- What the network survives, MPI does not notice ------------------------------------------------
+# ---- Faults that the network hides from MPI ------------------------------------------------
 
 RANKS=3
 halo -- spoil 30
 finish_halo
 RANKS=12
 check "one wrong bit of a halo would be seen" says '^wrong answer: [1-9]'
-check "and is told by the status" test "$ENDED" = 1
+check "and the status reports it" test "$ENDED" = 1
 
 watch_begins
 halo --
 t_ctl g0-c0s0 fault lane-noise 0 1 1/2000 >/dev/null
 check "a noisy lane is given up" phw_until 30 port_is g0-c0s0 0 tx_lanes 2
 t_ctl g0-c0s0 fault lane-noise 0 1 0 >/dev/null
-check "the halo exchange goes on with two lanes" goes_on_by 2
-check "sets were sent again" test "$(counter_sum '^port0\.tx_replayed_sets$')" -gt 0
+check "the halo exchange continues with two lanes" goes_on_by 2
+check "sets were resent" test "$(counter_sum '^port0\.tx_replayed_sets$')" -gt 0
 
 mapfile -t black < <(ids g0-c0s0-g0-c1s0)
 mapfile -t direct < <(bundle 0 1)
@@ -146,20 +146,20 @@ check "halos go the other two ($others packets a step; $cut over the cut one)" t
 for id in "${direct[@]}"; do set_link "$id" down; done
 check "they are cut, and the third group leads around" \
     phw_until 10 told '.status == "done" and ([.failed_links[].kind] | sort == ["black", "blue", "blue"]) and .disconnected_pairs == 0'
-# What waited for its time to be sent again is not counted.
+# Ignore resends that were merely waiting for their turn.
 goes_on_by 1
 over
 cut=$(packets "${direct[@]}") after=$(per_step "${round[@]}")
 check "halos go over the third group ($after packets a step where there were $before; $cut over the cut ones)" \
     test "$after" -gt $(( before * 5 / 4 )) -a "$cut" = 0
 for id in "${black[0]}" "${direct[@]}"; do set_link "$id" up; done
-check "the links are taken in again" phw_until 15 told '.failed_links == [] and .disconnected_pairs == 0'
-check "the halo exchange goes on" goes_on_by 2
+check "the links are readmitted" phw_until 15 told '.failed_links == [] and .disconnected_pairs == 0'
+check "the halo exchange continues" goes_on_by 2
 finish_halo
 check "it ends (status $ENDED)" test "$ENDED" = 0
 check "with the right answer ($(grep -o '[0-9]* steps$' "$OUT"); requests that timed out: $(counter_sum '^requests_timed_out$'))" says '^right answer: '
 
-# ---- What it does not survive becomes an error -----------------------------------------------------
+# ---- Faults that become MPI errors -----------------------------------------------------
 
 kill_node() { "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill "$1"; }
 kill_rank() {
@@ -174,14 +174,15 @@ kill_rank() {
     return 1
 }
 again() {
-    check "$1 is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$1"
+    check "$1 is restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$1"
     check "all links come up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
     check "the watcher takes it in" phw_until 15 told '.failed_routers == [] and .failed_links == [] and .disconnected_pairs == 0'
 }
 
-# Six ranks and four seconds of patience instead of ten; --long has all twelve, and the ten seconds for the first failure.
+# Six ranks and four seconds of patience instead of ten; --long has all twelve, and the ten seconds for the first
+# failure.
 t_long || { RANKS=6; export PHITWIRE_PATIENCE=4; }
-# The launcher would end all ranks when the first one ends; here each has to end by itself.
+# The launcher would end all ranks when the first one ends; here each has to end on its own.
 go_on=(--launcher --enable-recovery)
 halo "${go_on[@]}" -- return
 BEGIN=$(phw_ms)
@@ -192,13 +193,13 @@ check "each with an error of MPI" ranks_told
 again g1-c0s0
 
 export PHITWIRE_PATIENCE=4
-# With its reports put together, Open MPI 4.1 loses some when it aborts.
+# With combined reports, Open MPI 4.1 loses some when it aborts.
 halo --launcher "--mca orte_base_help_aggregate 0" --
 BEGIN=$(phw_ms)
 check "a router is killed, and errors are fatal" kill_node g1-c0s0
 ended "$BOUND"
 check "the job is aborted ($TOOK s)" test "$ENDED" != 0 -a "$ENDED" != hangs
-# Open MPI's launcher may lose the text while it ends the job; then it says that of its help messages.
+# Open MPI's launcher may lose the text while it ends the job; then it says so about its help messages.
 check "with an error of MPI" says 'MPI_ERR|ORTE_ERROR_LOG: .*/show_help\.c'
 again g1-c0s0
 

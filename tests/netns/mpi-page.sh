@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# mpi-page.sh      the three commands of docs/guide/src/mpi.md, as they stand there and in the README, with the program that it shows
+# mpi-page.sh      runs the three commands of docs/guide/src/mpi.md and the README, with the program shown there
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 t_need_mpi
-# Where processors are busy, links of so many processes may be down for long: nobody is dead for that here.
+# On busy processors, links of this many processes may be down for long: do not declare peers dead here.
 export PHITWIRE_PATIENCE=60
 
-# section FILE: what stands under the heading of the three commands.
+# section FILE: the text under the heading of the three commands.
 section() { awk '/^## /{ inside = ($0 == "## Your MPI program on an emulated Aries, in three commands") } inside' "$PHW_ROOT/$1"; }
 commands() { section "$1" | awk '/^```/{ code = !code } !code && sub(/^    /, "")' | head -n 3; }
 section docs/guide/src/mpi.md | awk '/^```/{ code = !code; next } code' >"$T_SCRATCH/halo.c"
-# What the page says comes of it: the first line of four blanks behind the program.
+# The expected output: the first line indented by four blanks after the program.
 shown=$(section docs/guide/src/mpi.md | awk '/^```$/{ behind = 1 } behind && sub(/^    /, "")' | head -n 1)
 
 mapfile -t lines < <(commands docs/guide/src/mpi.md)

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# mpi-suites.sh      programs and test suites that others wrote, over the fabric while its links lose one frame in a hundred
+# mpi-suites.sh      third-party programs and test suites over the fabric, while its links lose one frame in a hundred
 #
-# fi_pingpong's modes and NetPIPE are always run. With PHITWIRE_LONG=1 hpcc is, too, and what tests/mpi/get.sh has
-# fetched to $PHITWIRE_MPI_SUITES: mpi4py's suite with both MPIs and its demos, MPICH's lists pt2pt, rma, coll, datatype.
-# PHITWIRE_MPI_PARTS: those only, of fi_pingpong netpipe hpcc osu mpi4py mpich.
+# fi_pingpong's modes and NetPIPE always run. With PHITWIRE_LONG=1 so do hpcc and the suites that tests/mpi/get.sh has
+# fetched to $PHITWIRE_MPI_SUITES: mpi4py's suite with both MPIs and its demos, and MPICH's lists pt2pt, rma, coll,
+# datatype. PHITWIRE_MPI_PARTS: run only these, of fi_pingpong netpipe hpcc osu mpi4py mpich.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 t_need_mpi
-# Where processors are busy, links of so many processes may be down for long: nobody is dead for that here.
+# On busy processors, links of this many processes may be down for long: do not declare peers dead here.
 export PHITWIRE_PATIENCE=60
 
 suites=${PHITWIRE_MPI_SUITES:-}
@@ -18,10 +18,10 @@ parts=(fi_pingpong netpipe)
 
 # mpi SECONDS [options] PROGRAM...
 mpi() { timeout --foreground -k 5 "$1" "$PHW_SCRIPTS/mpi.sh" --lab "$LAB" "${@:2}"; }
-# With the MPICH that was fetched.
+# With the fetched MPICH.
 mpich() { PATH=$suites/venv/bin:$PATH mpi "$1" --with mpich "${@:2}"; }
 
-# fetched WHAT CASE: whether get.sh has fetched it; else CASE is a skip.
+# fetched WHAT CASE: whether get.sh has fetched it; otherwise CASE is skipped.
 fetched() {
     [[ -z $suites || ! -e $suites/$1 ]] || return 0
     skip "$2" "no \$PHITWIRE_MPI_SUITES/$1 (tests/mpi/get.sh fetches it)"
@@ -30,7 +30,7 @@ fetched() {
 
 # ---- fi_pingpong ----
 
-# pingpong FROM TO OPTIONS...: its own control connection is over loopback.
+# pingpong FROM TO OPTIONS...: its control connection uses loopback.
 port=$(( 20000 + $$ % 20000 ))
 pingpong() {
     local from=$1 to=$2 server status=0
@@ -56,14 +56,14 @@ part_fi_pingpong() {
     done
     for mode in dgram msg; do
         (( ++port ))
-        check_fails "fi_pingpong -e $mode is refused: there are no such end points" 'fi_getinfo.*No data available' \
+        check_fails "fi_pingpong -e $mode is rejected: unsupported end points" 'fi_getinfo.*No data available' \
             pingpong "$last" nic0 -e "$mode" -I 5 -S 64
     done
 }
 
 # ---- NetPIPE ----
 
-# Sizes up to $1, a third of a second each; all arrive whole or it says so.
+# Sizes up to $1, a third of a second each; it reports any corruption.
 netpipe() { (cd "$T_SCRATCH" && mpi 600 --with openmpi -n 2 NPopenmpi -i -u "$1" -o "$T_SCRATCH/np.out"); }
 part_netpipe() {
     command -v NPopenmpi >/dev/null || { skip "NetPIPE" "no NPopenmpi (sudo apt-get install netpipe-openmpi)"; return; }
@@ -84,7 +84,7 @@ hpcc_whole() {
     hpcc_input 240 >"$T_SCRATCH/hpcc/hpccinf.txt"
     (cd "$T_SCRATCH/hpcc" && mpi 3600 --with openmpi -n 4 hpcc && hpcc_is_right hpccoutf.txt)
 }
-# Every benchmark that verifies says so, and the summary is there.
+# Every verifying benchmark reports success, and the summary exists.
 hpcc_is_right() {
     grep -qx 'Success=1' "$1" && ! grep -E 'FAILED|[1-9][0-9]* tests completed and failed|Node\(s\) with error [1-9]' "$1"
 }
@@ -95,7 +95,7 @@ part_hpcc() {
 
 # ---- mpi4py ----
 
-# The demos' own 10,000 rounds of each size would take hours.
+# The demos' default of 10,000 rounds per size would take hours.
 osu_counts=(skip=10 loop=50 skip_small=10 loop_small=50 skip_large=1 loop_large=3 window_size_large=8 MAX_MSG_SIZE=65536)
 part_osu() {
     fetched mpi4py "OSU-style demos" || return 0
@@ -110,16 +110,16 @@ part_osu() {
     done
 }
 
-# suite DIR: mpi4py's tests without processes that it would start itself.
+# suite DIR: mpi4py's tests, except those that start processes.
 suite_options=(-e spawn -e dynproc)
-# Over `mtl ofi` a synchronous send is never told of a matched receive (docs/guide/src/mpi.md).
+# Over `mtl ofi` a synchronous send never learns of a matched receive (docs/guide/src/mpi.md).
 env_mpi4py() { MPI4PY_RC_RECV_MPROBE=0 mpi "$@"; }
 part_mpi4py() {
     if fetched mpi4py "mpi4py's suite, MPICH"; then
         check "mpi4py's suite, MPICH, 3 ranks" mpich 3600 -n 3 "$suites/venv/bin/python" "$suites/mpi4py/test/main.py" "${suite_options[@]}"
     fi
     if ! /usr/bin/python3 -c 'import mpi4py' 2>/dev/null; then
-        skip "mpi4py's suite, Open MPI" "no Open MPI of mpi4py (sudo apt-get install python3-mpi4py)"
+        skip "mpi4py's suite, Open MPI" "no mpi4py for Open MPI (sudo apt-get install python3-mpi4py)"
     elif fetched mpi4py-3 "mpi4py's suite, Open MPI"; then
         check "mpi4py's suite, Open MPI, 3 ranks" env_mpi4py 3600 --with openmpi -n 3 /usr/bin/python3 \
             "$PHW_ROOT/tests/mpi/mpi4py_tests.py" "$suites/mpi4py-3/test" "$PHW_ROOT/tests/mpi/mpi4py-openmpi-left-out.txt" "${suite_options[@]}"
@@ -136,14 +136,14 @@ part_mpich() {
     done
 }
 
-# Two ranks need one group only.
+# Two ranks need only one group.
 topology=aries-group last=nic7
 ! t_long || topology=aries-3x4 last=nic11
 t_up suites "$topology"
 if ! t_impair --nft all loss 1% >/dev/null 2>&1; then
-    skip "links lose one frame in a hundred" "nftables cannot lose frames here"
+    skip "links lose one frame in a hundred" "nftables cannot drop frames here"
 fi
 for part in "${parts[@]}"; do
-    [[ $part =~ ^(fi_pingpong|netpipe|hpcc|osu|mpi4py|mpich)$ ]] || skip_all "PHITWIRE_MPI_PARTS has no part $part"
+    [[ $part =~ ^(fi_pingpong|netpipe|hpcc|osu|mpi4py|mpich)$ ]] || skip_all "unknown part $part in PHITWIRE_MPI_PARTS"
     "part_$part"
 done

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# mpi.sh      MPI programs, and others over libfabric, talk over the fabric while its links lose frames
+# mpi.sh      MPI and libfabric programs communicate over the fabric while its links lose frames
 #
 # PHITWIRE_LONG=1: three groups instead of one, more rounds, and all ranks also over links without loss.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 t_need_mpi
-# Where processors are busy, links of so many processes may be down for long: nobody is dead for that here.
+# On busy processors, links of this many processes may be down for long: do not declare peers dead here.
 export PHITWIRE_PATIENCE=60
 
 topology=aries-group nics=8 many=12 rounds=5
@@ -15,7 +15,7 @@ mpi() { timeout --foreground -k 5 300 "$PHW_SCRIPTS/mpi.sh" --lab "$LAB" "$@"; }
 
 listed() { mpi --with none fi_info -p phitwire | grep -q 'provider: phitwire'; }
 
-# pingpong SIZE: between the first and the last network interface; its own control connection is over loopback.
+# pingpong SIZE: between the first and the last NIC; its control connection uses loopback.
 pingpong() {
     local port=$(( 20000 + $$ % 20000 )) server status=0
     mpi --with none --job "$$" --door nic0 fi_pingpong -e rdm -p phitwire -B "$port" -I "$rounds" -c -S "$1" >"$T_SCRATCH/server" 2>&1 &
@@ -28,7 +28,7 @@ pingpong() {
 }
 listens() { ss -Hltn "sport = :$1" | grep -q .; }
 
-# one_sided RANKS [mpi.sh options] PROGRAM: puts, gets and additions, and while their target computes.
+# one_sided RANKS [mpi.sh options] PROGRAM: puts, gets and additions, also while their target computes.
 one_sided() { mpi -n "$1" "${@:2:$#-2}" "${!#}" "$rounds" 65536; }
 waits_for_target() {
     local out
@@ -59,12 +59,12 @@ else
         PATH=$PHITWIRE_MPICH/bin:$PATH check "MPICH: the same" one_sided 3 --with mpich "$T_SCRATCH/onesided_mpich"
         check "MPICH: all goes by messages where memory is not reached, and a target that computes keeps others waiting" waits_for_target
     else
-        skip "MPICH: one-sided operations" "PHITWIRE_MPICH is no directory with bin/mpicc of MPICH 5 (a virtual environment with pip install mpich)"
+        skip "MPICH: one-sided operations" "PHITWIRE_MPICH is not a directory with bin/mpicc of MPICH 5 (a virtual environment with pip install mpich)"
     fi
     if t_impair --nft all loss 1% >/dev/null 2>&1; then
         check "$nics ranks while links lose one frame in a hundred: messages, collectives, one-sided operations" mpi "$T_SCRATCH/mpi_check" "$rounds"
         check "frames were lost" test "$(nft_lost_share)" -gt 0
     else
-        skip "MPI while links lose frames" "nftables cannot lose frames here"
+        skip "MPI while links lose frames" "nftables cannot drop frames here"
     fi
 fi

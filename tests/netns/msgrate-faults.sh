@@ -1,37 +1,37 @@
 #!/usr/bin/env bash
-# What the message-rate tool says when the lab is not well: a target out of reach, processes stopped, killed and
-# started again, routers too, a tool that is killed, and somebody else who measures there.
+# Reports of the message-rate tool about a faulty lab: an unreachable target, processes that are stopped, killed and
+# restarted, including routers, a killed tool, and a competing measurement.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
-# Reports are told on whole lines, so that they can be searched.
+# Reports are printed as unwrapped lines, so that they can be searched.
 rate() { timeout --foreground -k 5 120 "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" "$@"; }
 node_pid() { t_ctl "$1" info --json | jq .pid; }
 named() { jq -e --arg who "$2" --arg key "$3" '.[$key] == [$who]' "$1"; }
 
-# SIGSTOP for two seconds shows the same as for half a minute, unless the latter is asked for.
+# SIGSTOP for two seconds shows the same as for half a minute, unless the latter is requested.
 STOPPED_FOR=2
 (( ${PHITWIRE_LONG:-0} == 0 )) || STOPPED_FOR=30
 
-# impatient TOPOLOGY: a lab where requests time out after 3 s.
+# impatient TOPOLOGY: a lab whose requests time out after 3 s.
 impatient() {
     t_topology "$T_SCRATCH/$1.toml" "$1" request_timeout_ms=3000
     t_up "reach_${1//-/_}" "$T_SCRATCH/$1.toml"
 }
 
-# out_of_reach TOPOLOGY: the target's link is down. Three time-outs were waited for instead of one.
+# out_of_reach TOPOLOGY: the target's link is down. The tool used to wait for three timeouts instead of one.
 out_of_reach() {
     check "$1: the target's link goes down" t_ctl nic1 fault link-down 0
     local begin=$EPOCHREALTIME
     check_fails "$1: a target out of reach is called that" 'nic1 could not be reached' rate --from nic0 --to nic1 --seconds 1
-    check "$1: within its time-out" awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { exit !(b - a < 5) }'
+    check "$1: within its timeout" awk -v a="$begin" -v b="$EPOCHREALTIME" 'BEGIN { exit !(b - a < 5) }'
     check "$1: the link comes back" t_ctl nic1 fault link-up 0
-    check "$1: all links come up again" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
+    check "$1: all links come back up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
     rate_case "$1: the next run is clean" 1000 --from nic0 --to nic1 --seconds 0.3
 }
 
-# nic_stops NODE WHAT: it stands still under traffic; the run keeps its numbers and names it.
+# nic_stops NODE WHAT: it is stopped under traffic; the run stays consistent and names it.
 nic_stops() {
     local file=$T_SCRATCH/still.json pid
     pid=$(node_pid "$1")
@@ -43,22 +43,22 @@ nic_stops() {
     kill -CONT "$pid"
     under_way nic0
     told_to_end "$runner"
-    check "$LAB: a run whose $2 stood still keeps its numbers" \
+    check "$LAB: a run whose $2 was stopped keeps its counts" \
         jq -e '.acknowledged > 1000 and .latency_us.p50 > 0 and .duplicated == 0 and .corrupted == 0 and .misordered == 0
             and .unfinished == [] and .frames_sent > 0' "$file"
     check "$LAB: and names it" named "$file" "$1" processes_stopped
     rate_case "$LAB: the next run is clean" 1000 --from nic0 --to nic1 --seconds 0.3
 }
 
-# emptied OPTIONS...: the target of gets or additions is killed and started again. All that was found in its new, empty memory
-# was called corrupted. The run ends once messages have met the new memory, however long that takes.
+# emptied OPTIONS...: the target of gets or additions is killed and restarted. Values from its new, empty memory used to
+# be reported as corrupted. The run ends once messages have met the new memory, however long that takes.
 emptied() {
     local file=$T_SCRATCH/emptied.json
     long_rate "$file" --from nic0 --to nic1 "$@" &
     local runner=$!
     under_way nic0
     check "$LAB: the target is killed ($*)" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic1
-    check "and started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic1
+    check "and restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic1
     check "messages meet its new memory" phw_until 60 met_new_memory
     told_to_end "$runner"
     check "the run ends with status 1" test "$SETTLED" = 1
@@ -69,18 +69,18 @@ emptied() {
 }
 met_new_memory() { (( $(t_ctl nic0 traffic status --json | jq .unwritten) > 0 )); }
 
-# outlives OPTIONS...: the target of a run of blocks is killed and started again, and the run goes on there. All of its addresses
-# had a block on the way whose outcome is not known, and it was over.
+# outlives OPTIONS...: the target of a run of blocks is killed and restarted, and the run continues there. The run used
+# to end, because all of its addresses had a block in flight with an unknown outcome.
 outlives() {
     local file=$T_SCRATCH/outlives.json before
     long_rate "$file" --from nic0 --to nic1 "$@" &
     local runner=$!
     under_way nic0
     check "$LAB: the target is killed ($*)" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic1
-    check "what was on its way times out" phw_until 20 has_timed_out 8
+    check "messages in flight time out" phw_until 20 has_timed_out 8
     before=$(t_ctl nic0 traffic status --json | jq .acknowledged)
-    check "the target is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic1
-    check "the run goes on" phw_until 60 has_acknowledged $(( before + 1000 ))
+    check "the target is restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start nic1
+    check "the run continues" phw_until 60 has_acknowledged $(( before + 1000 ))
     told_to_end "$runner"
     check "it ends with status 1" test "$SETTLED" = 1
     check "and nothing is called corrupted" \
@@ -92,7 +92,7 @@ has_timed_out() { (( $(t_ctl nic0 traffic status --json | jq .timed_out) >= $1 )
 has_acknowledged() { (( $(t_ctl nic0 traffic status --json | jq .acknowledged) >= $1 )); }
 
 # dead_blocks: the router of the source is killed during block transfers. They used to time out six at a time, each
-# batch after a whole time-out (3 s), and some were missing in the sums.
+# batch after a whole timeout (3 s), and some were missing in the sums.
 dead_blocks() {
     local file=$T_SCRATCH/blocks.json runner begun
     long_rate "$file" --from nic0 --to nic1 --size 4096 --window 64 &
@@ -101,29 +101,30 @@ dead_blocks() {
     check "$LAB: the router of nic0 is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill g0-c0s0
     begun=$EPOCHREALTIME
     told_to_end "$runner"
-    check "a run of blocks ends within its time-out of 3 s and 6 s for a slow host" \
+    check "a run of blocks ends within its timeout of 3 s and 6 s for a slow host" \
         awk -v a="$begun" -v b="$EPOCHREALTIME" 'BEGIN { print b - a " s"; exit !(b - a < 9) }'
     check "its sums close" jq -e '.timed_out > 0 and .unknown == 0 and .unfinished == []
         and .sent == .acknowledged + .timed_out + .refused' "$file"
     check "it has said what it waited for" grep -E 'waiting for answers to messages, [0-9]+ outstanding at nic0' "$file.err"
-    check "the router is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start g0-c0s0
+    check "the router is restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start g0-c0s0
     check "all links come up again" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
 }
 
-# dead_for_programs: one of two targets of a program is dead. It used to hold all messages and was not named.
+# dead_for_programs: one of two targets of a program is dead. It used to receive all messages and was not named.
 dead_for_programs() {
     local file=$T_SCRATCH/programs.json
     rate --client --from nic0 --to nic1,nic4 --window 16 --seconds 1 --json >"$file" || true
-    check "a program goes on to those that live" jq -e '.acknowledged > 20 * .timed_out and .timed_out > 0' "$file"
+    check "a program continues to live targets" jq -e '.acknowledged > 20 * .timed_out and .timed_out > 0' "$file"
     check "and the dead one is named" jq -e '[.unanswered[].node] == ["nic4"]' "$file"
     check "and its sums close" jq -e '.sent == .acknowledged + .timed_out + .refused + .unknown' "$file"
 }
 
-# older_number: a target remembers runs of a source that does not any more. It was called out of reach.
+# older_number: a target remembers runs of a source that the source has forgotten. It used to be reported as
+# unreachable.
 older_number() {
     check "$LAB: a run begins" by_hand 9000000000000002 500000000
     check "and is done" phw_until 20 run_over
-    check "its source is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" restart nic0
+    check "its source is restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" restart nic0
     check "all links come up again" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
     check "a run of a lower number begins" by_hand 9000000000000001 500000000
     check "and is over" phw_until 20 run_over
@@ -135,7 +136,7 @@ older_number() {
     check "with messages" jq -e '.delivered > 1000 and .corrupted == 0' <<<"$(of_run 9000000000000003)"
 }
 
-# others PID: who measures is told, and not disturbed.
+# others PID: the measuring tool is named, and not disturbed.
 others() {
     long_rate "$T_SCRATCH/first.json" --from nic0 --to nic1 &
     local runner=$!
@@ -143,7 +144,7 @@ others() {
     local words
     for words in "--from nic2 --to nic1" "--from nic0 --to nic2" "--from nic1 --to nic0"; do
         # shellcheck disable=SC2086  # words
-        check_fails "a second run is refused ($words)" 'phitwire-msgrate \(process [0-9]+\) measures here; wait for it, end it \(kill [0-9]+\)' \
+        check_fails "a second run is rejected ($words)" 'phitwire-msgrate \(process [0-9]+\) measures here; wait for it, end it \(kill [0-9]+\)' \
             rate $words --seconds 1
     done
     check_fails "so is one begun by hand" 'measures here' \
@@ -154,7 +155,7 @@ others() {
     check "and counts all" exactly_once "$T_SCRATCH/first.json" 1000
 }
 
-# The tool is killed: its run ends by itself.
+# The tool is killed: its run ends automatically.
 killed_tool() {
     "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --seconds 60 >/dev/null 2>&1 &
     local tool=$!
@@ -167,16 +168,16 @@ killed_tool() {
     check "and another" t_ctl nic2 traffic start \
         '{"run":9000000000000001,"pattern":{"list":{"destinations":[1]}},"window":8}'
     local said
-    said=$(rate --seconds 1 2>&1) && not_ok "is in the way" "it was not"
+    said=$(rate --seconds 1 2>&1) && not_ok "the earlier run is in the way" "the run was not refused"
     said=$(tr -s ' \n│' ' ' <<<"$said")
-    check "is told once, for all of its nodes" test "$(grep -o 'traffic run 9000000000000001' <<<"$said" | wc -l)" = 1
+    check "it is reported once, for all of its nodes" test "$(grep -o 'traffic run 9000000000000001' <<<"$said" | wc -l)" = 1
     local remedy
     remedy=$(grep -o 'for n in .*; done' <<<"$said")
     check "with a remedy ($remedy)" env PATH="$PHITWIRE_BIN_DIR:$PATH" bash -c "$remedy"
     rate_case "that works as printed" 1000 --seconds 0.5
 }
 
-# A router is killed and started again, without a network interface noticing more than silence.
+# A router is killed and restarted; NICs notice only silence.
 router_restarts() {
     local file=$T_SCRATCH/router.json runner begun told
     rate --seconds 0.3 >/dev/null
@@ -186,12 +187,12 @@ router_restarts() {
     under_way nic0
     check "a router is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill r1-1
     sleep 0.5
-    check "and started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start r1-1
+    check "and restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start r1-1
     told=$EPOCHREALTIME
     told_to_end "$runner"
     check "it is named" named "$file" r1-1 processes_restarted
     check "its counters do not hide those of others" jq -e '.frames_sent > 1000 and .uncounted == ["r1-1"]' "$file"
-    check "the wait for time-outs is told, and not in the rate" \
+    check "the wait for timeouts is reported, and not in the rate" \
         jq -e --argjson most "$(awk -v a="$begun" -v b="$told" 'BEGIN { print b - a + 0.5 }')" '.timed_out > 0 and .drain_seconds >= 0
             and .seconds < $most
             and .messages_per_second * .seconds - .acknowledged < 1' "$file"
@@ -204,15 +205,15 @@ router_restarts() {
     check "it is named" named "$file" r1-1 processes_died
 }
 
-# by_hand RUN NS: nic0 begins a run to nic1. run_over: it is done.
+# by_hand RUN NS: nic0 starts a run to nic1. run_over: whether it is done.
 by_hand() {
     t_ctl nic0 traffic start "{\"run\":$1,\"pattern\":{\"list\":{\"destinations\":[1]}},\"window\":256,\"duration_ns\":$2}"
 }
 run_over() { [[ $(t_ctl nic0 traffic status --json | jq -r .phase) == "done" ]]; }
 of_run() { t_ctl nic1 traffic status "$1" --json; }
 
-# The router of one slice stands still in two runs, whose messages come in the third. The announcements take the other
-# slice. Of the first run's messages 209 were called corrupted.
+# The router of one slice is stopped during two runs, whose messages arrive in the third. The announcements take the
+# other slice. 209 messages of the first run used to be reported as corrupted.
 late_messages() {
     "$PHITWIRE_BIN_DIR/phitwire" topology generate blackwidow --processors 2 --subtree 2 --slices 2 >"$T_SCRATCH/slices.all"
     sed 's/^request_timeout_ms = .*/request_timeout_ms = 1000/' "$T_SCRATCH/slices.all" >"$T_SCRATCH/slices.toml"
@@ -234,7 +235,7 @@ late_messages() {
         jq -e '.corrupted == 0 and .duplicated == 0 and .misordered == 0 and .missing == 0 and .delivered > 1000' <<<"$(of_run 3)"
 }
 
-# All machines share the tool and its runs: each fault is tried on one of two, with --long on both.
+# All machines share the tool and its runs: each fault is tried on one of two machines, on both with --long.
 late_messages
 impatient pair
 out_of_reach pair

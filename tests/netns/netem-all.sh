@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# netem-all.sh: each machine under real `tc netem`, with a part of the list of its own test, one after the other. Runs
+# netem-all.sh: runs each machine under real `tc netem`, with a part of the list of its own test, one after another,
 # inside netns-scripts/with-netem.sh.
 set -u
 here=$(dirname -- "${BASH_SOURCE[0]}") status=0

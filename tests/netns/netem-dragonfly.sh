@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# netem-dragonfly.sh udp|ethernet: real `tc netem` on every link of three groups of four Aries routers, green, black and blue,
-# one impairment after the other, then all together. Under each, puts, gets, blocks and additions are carried out exactly once
-# (the sums are the proof), and reductions are right everywhere. The whole list takes some minutes of user-mode Linux and
-# comes with PHITWIRE_LONG=1; else a part of it. Runs inside netns-scripts/with-netem.sh.
+# netem-dragonfly.sh udp|ethernet: real `tc netem` on every link of three groups of four Aries routers, green, black and
+# blue, one impairment after another, then all together. Under each, puts, gets, blocks and additions are carried out
+# exactly once (proved by the sums), and all reductions are correct. The whole list takes some minutes of user-mode
+# Linux and needs PHITWIRE_LONG=1; otherwise a part of it runs. Runs inside netns-scripts/with-netem.sh.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 kind=${1:?udp or ethernet}
 t_need_namespaces
 
-# Requests outlive what a lost frame costs in an emulated machine with one CPU, and links do not take its pauses for a cut; so does whoever waits for a collective.
+# Requests outlive the delay of a lost frame in an emulated machine with one CPU, links do not mistake its pauses for a
+# cut, and collectives wait accordingly.
 t_topology "$T_SCRATCH/patient.toml" aries-3x4 request_timeout_ms=30000 give_up_ms=0
 t_up "dragonfly_$kind" "$T_SCRATCH/patient.toml" --link "$kind" --timeout 120
 t_impair 0 loss 1% 2>/dev/null || { (( $? != PHW_SKIP )) || skip_all "no netem in this kernel"; }
@@ -17,7 +18,7 @@ t_impair 0 clear
 seconds=${PHITWIRE_NETEM_SECONDS:-0.6}
 export T_RATE_TIMEOUT=$(( ${seconds%.*} + 120 ))
 
-# collectives NAME: all network interfaces reduce together.
+# collectives NAME: all NICs reduce together.
 collectives() {
     local name=$1 file=$T_SCRATCH/collectives.json
     if timeout --foreground -k 5 "$T_RATE_TIMEOUT" "$PHITWIRE_BIN_DIR/phitwire-bench" allreduce --lab "$LAB" --op sum-i64,min-f64 \
@@ -25,12 +26,12 @@ collectives() {
         && jq -e 'length == 2 and all(.[]; .clean and .wrong == 0 and .failed == 0 and .participants == 12)' "$file" >/dev/null; then
         ok "$name ($(jq -r 'map("\(.iterations) \(.op)") | join(", ")' "$file"))"
     else
-        not_ok "$name" "a result was wrong or did not come"
+        not_ok "$name" "a result was wrong or missing"
         { jq -c . "$file" || true; tail -n 20 "$file.err"; } 2>&1 | detail
     fi
 }
 
-# replayed COLOUR: sets that routers sent again on links of that colour.
+# replayed COLOUR: sets resent by routers on links of that colour.
 replayed() {
     local ports
     case $1 in
@@ -75,6 +76,6 @@ impaired "delay of 50 ms, long links" delay 50ms
 check "$kind: the links are cleared" t_impair all clear
 rate_case "$kind: without impairment again" 200 --seconds 1 --window 32
 for link in green black blue; do
-    # Every kind has been through it.
+    # Every kind of link was affected.
     check "$kind: sets were replayed on $link links" test "$(replayed "$link")" -gt 0
 done

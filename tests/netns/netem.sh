@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# netem.sh udp|ethernet: real `tc netem` on every link at once, one impairment after the other, then all together. Every
+# netem.sh udp|ethernet: real `tc netem` on every link at once, one impairment after another, then all together. Every
 # message is delivered exactly once, in order per address. PHITWIRE_LONG=1 runs the whole list. Runs inside
 # netns-scripts/with-netem.sh.
 # shellcheck source=testlib.sh
@@ -17,7 +17,7 @@ t_impair 0 clear
 seconds=${PHITWIRE_NETEM_SECONDS:-1}
 export T_RATE_TIMEOUT=$(( seconds + 90 ))
 
-# is_wanted NAME: whether NAME is on the short list, or the whole list is run.
+# is_wanted NAME: whether NAME is on the short list, or the whole list runs.
 is_wanted() { [[ ${PHITWIRE_LONG:-0} != 0 || $1 == "loss of 10 %" || $1 == "1 % corruption" || $1 == all* ]]; }
 
 # impaired NAME MIN NETEM-ARGUMENTS...
@@ -38,7 +38,7 @@ share_case() {
 impaired "loss of 0.1 %" 200 loss 0.1%
 impaired "loss of 1 %" 200 loss 1%
 impaired "loss of 10 %" 100 loss 10%
-# Were bursts lost whole, the share of frames would be far from this.
+# If bursts were dropped whole, the share of frames would be far from this.
 share_case 100 70 130
 impaired "loss of 30 %" 20 loss 30%
 ! is_wanted "loss of 30 %" || share_case 300 250 350

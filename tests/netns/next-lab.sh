@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A lab is taken down and another one brought up under its name, while a manager watches. The other one is another network:
-# the manager ends, and what the new routers have been given stays. Until then it is nobody's either.
+# A lab is taken down and another network is brought up under its name, while a manager watches: the manager ends, and
+# leaves the tables of the new routers alone. In between the lab has no manager.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -24,7 +24,7 @@ trap 'status=$?; set +e; end_watcher; (exit "$status"); t_finish' EXIT
 ended() { ! kill -0 "$watcher" 2>/dev/null; }
 
 t_up next "$T_SCRATCH/one.toml"
-# It looks so seldom that the labs change between two looks.
+# The manager polls so rarely that the labs change between two polls.
 env --default-signal=INT "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB" --watch --interval 10000 --json \
     >"$T_SCRATCH/watch" 2>"$T_SCRATCH/watch.err" &
 watcher=$!
@@ -32,8 +32,8 @@ check "the watcher has looked" phw_until 10 test -s "$T_SCRATCH/watch"
 "$PHW_SCRIPTS/down.sh" --lab "$LAB"
 check "another lab of that name comes up" "$PHW_SCRIPTS/up.sh" --lab "$LAB" "$T_SCRATCH/two.toml"
 before=$(digests)
-check "its routers tell their tables" test "$(wc -l <<<"$before")" = 12
-check "a manager of its own is let in" "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB" --json
+check "its routers report their tables" test "$(wc -l <<<"$before")" = 12
+check "its own manager is accepted" "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB" --json
 phw_until 20 ended || kill -INT "$watcher"
 settled "$watcher"
 watcher=''

@@ -1,22 +1,23 @@
 #!/usr/bin/env bash
-# Processes send as large a share of their packets round as virtual time says: a dragonfly of processes, held at two loads (three
-# with --long) of uniform and of group-adversarial traffic, beside `phitwire sim` with the same routers, links and messages.
+# Live routers choose non-minimal routes as often as in virtual time: a dragonfly of processes, held at two loads (three
+# with --long) of uniform and of group-adversarial traffic, next to `phitwire sim` with the same routers, links and
+# messages.
 #
-# A router takes its decisions from queues, and queues come from rates: links and routers must be slowed down alike, hence a
-# paced clock. At one emulated nanosecond in 200 us a busy router wakes up 4,375 times a second, and the lab takes 0.4 to 0.9 of
-# a core; at 100 us it takes up to 1.3. Whether it keeps up is judged in each run, and a lab that does not fails it. What
-# remains different: the wires of a lab take no emulated time, so that its latencies are shorter.
+# A router decides based on queues, and queues follow from rates: links and routers must be slowed down alike, hence a
+# paced clock. At one emulated nanosecond in 200 us a busy router wakes up 4,375 times a second, and the lab takes 0.4
+# to 0.9 of a core; at 100 us it takes up to 1.3. Each run checks whether the lab keeps up, and fails if not. One
+# difference remains: the wires of a lab take no emulated time, so that its latencies are shorter.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
-# Real nanoseconds that an emulated one takes; a cycle is 8/7 ns.
+# Real nanoseconds per emulated one; a cycle is 8/7 ns.
 DILATION=200000
-# Permitted relative deviation of the live share from that of virtual time; or three standard errors of a share of so
+# Permitted relative deviation of the live share from that of virtual time; or three standard errors of a share of that
 # many decisions, if that is more.
 BAND=0.2
-# A put of 64 bytes is one packet of 14 flits, its response has one flit; full load of a network interface is 2.56 flits
-# per cycle. One message per second and source is therefore a load of 15 * DILATION * 8/7 ns / 2.56 s = 0.0012 / 0.9.
+# A put of 64 bytes is one packet of 14 flits, its response one flit; full load of a NIC is 2.56 flits per cycle. One
+# message per second and source is therefore a load of 15 * DILATION * 8/7 ns / 2.56 s = 0.0012 / 0.9.
 RATES=(14 28 42)
 LOADS=0.01875..0.05625:0.01875
 WINDOW=1024
@@ -25,20 +26,20 @@ SECONDS_EACH=4
 
 # The smallest dragonfly with a third group for non-minimal paths, a choice of green links, and eight sources for the
 # link between two groups. They send after random gaps, like those of virtual time. Decisions come in bunches; with
-# --long they are those of three runs.
+# --long they are taken over three runs.
 "$PHITWIRE_BIN_DIR/phitwire" topology generate dragonfly --groups 3 --chassis 1 --blades 2 --nics 4 --global-links 1 \
     >"$T_SCRATCH/generated.toml"
 t_settings "$T_SCRATCH/generated.toml" "$T_SCRATCH/dragonfly.toml" 'profile="paper"' "outstanding=$WINDOW"
 
-# virtual PATTERN: the three loads in virtual time, an array, to PATTERN.virtual. Threads would wait for each other on a busy
-# machine.
+# virtual PATTERN: writes the three loads in virtual time, an array, to PATTERN.virtual. Single-threaded: threads would
+# wait for each other on a busy machine.
 virtual() {
     "$PHITWIRE_BIN_DIR/phitwire" sim "$T_SCRATCH/dragonfly.toml" --links encoded --grain packet --request-reply --message-bytes 64 \
         --traffic "$1" --load "$LOADS" --warmup 5000 --measure 100000 --threads 1 --json >"$T_SCRATCH/$1.virtual"
 }
 
-# decided: what the routers of the lab have decided so far. As in virtual time, a packet that a later router diverted or
-# returned counts as what it became.
+# decided: decisions of the lab's routers so far. As in virtual time, a packet that a later router diverted or returned
+# counts as its final kind.
 decided() {
     t_ctl all stats --json | jq -c '[.[]] | def sum(field): map(field // 0) | add;
         (sum(.diverted_decisions) - sum(.returned_decisions)) as $went
@@ -46,12 +47,13 @@ decided() {
             other: (sum(.non_minimal_decisions) + sum(.fallback_up_decisions) + $went)}'
 }
 
-# posted: the smallest number of puts that a network interface has begun so far.
+# posted: the smallest number of puts that a NIC has started so far.
 posted() { t_ctl all stats --json | jq '[to_entries[] | select(.key | startswith("nic")) | .value.puts_posted] | min'; }
 have_posted() { (( $(posted) >= $1 )); }
 
 # live FILE PATTERN RATE SECONDS [options]: runs the lab at that rate and writes to FILE.share what its routers decided
-# after all sources had begun: before its first message each source announces the run to all its targets, in one burst.
+# after all sources had started: before its first message each source announces the run to all its targets, in one
+# burst.
 live() {
     local start runner
     start=$(posted)
@@ -65,10 +67,9 @@ live() {
     return "$SETTLED"
 }
 
-# keeps_up LIVE VIRTUAL INDEX: everything came, was sent at the rate that was asked for (gaps are random, so up to three standard
-# errors less), the last of it was answered soon after,
-# and half of it as soon as in virtual time at the latest. The wires of the lab take next to nothing of its time, so that
-# processes which are not behind are sooner.
+# keeps_up LIVE VIRTUAL INDEX: everything arrived, was sent at the requested rate (gaps are random, so up to three
+# standard errors less), the last message was answered soon after, and half of them at least as soon as in virtual time.
+# The wires of the lab take almost none of its time, so that processes that keep up are faster.
 keeps_up() {
     exactly_once "$1" 100 && jq -e --argjson sources "$SOURCES" --slurpfile virtual "$2" --argjson at "$3" --argjson dilation "$DILATION" '
         (.latency_us.p50 * 1000 / $dilation * 7 / 8) as $p50 | $virtual[0][$at].latency_cycles.p50 as $most
@@ -89,8 +90,8 @@ near() {
             "a share of \($share) in \($count) is not within \($band) of \($wanted)\n" | halt_error end' "$1"
 }
 
-# as_in_virtual_time PATTERN RUNS...: the lab at all rates of a pattern, RUNS runs at each; the decisions of all of them, and
-# the slowest median, to PATTERN.INDEX.
+# as_in_virtual_time PATTERN RUNS...: runs the lab at all rates of a pattern, RUNS runs at each; writes the decisions of
+# all of them, and the slowest median, to PATTERN.INDEX.
 as_in_virtual_time() {
     local runs=("${@:2}") pattern=$1 virtual=$T_SCRATCH/$1.virtual at run try file figures
     check "$pattern: virtual time" virtual "$pattern"
@@ -98,11 +99,11 @@ as_in_virtual_time() {
         (( runs[at] )) || continue
         file=$T_SCRATCH/$pattern.$at
         for (( run = 1; run <= runs[at]; run++ )); do
-            # What else the machine does in these seconds may hold a lab up that keeps up otherwise: three tries.
+            # Other load on the machine may delay a lab that otherwise keeps up: three tries.
             for try in 1 2 3; do
                 live "$file.$run" "$pattern" "${RATES[at]}" "$SECONDS_EACH" --seed "$run" || true
                 ! keeps_up "$file.$run" "$virtual" "$at" >/dev/null 2>&1 || break
-                (( try == 3 )) || printf '# it did not keep up in try %s\n' "$try"
+                (( try == 3 )) || printf '# the lab did not keep up in try %s\n' "$try"
             done
             check "$pattern at ${RATES[at]} messages per second, run $run: the lab keeps up" keeps_up "$file.$run" "$virtual" "$at"
         done
@@ -117,8 +118,8 @@ as_in_virtual_time() {
     done
 }
 
-# one_packet_each: each put was a packet of 14 flits, its response one of one; the announcements of runs were packets of nine
-# flits, with responses of one.
+# one_packet_each: each put was one packet of 14 flits, with a response of one flit; the announcements of runs were
+# packets of nine flits, with responses of one.
 one_packet_each() {
     t_ctl all stats --json | jq -e '
         [to_entries[] | select(.key | startswith("nic")) | .value] | def sum(field): map(field) | add;
@@ -136,14 +137,14 @@ as_in_virtual_time uniform "${runs[@]}"
 as_in_virtual_time group-adversarial "${runs[@]}"
 check "each message was one packet, and so was each response" one_packet_each
 
-# What the checks can tell apart.
+# What the checks can distinguish.
 check_fails "the wrong load does not pass for the right one" 'is not within' \
     near "$T_SCRATCH/group-adversarial.2.share" "$T_SCRATCH/group-adversarial.virtual" 0
 check_fails "nor does the wrong traffic" 'is not within' \
     near "$T_SCRATCH/group-adversarial.0.share" "$T_SCRATCH/uniform.virtual" 0
 check_fails "nor a network where nothing goes round" 'is not within' \
     near <(jq '{minimal: (.minimal + .other), other: 0}' "$T_SCRATCH/uniform.2.share") "$T_SCRATCH/uniform.virtual" 2
-# The smallest bias that the registers have, against minimal paths.
+# The smallest bias that the registers offer, against minimal paths.
 routers=$(t_ctl all stats --json | jq -r 'to_entries[] | select(.value.minimal_decisions != null) | .key')
 for router in $routers; do t_ctl "$router" set bias.0.minimal.add 1 >/dev/null; done
 live "$T_SCRATCH/biased" group-adversarial "${RATES[2]}" 2 || true

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# What up.sh and the message-rate tool let one choose: link kinds, sizes of frames, ways of I/O, gets, sizes, patterns.
+# Options of up.sh and the message-rate tool: kinds of links, frame sizes, I/O engines, gets, sizes, patterns.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
-# What moves the frames, at all processes of $LAB.
+# The I/O engine of all processes of $LAB.
 engines() { t_ctl all info --json | jq -r '[.[].engine] | unique | join(" ")'; }
 
-# How often processes of $LAB have looked for frames instead of going to sleep.
+# How often processes of $LAB have polled for frames instead of sleeping.
 spins() { t_ctl all stats --json | jq '[.. | objects | ."loop.spins"? // empty] | add // 0'; }
 
-# looks OPTIONS: whether processes of $LAB are to look: where that is asked for, or where two of them share a core at most.
+# looks OPTIONS: whether processes of $LAB should poll: if requested, or if at most two of them share a core.
 looks() {
     case $1 in
         *'--spin 0'*) return 1 ;;
@@ -19,7 +19,7 @@ looks() {
     esac
 }
 
-# Sizes of frames over both kinds of links and ways of I/O, combined in four labs; --long has a lab for each.
+# Frame sizes over both kinds of links and I/O engines, combined in four labs; --long has a lab for each.
 labs() {
     if t_long; then
         printf '%s\n' '--link udp --mtu 576' '--link udp --mtu 9000' '--link udp --mtu 65535' '--link udp --io plain --spin 20' \
@@ -36,7 +36,7 @@ while read -r options; do
     case $options in
         *plain*) check "up.sh $options: plain system calls carry the frames" test "$(engines)" = plain ;;
         *uring*)
-            # Each process says in its log what the kernel refused.
+            # Each process logs what the kernel refused.
             if refusal=$(grep -ohE 'reason=.*io_uring.*|io_uring is not usable.*' "$(phw_lab_dir "$LAB")"/*.log | head -n 1); then
                 skip "up.sh $options: io_uring carries the frames" "the kernel refuses it: $refusal"
             else
@@ -61,15 +61,15 @@ done
 rate_case "phitwire-msgrate --from nic0 --to nic3 --count 5000" 5000 --from nic0 --to nic3 --count 5000
 check "--count is kept to" test "$(field "$T_SCRATCH/rate.json" sent)" = 5000
 
-# refused NAME PATTERN OPTIONS...: the tool measures nothing, says PATTERN and ends with 2.
+# refused NAME PATTERN OPTIONS...: the tool measures nothing, prints PATTERN and ends with 2.
 refused() {
     local name=$1 pattern=$2 status=0
     shift 2
     t_rate "$T_SCRATCH/refused.json" --seconds 0.3 "$@" || status=$?
     check "$name" test "$status" = 2
-    check "and says so" grep -E -- "$pattern" "$T_SCRATCH/refused.json.err"
+    check "and reports it" grep -E -- "$pattern" "$T_SCRATCH/refused.json.err"
 }
-refused "a target that is named twice is refused" "nic1. is named twice" --from nic0 --to nic1 --to nic1
-refused "a source that is named twice is refused" "nic0. is named twice" --from nic0,nic0 --to nic1
-refused "a run in which nobody sends is an error" "nothing was sent" --from nic0 --to nic0
+refused "a target listed twice is rejected" "nic1. is listed twice" --from nic0 --to nic1 --to nic1
+refused "a source listed twice is rejected" "nic0. is listed twice" --from nic0,nic0 --to nic1
+refused "a run without sources is an error" "nothing was sent" --from nic0 --to nic0
 rate_case "and the lab measures as before" 50 --seconds 0.3 --from nic0 --to nic1

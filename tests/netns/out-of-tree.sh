@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# A machine outside this repository: a copy of tests/toy with a workspace of its own goes through the commands and a lab.
+# A machine outside this repository: a copy of tests/toy, in its own workspace, goes through the commands and a lab.
 # Only with --long: it builds that copy.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
-t_long || skip_all "builds a crate of its own (tests/run.sh --long)"
+t_long || skip_all "builds a separate crate (tests/run.sh --long)"
 phw_need_cargo
 
 lines=$(find "$PHW_ROOT/tests/toy/src" -name '*.rs' ! -name 'tests.rs' -exec cat {} + | wc -l)
@@ -12,7 +12,7 @@ check "the machine has less than 600 lines: $lines" test "$lines" -lt 600
 copy=$T_SCRATCH/ring
 mkdir -p "$copy"
 cp -r -- "$PHW_ROOT/tests/toy/src" "$PHW_ROOT/Cargo.lock" "$copy"
-# As somebody would write it who has phitwire elsewhere.
+# As a user with phitwire elsewhere would write it.
 cat >"$copy/Cargo.toml" <<END
 [package]
 name = "phitwire-toy"
@@ -37,7 +37,7 @@ build() { (cd "$copy" && CARGO_TARGET_DIR=$copy/target phw_cargo build --bins --
 check "it is built outside the repository" build
 mkdir -- "$T_SCRATCH/bin"
 ln -s "$copy/target/debug/phitwire-toy" "$T_SCRATCH/bin/phitwire"
-# The measuring command under its own name finds phitwire beside it.
+# The measuring command under its own name finds phitwire next to it.
 cp -- "$PHITWIRE_BIN_DIR/phitwire-msgrate" "$T_SCRATCH/bin"
 check_fails "the command of the repository does not know it" "neither a file nor the name" \
     "$PHITWIRE_BIN_DIR/phitwire" sim ring-4

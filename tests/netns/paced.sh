@@ -1,16 +1,15 @@
 #!/usr/bin/env bash
 # Effects of distance and of lane rates under a paced clock, live and in virtual time: round trips of single messages to
 # a processor of the same router, to one of the next router, and to the latter over a link with lanes a fifth as fast.
-# Then, free-running, phits are handed up as they arrive: packets that have begun when their check turns out wrong are
-# let go.
+# Then, free-running, phits are passed up as they arrive: packets already under way when their check fails are poisoned.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
-# A cycle takes 0.5 ms: the time in which a busy machine wakes a process is small against the 88 cycles of the shortest
-# round trip.
+# A cycle takes 0.5 ms: the wake-up latency of a busy machine is small compared with the 88 cycles of the shortest round
+# trip.
 DILATION=400000
-# Permitted deviation from the ratio in virtual time, in per cent, either way.
+# Permitted deviation from the ratio in virtual time, in per cent, in either direction.
 BAND=10
 
 t_topology "$T_SCRATCH/even.toml" paced "dilation=$DILATION"
@@ -35,7 +34,7 @@ live() {
         '{near: $near[0].latency_us.p50, far: $far[0].latency_us.p50}' >"$T_SCRATCH/$1.live"
 }
 
-# agrees LIVE VIRTUAL: the ratio of far to near is that of virtual time.
+# agrees LIVE VIRTUAL: the ratio of far to near matches that of virtual time.
 agrees() {
     jq -e --slurpfile virtual "$T_SCRATCH/$2.virtual" --argjson band "$BAND" '
         (.far / .near) as $ratio | ($virtual[0].far / $virtual[0].near) as $wanted
@@ -46,20 +45,20 @@ agrees() {
 for name in even slow; do
     check "$name: virtual time" virtual "$name"
     t_up "paced_$name" "$T_SCRATCH/$name.toml"
-    # Other work of the machine may hold the lab up: three tries.
+    # Other load on the machine may delay the lab: three tries.
     for try in 1 2 3; do
         live "$name" >"$T_SCRATCH/why" 2>&1 || true
         ! agrees "$name" "$name" >/dev/null 2>&1 || break
-        (( try == 3 )) || printf '# not the ratio of virtual time in try %s\n' "$try"
+        (( try == 3 )) || printf '# try %s did not match the ratio of virtual time\n' "$try"
     done
     check "$name: $(jq -c . "$T_SCRATCH/$name.live") us, in virtual time $(jq -c . "$T_SCRATCH/$name.virtual") cycles" \
         agrees "$name" "$name"
     "$PHW_SCRIPTS/down.sh" --lab "$LAB" 2>/dev/null
 done
 check_fails "a link that is not slow does not pass for a slow one" 'far takes .* not' agrees even slow
-check_fails "nor the other way round" 'far takes .* not' agrees slow even
+check_fails "nor vice versa" 'far takes .* not' agrees slow even
 
-# Noise on one lane makes checks fail; behind a free-running clock frames hold whole packets.
+# Noise on one lane makes checks fail; under a free-running clock frames hold whole packets.
 t_up phits paced --clock free --cut-through phits
 t_ctl r1-0 fault lane-noise 32 1 1/2000 >/dev/null
 rate_case "phits handed up as they come: noise loses no message" 1000 --from nic0 --from nic1 --to nic2 --to nic3 --op put --size 32 --window 64 --seconds 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Three labs side by side, both link kinds: traffic in all at once; one goes down, the others run on.
+# Three labs side by side, over both kinds of links: traffic in all at once; one goes down, the others keep running.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces

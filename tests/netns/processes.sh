@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# What a process costs and how it ends: idle ones sleep, a 64-port router is small, SIGINT and SIGTERM drain.
+# Cost and end of a process: idle ones sleep, a 64-port router is small, SIGINT and SIGTERM drain.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
 ticks_of() { awk '{ sub(/^.*\) /, ""); print $12 + $13 }' "/proc/$1/stat"; }
 
-# What was killed on its way may be missing; nothing else may be wrong.
+# Killed messages may be missing; nothing else may be wrong.
 sane() { jq -e '.duplicated == 0 and .corrupted == 0 and .misordered == 0 and .acknowledged > 0' "$1" >/dev/null || { cat "$1" "$1.err"; return 1; }; }
 
-# watch_idle: what each node spends in 3 s, its least so far to $least. A tick may be charged to whom it happens to meet:
-# a busy machine only ever makes it more.
+# watch_idle: the processor time of each node over 3 s, its minimum so far in $least. A tick may be charged to the wrong
+# process: a busy machine can only increase it.
 IDLE=3
 declare -A before least=()
 watch_idle() {
@@ -27,7 +27,7 @@ all_sleep() {
     for node in $nodes; do (( ${least[$node]} * 100 <= IDLE * hertz )) || return 1; done
 }
 
-# A router loses what it holds when it ends, and the run waits until those requests time out.
+# A router loses its contents when it ends, and the run waits until those requests time out.
 t_topology "$T_SCRATCH/impatient.toml" quickstart request_timeout_ms=3000
 t_up idle "$T_SCRATCH/impatient.toml"
 nodes=$(phw_plan_nodes "$LAB") hertz=$(getconf CLK_TCK)
@@ -40,7 +40,7 @@ for node in $nodes; do
     check "$node sleeps when idle (under 1 % of a core; spent ${least[$node]} ticks in $IDLE s)" test $(( ${least[$node]} * 100 )) -le $(( IDLE * hertz ))
 done
 
-# Processes that stand still are waited for together.
+# Stopped processes are waited for together.
 pids=()
 for node in $(phw_plan_nodes "$LAB" | head -n 4); do pids+=("$(phw_node_pid "$LAB" "$node")"); done
 kill -STOP "${pids[@]}"
@@ -54,13 +54,13 @@ within() {
     printf '# %s: status %s after %s ms\n' "$1" "$status" "$begin"
     (( status == wanted && begin <= most ))
 }
-check "ctl all asks all processes although four stand still" within 9000 1 "$PHITWIRE_BIN_DIR/phitwire" ctl --lab "$LAB" all links
+check "ctl all queries all processes although four are stopped" within 9000 1 "$PHITWIRE_BIN_DIR/phitwire" ctl --lab "$LAB" all links
 check "and names these" test "$(grep -c "stands still" "$T_SCRATCH/said")" = 4
-check "wait keeps to its time-out" within 5000 1 "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 1
+check "wait observes its timeout" within 5000 1 "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 1
 kill -CONT "${pids[@]}"
-check "they go on" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
+check "they continue" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
 
-# ends_in_order SIGNAL NODE HOW: it ends, its log's new lines hold a summary that says HOW, and its socket is gone.
+# ends_in_order SIGNAL NODE HOW: it ends, the new lines of its log have a summary that says HOW, and its socket is gone.
 ends_in_order() {
     local pid log socket
     pid=$(phw_node_pid "$LAB" "$2") log=$(phw_lab_dir "$LAB")/$2.log socket=$(phw_lab_dir "$LAB")/$2.sock
@@ -70,7 +70,7 @@ ends_in_order() {
     check "which prints a summary" grep -E "\`$2\` of lab \`$LAB\` ran [0-9.]+ s and ended $3" "$log"
     check "with its counters" grep -E "^  frames sent [0-9]+, received [0-9]+, dropped [0-9]+; engine " "$log"
     check "and takes its socket away" test ! -e "$socket"
-    check "$2 starts again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$2"
+    check "$2 restarts" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$2"
     check "all links come up" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
 }
 node=$(phw_plan_nodes "$LAB" | tail -n 1)
@@ -78,7 +78,7 @@ for signal in INT TERM; do
     ends_in_order "$signal" "$node" "with nothing held"
 done
 
-# Under traffic a source gets rid of what it has outstanding; a router need not, for more keeps coming.
+# Under traffic a source drains its outstanding messages; a router need not, since more keep arriving.
 for node in nic0 r1-0; do
     how="with nothing held" traffic=(--from nic0 --from nic1 --to nic2 --window 64)
     [[ $node == nic0 ]] || how="with (nothing held|packets or requests still held)" traffic=()
@@ -109,7 +109,7 @@ router=r1-0
 ports=$(phw_find_links "$LAB" "$router" | wc -l)
 check "a router has all 64 ports in use" test "$ports" = 64
 resident() { awk -v "key=$1:" '$1 == key { print $2 }' "/proc/$(phw_node_pid "$LAB" "$router")/status"; }
-# Buffers take memory when something was in them, not because it might be.
+# Buffers take memory once they have been used, not in advance.
 idle=$(resident RssAnon)
 check "before there is traffic its own memory is less than 8 MiB (had $idle KiB)" test "$idle" -lt 8192
 rate_case "33 processors send to each other, exactly once" 1000 --seconds 1

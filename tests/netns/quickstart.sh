@@ -15,22 +15,22 @@ check "nothing lost, duplicated, corrupted or misordered" grep -E "lost 0 +dupli
 check "it says that nothing is left behind" grep -F "no namespace, process or file is left behind" "$output"
 check "and nothing is" test "$before" = "$(ours)"
 
-# The default of Ubuntu's users: what it makes is private all the same.
+# Ubuntu's default umask for users: the lab's files are private nevertheless.
 # shellcheck disable=SC2016  # expanded by the inner shell
 check "quickstart.sh succeeds with umask 002" bash -c 'umask 002; PHITWIRE_RUN_DIR=$1 "$2" --seconds 1' bash "$T_SCRATCH/run" "$PHW_SCRIPTS/quickstart.sh"
 check "and leaves no directory" test ! -e "$T_SCRATCH/run"
 
-# Loss that was asked for is had, or the status tells.
-check_fails "a share that is none is refused" "is like 1%" "$PHW_SCRIPTS/quickstart.sh" --loss 1
+# Requested loss is applied, or the status reports that it is not.
+check_fails "an invalid share is rejected" "must be a percentage such as 1%" "$PHW_SCRIPTS/quickstart.sh" --loss 1
 status=0
 "$PHW_SCRIPTS/quickstart.sh" --loss 101% 2>/dev/null || status=$?
-check "more than all is refused before anything is begun" test "$status" = 2
+check "too many are rejected before anything starts" test "$status" = 2
 
-# Somebody's lab named quickstart is none of its business.
+# Must not touch another lab named quickstart.
 T_LABS+=(quickstart)
 if phw_lab_exists quickstart; then
     T_LABS=()
-    skip "a lab named quickstart is left alone" "there is one already"
+    skip "a lab named quickstart is left alone" "such a lab already exists"
 else
     "$PHW_SCRIPTS/up.sh" pair --lab quickstart 2>/dev/null
     check "quickstart.sh beside a lab named quickstart" "$PHW_SCRIPTS/quickstart.sh" --seconds 1 --loss 0.5%

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A router is killed with SIGKILL under traffic and started again: what it held is reported as timed out, and
-# everything after flows again.
+# A router is killed with SIGKILL under traffic and restarted: its contents are reported as timed out, and everything
+# flows again afterwards.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -13,7 +13,7 @@ runner=$!
 under_way nic0
 check "the router is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill "$router"
 sleep 1
-check "the router is started again" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$router"
+check "the router is restarted" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$router"
 check "all links come up again" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
 told_to_end "$runner"
 check "what it held is reported as timed out, nothing is twice, wrong or out of order" honest "$T_SCRATCH/during.json"

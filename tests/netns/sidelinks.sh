@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# An R1.5 whose two subtrees are joined by two sidelinks; one is taken down for good under traffic. What is bound for
-# the dead port is discarded and reported as timed out, the rest keeps flowing (paper, section 7.7). Then the operator
-# takes the port out of the routing tables, and everything flows again.
+# An R1.5 whose two subtrees are joined by two sidelinks; one is taken down permanently under traffic. Packets for the
+# dead port are discarded and reported as timed out, the rest keeps flowing (BlackWidow sec. 7.7). Then the operator
+# removes the port from the routing tables, and everything flows again.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -14,7 +14,7 @@ check "there are two sidelinks" test "${#sidelinks[@]}" = 2
 
 port_is_down() { t_ctl "$1" links --json | jq -e --argjson port "$dead" '.[] | select(.port == $port) | .up | not' >/dev/null; }
 
-# Operator's work: no table entry of any tile of ROUTER names the dead port any more.
+# The operator's work: removes the dead port from the table entries of all tiles of ROUTER.
 take_out() {
     local router=$1 bit=$(( 1 << dead )) tile entry ports in_use
     in_use=$(register "$router" chip.ports_in_use) || return 1
@@ -28,7 +28,7 @@ take_out() {
         done
     done
 }
-# In hexadecimal, as the table entries are written; without jq, as this is called hundreds of times.
+# In hexadecimal, like the table entries; without jq, since this is called hundreds of times.
 register() {
     local told
     told=$(t_ctl "$1" get "$2") && [[ $told =~ \((0x[0-9a-f]+)\) ]] && printf '%s\n' "${BASH_REMATCH[1]}"
@@ -44,7 +44,7 @@ told_to_end "$runner"
 check "what was on it is reported, nothing is twice, wrong or out of order" honest "$T_SCRATCH/during.json"
 check "its one end is down" port_is_down r1-0
 check "its other end is down" port_is_down r1-1
-check_fails "status.sh says so" "NOT WHOLLY UP" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
+check_fails "status.sh reports it" "NOT FULLY UP" "$PHW_SCRIPTS/status.sh" --lab "$LAB"
 
 rate_case "within a subtree everything flows, exactly once" 1000 --from nic0 --from nic1 --to nic2 --to nic3 --seconds 0.5
 t_rate "$T_SCRATCH/across.json" --from nic0 --from nic1 --to nic4 --to nic5 --seconds 0.5 || true

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# A host that stands still is not a broken network. All processes of a lab under traffic stop and go on, by signal and,
-# where the kernel has it, by a frozen control group: nothing is lost or timed out, no link is given up. Half of a lab
-# that stands still for less than `give_up_ms` costs nothing either; for longer, its links are given up and come back.
-# With PHITWIRE_LONG=1 each way of stopping has each time, also half a minute, and the whole lab has 20 % and 5 % of a processor,
-# where links resend less than 1 % of what they send.
+# A suspended host is not a broken network. All processes of a lab under traffic stop and resume, by signal and, where
+# the kernel supports it, by a frozen control group: nothing is lost or timed out, no link is given up. Half of a lab
+# that stops for less than `give_up_ms` costs nothing either; for longer, its links are given up and come back. With
+# PHITWIRE_LONG=1 each way of stopping runs with each duration, including half a minute, and the whole lab gets 20 % and
+# 5 % of a processor, where links resend less than 1 % of what they send.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -11,7 +11,7 @@ t_need_namespaces
 FREEZER=/sys/fs/cgroup/freezer
 SLOW=/sys/fs/cgroup/cpu
 GROUP=$(phw_netns test still-$$)
-# Runs before the finish() of the library.
+# Runs before the library's finish().
 groups_end() {
     [[ ! -d $FREEZER/$GROUP ]] || { echo THAWED >"$FREEZER/$GROUP/freezer.state"; leave "$FREEZER"; }
     [[ ! -d $SLOW/$GROUP ]] || leave "$SLOW"
@@ -28,7 +28,7 @@ half() { pids | awk 'NR % 2'; }
 join() { local pid; mkdir -p -- "$1/$GROUP"; while read -r pid; do echo "$pid" >"$1/$GROUP/cgroup.procs"; done; }
 downs() { cat -- "$(phw_lab_dir "$LAB")"/*.log | grep -c 'event=Down' || true; }
 
-# links_sent: packets that links have resent so far, and all that they have sent, of all processes at once.
+# links_sent: packets resent by links so far, and all packets they sent, over all processes.
 links_sent() {
     t_ctl all stats --json | jq -er '[[.[] | to_entries[]] | map(select(.key | endswith(".tx_retransmitted_packets"))),
         map(select(.key | endswith(".tx_packets")))] | map(map(.value) | add) | @tsv'
@@ -49,7 +49,7 @@ frozen() {
     esac
 }
 
-# unharmed HOW WHICH SECONDS...: stops these processes once for each of the times, and the run beside it shows no loss.
+# unharmed HOW WHICH SECONDS...: stops these processes once for each of the times; the concurrent run shows no loss.
 unharmed() {
     local how=$1 which=$2 file=$T_SCRATCH/run.json before seconds runner
     before=$(downs)
@@ -67,7 +67,7 @@ unharmed() {
 }
 
 kinds=(signal)
-if [[ -w $FREEZER/tasks ]]; then kinds+=(freezer); else skip "control groups" "no freezer here"; fi
+if [[ -w $FREEZER/tasks ]]; then kinds+=(freezer); else skip "control groups" "no freezer control group"; fi
 
 t_up still_aries aries-group
 if t_long || (( ${#kinds[@]} == 1 )); then
@@ -79,15 +79,15 @@ fi
 unharmed signal half 0.5
 if (( ${PHITWIRE_LONG:-0} )); then
     unharmed signal pids 30
-    # Until frames have come for a quarter of `give_up_ms`, a peer that is silent may still be waking up.
+    # Until frames have arrived for a quarter of `give_up_ms`, a silent peer may still be waking up.
     rate_case "$LAB: the run after that is clean" 1000 --seconds 1.5
 fi
 
-# Longer than `give_up_ms`, also where the other half is held up for most of that time: what was on the links is lost and
-# reported, and the links come back.
+# Longer than `give_up_ms`, even if the other half is held up for most of that time: the contents of the links are lost
+# and reported, and the links come back.
 before=$(downs)
 frozen signal half 8
-check "$LAB: half a lab that stands still for 8 s is given up" test "$(downs)" -gt "$before"
+check "$LAB: half a lab that is stopped for 8 s is given up" test "$(downs)" -gt "$before"
 check "$LAB: and comes back" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
 rate_case "$LAB: the next run is clean" 1000 --seconds 0.5
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# A ring of T3E routers into which wrong tables of virtual channels are loaded by force: it jams under load, maintenance
-# packets, which need no buffers, repair the tables through the jammed network, and it drains. The same in virtual time is in
-# machines/t3e/src/tests/maintenance.rs.
+# Wrong virtual channel tables are loaded by force into a ring of T3E routers: it jams under load, maintenance packets,
+# which need no buffers, repair the tables through the jammed network, and it drains.
+# machines/t3e/src/tests/maintenance.rs does the same in virtual time.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
-# Packets go by their tables alone, and nothing times out while the ring is jammed.
+# Packets follow the tables alone, and nothing times out while the ring is jammed.
 cat >"$T_SCRATCH/ring.toml" <<'TOML'
 family = "t3e"
 name = "ring"
@@ -19,21 +19,21 @@ TOML
 right=$T_SCRATCH/right.toml wrong=$T_SCRATCH/wrong.toml
 check "tables are searched for" "$PHITWIRE_BIN_DIR/phitwire" topology channels "$T_SCRATCH/ring.toml" --output "$right"
 sed -E 's/"[01]{8}"/"11111111"/' "$right" >"$wrong"
-# The lab takes them from the file; its own copy has them in it.
+# The lab reads them from the file; its own copy contains them.
 sed '/^size/a vc_tables = "right.toml"' "$T_SCRATCH/ring.toml" >"$T_SCRATCH/given.toml"
 t_up phwj "$T_SCRATCH/given.toml"
 check "the lab's description has the tables" grep -qxF '[[vc_tables]]' "$(phw_lab_dir "$LAB")/topology.toml"
 
 x=(0 3)
 load() { "$PHITWIRE_BIN_DIR/phitwire" manage channels --lab "$LAB" "$@"; }
-# Whether as many packets have left routers as two seconds ago.
+# Whether the routers have sent no packet for two seconds.
 stands_still() {
     local before
     before=$(counter_sum '^packets$')
     sleep 2
     (( $(counter_sum '^packets$') == before ))
 }
-# Whether a hundred packets have left each router since the counters were $before, by router.
+# Whether each router has sent a hundred packets since the counters were $before, by router.
 all_route() {
     local now
     now=$(packets_of)
@@ -41,10 +41,10 @@ all_route() {
         ($now | length == 8) and ([$before, $now] | transpose | all(.[1] - .[0] >= 100))' >/dev/null
 }
 packets_of() { t_ctl all stats --json | jq -c '[.[] | .packets // empty]'; }
-# Register $2 of router r$1, asked through the network by router 5.
+# Register $2 of router r$1, read through the network by router 5.
 through() { t_ctl "r$1" get "$2" --via maintenance r5 --json | jq -e .value; }
 write_through() { t_ctl "r$1" set "$2" "$3" --via maintenance r5; }
-# Who crosses the dateline, or begins there, leaves it on channel 0: nothing on channel 1 waits for itself any more.
+# Packets that cross the dateline, or start there, leave it on channel 0: channel 1 can no longer wait for itself.
 repair() {
     local router port datelines
     for router in {0..7}; do
@@ -56,7 +56,7 @@ repair() {
         write_through "$router" escapes $(( datelines & 9 )) || return 1
     done
 }
-# What was routed on either side of the repair may overtake: only then may it.
+# Packets routed before and after the repair may overtake each other, but no others.
 all_arrived() {
     jq -e '.sent == 320000 and .acknowledged == .sent and .lost == 0 and .duplicated == 0 and .corrupted == 0' "$1" >/dev/null \
         || { cat -- "$1" "$1.err"; return 1; }
@@ -64,7 +64,7 @@ all_arrived() {
 
 first=$(t_ctl r3 get vc_table.0 --json | jq .value)
 rate_case "a ring of eight" 1000 --pattern tornado --window 512 --seconds 0.5
-check_fails "tables that leave all packets on one channel are refused, by the circle" '-X VC1, \(7,0,0\) -X VC1' load "$wrong"
+check_fails "tables that leave all packets on one channel are rejected, with the cycle" '-X VC1, \(7,0,0\) -X VC1' load "$wrong"
 check "and not written" test "$(t_ctl r3 get vc_table.0 --json | jq .value)" = "$first"
 check "but if forced" load "$wrong" --force
 before=$(packets_of)
@@ -75,8 +75,8 @@ runner=$!
 check "packets are in all routers" phw_until 20 all_route
 check "it jams" phw_until 20 stands_still
 check "for good" stands_still
-check "most is not there" test $(( $(counter_sum '^requests_done$') - done_before )) -lt 320000
-check "the maintenance network works all the same" test "$(through 1 vc_table.0)" = 255
+check "most messages are missing" test $(( $(counter_sum '^requests_done$') - done_before )) -lt 320000
+check "the maintenance network still works" test "$(through 1 vc_table.0)" = 255
 check "it repairs the tables" repair
 settled "$runner"
 check "the ring drains, and all has arrived once" all_arrived "$T_SCRATCH/jam.json"
@@ -86,5 +86,5 @@ for router in {0..7}; do
 done
 check "the first tables are loaded by maintenance packets" load "$right" --via maintenance r5
 check "and in the routers" test "$(through 3 vc_table.0)" = "$first"
-check "a reroute finds nothing to do" grep -q 'has the right tables already' <("$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB")
+check "a reroute finds nothing to do" grep -q 'already has the right tables' <("$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB")
 rate_case "the ring works as before" 1000 --pattern tornado --window 512 --seconds 0.5 --routing ordered

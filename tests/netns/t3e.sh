@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Tori live, on both kinds of links: every operation exactly once between all processors, ordered requests in order, and
-# single wrong bits on the wires of flits corrected where packets end, tables of virtual channels replaced under traffic.
+# Live tori, over both kinds of links: every operation exactly once between all processors, ordered requests in order,
+# single-bit errors on the wires of flits corrected at the packets' destination, and virtual channel tables replaced
+# under traffic.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -18,7 +19,7 @@ operations() {
     rate_case "$1: additions" 1000 --seconds 0.4 --op amo
 }
 
-# corrected NAME: packets with a wrong bit arrive as they were sent, and are counted where they were corrected.
+# corrected NAME: packets with a wrong bit arrive intact, and are counted where they were corrected.
 corrected() {
     local router=r0 before after
     before=$(counter_sum '\.rx_corrected_packets$')
@@ -32,21 +33,22 @@ corrected() {
 manage() { "$PHITWIRE_BIN_DIR/phitwire" manage "$1" --lab "$LAB" --json "${@:2}" >"$T_SCRATCH/report" 2>"$T_SCRATCH/report.err" \
     || { cat "$T_SCRATCH/report" "$T_SCRATCH/report.err"; return 1; }; }
 report_is() { jq -e "$1" "$T_SCRATCH/report" >/dev/null || { cat "$T_SCRATCH/report"; return 1; }; }
-# What entered a ring on one channel before the tables changed, and on the other afterwards, may overtake.
+# Packets that entered a ring on one channel before the tables changed may be overtaken by those on the other
+# afterwards.
 all_arrived() {
     jq -e '.sent == .acknowledged and .sent >= 1000 and .lost == 0 and .duplicated == 0 and .corrupted == 0 and .timed_out == 0' \
         "$1" >/dev/null || { cat -- "$1" "$1.err"; return 1; }
 }
-# load NAME TABLES [--via maintenance ROUTER]: the tables, which are others than those before, go into the lab while it has
-# traffic, and messages still flow.
+# load NAME TABLES [--via maintenance ROUTER]: loads tables that differ from the current ones while the lab has traffic,
+# and messages still flow.
 load() {
     local name=$1
     check "$name: they are loaded under traffic" manage channels "${@:2}"
     check "$name: some were others, and all were read back" report_is '.failed == [] and .forced == null and (.changed | length) > 0'
     detail < <(jq -c '{registers, routers, changed: (.changed | length)}' "$T_SCRATCH/report")
-    check "$name: traffic goes on" goes_on nic0
+    check "$name: traffic continues" goes_on nic0
 }
-# channels TOPOLOGY: tables of channels are searched for, written down, loaded and replaced while the lab runs.
+# channels TOPOLOGY: channel tables are searched for, saved, loaded and replaced while the lab runs.
 channels() {
     local runner right=$T_SCRATCH/right.toml other=$T_SCRATCH/other.toml zeros=$T_SCRATCH/zeros.toml
     local search=("$PHITWIRE_BIN_DIR/phitwire" topology channels "$1")
@@ -59,7 +61,7 @@ channels() {
     load "other tables" "$other"
     load "tables of zeros, by maintenance packets" "$zeros" --via maintenance r0
     check "as a maintenance packet finds" test "$(t_ctl r3 get vc_table.0 --via maintenance r0 --json | jq .value)" = 0
-    check_fails "there is no other way than maintenance" 'write .--via maintenance ROUTER' manage channels "$right" --via network r0
+    check_fails "--via accepts only maintenance" 'expected .--via maintenance ROUTER' manage channels "$right" --via network r0
     load "the first tables" "$right"
     told_to_end "$runner"
     check "everything has arrived once" all_arrived "$T_SCRATCH/load.json"

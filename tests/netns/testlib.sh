@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# What the namespace tests share. A test is a script that prints one line per case, as TAP does without numbers:
+# Shared by the namespace tests. A test is a script that prints one line per case, as TAP does without numbers:
 #   ok - NAME             not ok - NAME: WHY             ok - NAME # SKIP WHY
-# and ends with 0 when no case failed, 1 when one did, 4 when nothing could be tried here. tests/run.sh numbers
-# and counts the lines. Each test takes its labs down on every way out, and says so if anything is left of them.
+# and ends with 0 if no case failed, 1 if one did, 4 if nothing could be tried here. tests/run.sh numbers and counts
+# the lines. Each test takes its labs down on every exit path, and reports leftovers.
 # shellcheck source=../../netns-scripts/lib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/../../netns-scripts/lib.sh"
 
@@ -17,10 +17,10 @@ not_ok() { printf 'not ok - %s: %s\n' "$1" "$2"; T_FAILED=1; }
 # More about a failure; not counted.
 detail() { sed 's/^/#   /'; }
 
-# Nothing of this test can be tried here.
+# Skips the whole test.
 skip_all() { skip "${0##*/}" "$1"; T_DONE=1; exit "$PHW_SKIP"; }
 
-# check NAME COMMAND...: a case. What COMMAND prints is shown when it fails.
+# check NAME COMMAND...: a case. The output of COMMAND is shown if it fails.
 check() {
     local name=$1 output
     shift
@@ -32,33 +32,35 @@ check() {
     fi
 }
 
-# check_fails NAME PATTERN COMMAND...: COMMAND must fail and say PATTERN (extended, on either stream).
+# check_fails NAME PATTERN COMMAND...: COMMAND must fail and print PATTERN (extended, on either stream).
 check_fails() {
     local name=$1 pattern=$2 output
     shift 2
     if output=$("$@" 2>&1); then
         not_ok "$name" "succeeded: $*"
     elif ! grep -qE -- "$pattern" <<<"$output"; then
-        not_ok "$name" "does not say '$pattern'"
+        not_ok "$name" "output does not match '$pattern'"
         printf '%s\n' "$output" | tail -n 20 | detail
     else
         ok "$name"
     fi
 }
 
-# t_long: whether the long half runs, too (tests/run.sh --long): more machines and kinds of links, larger labs, longer runs.
+# t_long: whether the long half also runs (tests/run.sh --long): more machines and kinds of links, larger labs, longer
+# runs.
 t_long() { [[ ${PHITWIRE_LONG:-0} != 0 ]]; }
 
-# A lab's name that no other test running now has. Registers it for the end.
+# A lab name that no other running test has. Registers it for cleanup.
 t_lab() {
     LAB=$1_$$
     T_LABS+=("$LAB")
 }
 
-# t_topology FILE TOPOLOGY KEY=VALUE...: a ready topology with keys of its [network] section set, to FILE.
+# t_topology FILE TOPOLOGY KEY=VALUE...: writes a ready-made topology with changed keys of its [network] section to
+# FILE.
 t_topology() { t_settings "$PHW_SCRIPTS/topologies/$2.toml" "$1" "${@:3}"; }
 
-# t_settings FROM FILE KEY=VALUE...: the topology FROM with keys of its [network] section set, to FILE.
+# t_settings FROM FILE KEY=VALUE...: writes the topology FROM with changed keys of its [network] section to FILE.
 t_settings() {
     local from=$1 file=$2
     shift 2
@@ -76,7 +78,7 @@ t_settings() {
         END { if (!done) { print "[network]"; ours_now() } }' "$from" >"$file"
 }
 
-# t_up NAME TOPOLOGY [up.sh options]: brings up a lab of that name, $LAB. Failing ends the test.
+# t_up NAME TOPOLOGY [up.sh options]: brings up a lab of that name, $LAB. Failure ends the test.
 t_up() {
     t_lab "$1"
     local output
@@ -87,10 +89,10 @@ t_up() {
     fi
 }
 
-# t_first COMMAND...: gives it two shares of processors that are kept busy, where that is allowed. Among sessions the kernel
-# shares processors out first (sched(7), autogroup), so that a mere nice value is none against a lab, each of whose nodes has
-# a session of its own. With many more shares a stranger would leave the lab none, and be its only end. In a session of
-# its own Ctrl-C does not reach it: it ends with this test, however that ends.
+# t_first COMMAND...: gives it two shares of busy processors, where permitted. The kernel divides processors among
+# sessions first (sched(7), autogroup), so that a nice value alone has no effect against a lab, each of whose nodes has
+# its own session. With many more shares a stranger would starve the lab. Its own session also keeps Ctrl-C from it: it
+# ends with this test, however that ends.
 T_FIRST=''
 t_first() {
     local status=0
@@ -102,25 +104,26 @@ t_first() {
     return "$status"
 }
 
-# The stranger on the wires (nodes/examples/stranger), $STRANGER: $PHITWIRE_STRANGER, or beside the binaries.
+# The stranger on the wires (nodes/examples/stranger), $STRANGER: $PHITWIRE_STRANGER, or next to the binaries.
 t_stranger() {
     STRANGER=${PHITWIRE_STRANGER:-$PHITWIRE_BIN_DIR/examples/stranger}
-    [[ -x $STRANGER ]] || skip_all "no $STRANGER (cargo build --release --workspace --lib --bins --example stranger)"
+    [[ -x $STRANGER ]] || skip_all "$STRANGER does not exist (cargo build --release --workspace --lib --bins --example stranger)"
 }
 
 t_impair() { "$PHW_SCRIPTS/impair.sh" --lab "$LAB" "$@"; }
 t_ctl() { "$PHITWIRE_BIN_DIR/phitwire" ctl --lab "$LAB" "$@"; }
 
-# t_rate FILE [options]: the message-rate tool on $LAB, its JSON to FILE. Its status is that of the tool.
+# t_rate FILE [options]: runs the message-rate tool on $LAB, with its JSON in FILE. The status is that of the tool.
 t_rate() {
     timeout --foreground -k 5 "${T_RATE_TIMEOUT:-120}" "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json "${@:2}" \
         >"$1" 2>"$1.err"
 }
 
-# long_rate FILE OPTIONS...: a run that goes on until it is told to end, however long a busy machine takes for what happens
-# meanwhile. A job of the caller's: long_rate ... & runner=$!; ...; told_to_end "$runner". Its status is 130 if nothing else ails it.
+# long_rate FILE OPTIONS...: a run that lasts until it is interrupted, however long a busy machine takes for the events
+# in between. A job of the caller's: long_rate ... & runner=$!; ...; told_to_end "$runner". Its status is 130 if nothing
+# else is wrong.
 long_rate() {
-    # In this very process, which the signal is for: timeout(1) would end it for good five seconds later.
+    # Runs in this very process, which gets the signal: timeout(1) would kill it five seconds later.
     exec "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --json --seconds 90 "${@:2}" >"$1" 2>"$1.err"
 }
 told_to_end() {
@@ -130,11 +133,11 @@ told_to_end() {
 
 field() { jq -r --arg key "$2" '.[$key] // error("no field \($key)")' "$1"; }
 
-# puts_done NODE: messages of NODE that were answered since it began.
+# puts_done NODE: messages of NODE answered since it started.
 puts_done() { t_ctl "$1" stats --json | jq '[.writes_done, .reads_done, .requests_done] | map(. // 0) | add'; }
 
-# under_way NODE [COUNT]: waits until NODE has had COUNT more messages answered. A run that was started beside this script
-# has then begun, however busy the machine is; a nap would tell nothing.
+# under_way NODE [COUNT]: waits until NODE has had COUNT more messages answered. A background run has then started,
+# however busy the machine is; a sleep would prove nothing.
 under_way() {
     goes_on "$@" || not_ok "messages of $1 flow" "fewer than ${2:-1000} in 20 s"
 }
@@ -146,15 +149,15 @@ goes_on() {
 }
 has_done() { (( $(puts_done "$1") >= $2 )); }
 
-# settled PID: waits for a background job of this very shell; its status goes to $SETTLED. (`check wait PID` would ask
-# a subshell, whose child it is not.)
+# settled PID: waits for a background job of this shell, and sets $SETTLED to its status. (`check wait PID` would run in
+# a subshell, of which it is not a child.)
 # shellcheck disable=SC2034  # read by the tests
 settled() {
     SETTLED=0
     wait "$1" || SETTLED=$?
 }
 
-# exactly_once FILE [MIN]: all that was sent came back acknowledged, once, intact, in order, and it was MIN at least.
+# exactly_once FILE [MIN]: everything sent was acknowledged, once, intact, in order, and at least MIN messages.
 exactly_once() {
     [[ -s $1 ]] && jq -e --argjson min "${2:-1000}" '
         .lost == 0 and .duplicated == 0 and .corrupted == 0 and .misordered == 0 and .timed_out == 0
@@ -164,7 +167,7 @@ exactly_once() {
     return 1
 }
 
-# honest FILE: what did not come back was reported as timed out; nothing twice, wrong or out of order.
+# honest FILE: missing messages were reported as timed out; nothing duplicated, corrupted or out of order.
 honest() {
     [[ -s $1 ]] && jq -e '.duplicated == 0 and .corrupted == 0 and .misordered == 0
         and .sent == .acknowledged + .timed_out' "$1" >/dev/null && return 0
@@ -173,7 +176,7 @@ honest() {
     return 1
 }
 
-# rate_case NAME MIN [options]: a run as one case: exactly once, MIN messages at least.
+# rate_case NAME MIN [options]: a run as one case: exactly once, at least MIN messages.
 rate_case() {
     local name=$1 min=$2 file=$T_SCRATCH/rate.json
     shift 2
@@ -191,14 +194,14 @@ counter_sum() {
         '[.[] | to_entries[] | select((.key | test($pattern)) and (.value | type == "number")) | .value] | add // 0'
 }
 
-# lost_share [LINK]: of the frames that met the impairments of $LAB, or of those links, the share that was lost, in per mille.
+# lost_share [LINK]: the share of frames lost to the impairments of $LAB, or of those links, in per mille.
 lost_share() {
     "$PHW_SCRIPTS/impair.sh" --lab "$LAB" "${1:-all}" show | sed -n 's/.*(\([0-9]*\) frames passed, \([0-9]*\) lost)/\1 \2/p' \
         | awk '{ passed += $1; lost += $2 } END { printf "%d\n", passed + lost ? lost * 1000 / (passed + lost) : 0 }'
 }
 
-# nft_lost_share: the same for nftables, against what the interfaces took in: the wires' names end both in the rules' tables
-# and in the interfaces', and each namespace is asked once.
+# nft_lost_share: the same for nftables, relative to the frames that the interfaces received: the wires' names end both
+# the rules' tables and the interfaces, and each namespace is queried once.
 nft_lost_share() {
     local netns
     while read -r netns; do
@@ -214,7 +217,7 @@ nft_lost_share() {
 
 between() { (( $1 >= $2 && $1 <= $3 )) || { echo "$1 is not in $2 to $3"; return 1; }; }
 
-# What the processes of a lab said last, but for the everyday.
+# The last log lines of a lab's processes, without routine ones.
 t_last_words() {
     local log
     for log in "$(phw_lab_dir "$1")"/*.log; do
@@ -252,21 +255,21 @@ trap 'exit 143' TERM HUP
 
 phw_binaries
 
-# Tests that need namespaces call this: they run as root of the machine or of a user namespace.
+# For tests that need namespaces: they run as root of the machine or of a user namespace.
 t_need_namespaces() {
     if ! phw_is_root; then
-        skip_all "no network namespaces: neither root nor in rootless.sh"
+        skip_all "network namespaces need root or rootless.sh"
     fi
     phw_need_lab_tools
 }
 
-# Tests that run MPI programs call this: Open MPI with its compiler, and libfabric's own programs.
+# For tests that run MPI programs: needs Open MPI with its compiler, and libfabric's own programs.
 t_need_mpi() {
     (phw_need mpirun:openmpi-bin mpicc:libopenmpi-dev+gcc+libc6-dev fi_pingpong:libfabric-bin ss:iproute2) 2>/dev/null \
-        || skip_all "Open MPI or libfabric is missing (sudo apt-get install openmpi-bin libopenmpi-dev libfabric-bin)"
+        || skip_all "missing Open MPI or libfabric (sudo apt-get install openmpi-bin libopenmpi-dev libfabric-bin)"
 }
 
-# Whether nftables can lose frames here (it cannot in user-mode Linux).
+# Whether nftables can drop frames here (it cannot in user-mode Linux).
 t_has_nft() {
     command -v nft >/dev/null || { phw_is_machine_root && (phw_need nft:nftables) 2>/dev/null; } || return 1
     phw_has_nft_loss

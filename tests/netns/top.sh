@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# phitwire top: one look at a lab as text and JSON, and the screen in a terminal: what it shows, what keys do, how it ends.
+# phitwire top: one sample of a lab as text and JSON, and the screen in a terminal: contents, keys, exit.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
 top() { "$PHITWIRE_BIN_DIR/phitwire" top --lab "$LAB" "$@"; }
-# look FILTER: what jq says of one look.
+# look FILTER: applies jq to one sample.
 look() { top --once --json --interval 300 | jq -e "$1" >/dev/null; }
 
 for topology in t3e-2x2x2 aries-pair quickstart; do
@@ -23,13 +23,13 @@ for topology in t3e-2x2x2 aries-pair quickstart; do
 done
 
 check_fails "without a terminal it says what to do" 'once' top </dev/null
-check_fails "a lab that is not there is refused" 'is not running' "$PHITWIRE_BIN_DIR/phitwire" top --lab nobody_has_this --once
+check_fails "an unknown lab is rejected" 'is not running' "$PHITWIRE_BIN_DIR/phitwire" top --lab nobody_has_this --once
 
 kill -STOP "$(phw_node_pid "$LAB" nic3)"
-check "a node that stands still is told as silent, and the others are seen" look '[.sample.nodes[] | select(.silent) | .name] == ["nic3"]'
+check "a stopped node is reported as silent, and the others are shown" look '[.sample.nodes[] | select(.silent) | .name] == ["nic3"]'
 kill -CONT "$(phw_node_pid "$LAB" nic3)"
-check "who was waited for once does not keep a look waiting" look '.sample.took_ms < 700'
-check "and answers when it goes on" phw_until 10 look '[.sample.nodes[] | select(.silent)] == []'
+check "a stopped node does not delay later samples" look '.sample.took_ms < 700'
+check "and answers when resumed" phw_until 10 look '[.sample.nodes[] | select(.silent)] == []'
 
 if ! (phw_need tmux:tmux) 2>/dev/null; then
     skip "the screen" "no tmux (sudo apt-get install tmux)"
@@ -38,7 +38,7 @@ fi
 tmux() { command tmux -f /dev/null -L "phw_top_$$" "$@"; }
 trap 'status=$?; set +e; tmux kill-server 2>/dev/null; (exit "$status"); t_finish' EXIT
 screen() { tmux capture-pane -p -t top; }
-# shown PATTERN: it comes on the screen within ten seconds.
+# shown PATTERN: it appears on the screen within ten seconds.
 shown() { phw_until 10 on_screen "$1" || { screen; return 1; }; }
 on_screen() { screen | grep -qE -- "$1"; }
 keys() { tmux send-keys -t top "$@"; }
@@ -50,7 +50,7 @@ check "it shows links" shown 'links: [0-9]+, by trouble'
 keys x
 check "x asks first" shown 'take the link down'
 keys n
-check "and does nothing without a yes" shown 'left alone'
+check "and does nothing without a yes" shown 'cancelled'
 t_ctl all stats --json >"$T_SCRATCH/stats"
 check "nothing was done" jq -e '[.[] | keys[] | select(test("fault_"))] == []' "$T_SCRATCH/stats"
 keys x
@@ -58,18 +58,18 @@ shown 'take the link down' >/dev/null
 keys y
 check "after a yes it is done" shown 'done: .*take the link down'
 keys 3
-check "and told as an event" shown 'fault-injected.*link-down'
+check "and reported as an event" shown 'fault-injected.*link-down'
 keys 1 u
-shown 'bring the link back' >/dev/null
+shown 'bring the link up' >/dev/null
 keys y
-check "u brings the link back" shown 'done: .*bring the link back'
+check "u brings the link back" shown 'done: .*bring the link up'
 check "all links are up again" phw_until 20 look '[.sample.nodes[].links[].up] | all'
 keys 2 /nic Enter
 check "a filter leaves network interfaces" shown 'nodes with "nic"'
 keys Enter
 check "one of them has a page" shown 'its links: 1'
 tmux resize-window -t top -x 200 -y 50
-check "it takes another size" shown 'what is wrong'
+check "it takes another size" shown 'problem'
 keys q
 check "q ends it, and gives the terminal back" shown 'status 0$'
 check "with what was on it before" on_screen '^prompt> '

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every ready topology comes up and moves messages, each exactly once, between all its processors. Without PHITWIRE_LONG=1 it
-# leaves out those that other tests bring up, or the like of them.
+# Every ready-made topology comes up and moves messages, each exactly once, between all its processors. Without
+# PHITWIRE_LONG=1, skips those that other tests bring up, or similar ones.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces

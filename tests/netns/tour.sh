@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The README's tour, as it stands there: every command of its code blocks is run, in order, each within a minute. Lab names are
-# made unique; what the kernel does not have is a skip with its reason. Without PHITWIRE_LONG=1 long measurements are shortened.
+# The README's tour, verbatim: runs every command of its code blocks, in order, each within a minute. Lab names are made
+# unique; features that the kernel lacks are skipped with a reason. Without PHITWIRE_LONG=1 long measurements are
+# shortened.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
@@ -11,13 +12,13 @@ commands=$T_SCRATCH/commands
 awk '/^## /{ inside = ($0 == "## A short tour") } inside && sub(/^    /, "") { sub(/ +#.*$/, ""); print }' \
     "$PHW_ROOT/README.md" | grep -v '^$' >"$commands"
 check "the tour has commands" test "$(wc -l <"$commands")" -ge 20
-# Lists of words that a user must find there: a tour that has lost one has lost its point.
+# Words that a user must find there: without one of them the tour has lost its point.
 for word in up.sh status.sh phitwire-msgrate impair.sh node.sh down.sh phitwire-bench 'manage reroute' 'topology generate' \
     'phitwire sim' soak reproduce; do
     check "the tour has $word" grep -qF -- "$word" "$commands"
 done
 
-# Where its `cd` leads: the scripts, in a directory that files may be written to.
+# The directory of its `cd`: the scripts, in a writable directory.
 tour=$T_SCRATCH/tour
 mkdir "$tour"
 ln -s "$PHW_SCRIPTS"/* "$tour/"
@@ -29,7 +30,7 @@ demo=$LAB
 t_lab xc
 xc=$LAB
 
-# What nobody reads goes on or ends as it may; it must not be an error. A watcher is left running until the tour is over.
+# A command whose output nobody reads may continue or end, but must not fail. A watcher runs until the tour is over.
 watchers=()
 run_one() {
     local text=$1 status=0 begin
@@ -44,7 +45,7 @@ run_one() {
     esac
 }
 
-# shortened COMMAND: prints it with fewer seconds or seeds where it would take ten seconds or more.
+# shortened COMMAND: prints it with fewer seconds or seeds if it would take ten seconds or more.
 shortened() {
     if t_long; then printf '%s\n' "$1"; return; fi
     case $1 in
@@ -64,7 +65,7 @@ while IFS= read -r line; do
     case $line in
         'cargo build'*|'sudo '*|'cd netns-scripts '*) ok "tour: $line is done by the test itself" ;;
         *' &')
-            # It ends with this script, also when that is told to end early.
+            # It ends with this script, even if that is interrupted.
             setpriv --pdeathsig TERM bash -c "exec ${named% &}" >"$T_SCRATCH/watch" 2>&1 </dev/null &
             watchers+=($!)
             sleep 1
@@ -74,7 +75,7 @@ while IFS= read -r line; do
 done <"$commands"
 for watcher in "${watchers[@]}"; do
     kill -TERM "$watcher" 2>/dev/null || true
-    check "the watcher ends when it is told to" phw_until 10 phw_all_gone "$watcher" || detail <"$T_SCRATCH/watch"
+    check "the watcher ends when interrupted" phw_until 10 phw_all_gone "$watcher" || detail <"$T_SCRATCH/watch"
     kill -KILL "$watcher" 2>/dev/null || true
 done
 check "it has drawn a curve" test -s "$tour/curve.svg"
@@ -82,7 +83,7 @@ check "and a network" test -s "$tour/my.svg"
 check "lab demo leaves nothing" nothing_left "$demo"
 check "nor does lab xc" nothing_left "$xc"
 
-# A reader who has seen enough is no error, and says nothing: long before the run would be over.
+# A reader that exits early is not an error and causes no output, long before the run would be over.
 quietly() {
     local name=$1 status begin
     begin=$(phw_ms)

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Where a packet went, asked of running labs of all machines: traces, pings and routes, among traffic and loss, and what
-# is said of packets that are lost. Afterwards no router watches any more.
+# Routes of packets in running labs of all machines: traces, pings and routes, among traffic and loss, and reports of
+# lost packets. Afterwards no router is tracing.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
 
 phitwire() { "$PHITWIRE_BIN_DIR/phitwire" "$@"; }
-# traced FILE FROM TO [options]: a trace as JSON to FILE.
+# traced FILE FROM TO [options]: writes a trace as JSON to FILE.
 traced() { phitwire trace --lab "$LAB" --from "$2" --to "$3" --json "${@:4}" >"$1"; }
 
-# What holds of every trace that arrived: each router decided, the winner is the port that it left by, times grow, and each
-# hop begins where the one before it leads.
+# Properties of every completed trace: each router decided, the winner is the output port, times increase, and each hop
+# starts where the previous one leads.
 # shellcheck disable=SC2016  # jq's own variables
 is_whole='
     def nodes: [.hops[].next // "" | sub(":.*"; "")];
@@ -21,10 +21,10 @@ is_whole='
             and (.out_port as $out | [.choices[] | select(.among == "port") | .winner] | all(. == $out or . == 255))
             and ([.arrived] + [.stages[].left] | . == sort)))'
 whole() { jq -e "$is_whole" "$1" >/dev/null || { jq -c '{outcome, notes, ends: [.ways[]? | .end]}' "$1"; return 1; }; }
-# The same as one condition to fail: a trace of which a hop was left out.
+# The same as a condition that must fail: a trace without one of its hops.
 cut_out() { jq '.ways[0].hops |= .[:-1]' "$1" >"$1.cut" && ! jq -e "$is_whole" "$1.cut" >/dev/null; }
 
-# Chrome's trace format, as far as Perfetto asks for it.
+# Chrome's trace format, as far as Perfetto requires it.
 is_perfetto() {
     jq -e '(.traceEvents | length) > 4 and .displayTimeUnit == "ns"
         and all(.traceEvents[]; (.ph | IN("X", "M", "i")) and (.pid | type) == "number" and (.name | type) == "string"
@@ -42,13 +42,13 @@ one_machine() {
         fi
         check "$name: a $operation is followed there and back" whole "$file"
     done
-    check "$name: the checker notices a hop that is left out" cut_out "$file"
+    check "$name: the checker notices a missing hop" cut_out "$file"
     check "$name: its file is one of Perfetto's" is_perfetto "$file.perfetto"
     check "$name: the table names the source, stages and waits" bash -c \
         'grep -q "wait" <<<"$1" && grep -q "delivered" <<<"$1"' bash "$(phitwire trace --lab "$LAB" --from "$from" --to "$to" 2>&1)"
     check "$name: pings are answered" phitwire ping --lab "$LAB" "$from" "$to" --count 3 --interval 20
     check "$name: the route of the description arrives" phitwire route --lab "$LAB" "$from" "$to"
-    check "$name: registers are listed" bash -c 'grep -q "what it is" <<<"$1"' bash "$(t_ctl "$(routers | head -n 1)" get)"
+    check "$name: registers are listed" bash -c 'grep -q "description" <<<"$1"' bash "$(t_ctl "$(routers | head -n 1)" get)"
 
     long_rate "$T_SCRATCH/rate.json" &
     runner=$!
@@ -64,17 +64,17 @@ routers() { phitwire topology plan "$(phw_lab_dir "$LAB")/topology.toml" | awk '
 
 one_machine xc aries-3x4 nic0 nic11 'put get amo'
 file=$T_SCRATCH/lost.json
-# The router of the target dies: the trace says where the packet was last seen, or that none was sent.
+# The router of the target dies: the trace shows where the packet was last seen, or that none was sent.
 target=$(jq -r '.ways[0].hops[-1].router' "$T_SCRATCH/xc.json")
 check "the target's router is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill "$target"
-check_fails "the trace of a packet that is lost ends with status 1" 'last seen|thrown away|does not answer' \
+check_fails "the trace of a packet that is lost ends with status 1" 'last seen|discarded by|does not answer' \
     phitwire trace --lab "$LAB" --from nic0 --to nic11 --wait 500
 traced "$file" nic0 nic11 --wait 500 2>/dev/null || true
 check "and it has the hops up to there" jq -e '.ways[0] | (.delivered | not) and (.end | length) > 0' "$file"
-check_fails "nobody is answered for" '0 answered' phitwire ping --lab "$LAB" nic0 nic11 --count 2 --interval 20 --wait 300
-check_fails "a name that is nearly right is put right" 'did you mean `nic1' phitwire trace --lab "$LAB" --from nic0 --to nci11
+check_fails "a dead peer answers nothing" '0 answered' phitwire ping --lab "$LAB" nic0 nic11 --count 2 --interval 20 --wait 300
+check_fails "a misspelt name gets a suggestion" 'did you mean `nic1' phitwire trace --lab "$LAB" --from nic0 --to nci11
 check_fails "so is that of a register" 'did you mean `chip.quiesced`' t_ctl "$(jq -r '.ways[0].hops[0].router' "$file")" get chip.quiesed
-# A router watches one flow at a time: of two traces at once each waits for the other.
+# A router traces one flow at a time: of two traces at once, one waits for the other.
 at_once() {
     local trace
     for trace in 1 2 3 4; do phitwire trace --lab "$LAB" --from "nic$trace" --to "nic$(( trace + 1 ))" --json >"$T_SCRATCH/at_once.$trace" & done
@@ -101,32 +101,32 @@ soon_ended() {
     test "$status" = 130 || return
     test "$(( SECONDS - begun ))" -lt 10
 }
-check "one that waits for an answer ends when it is told to" soon_ended
+check "one that waits for an answer can be interrupted" soon_ended
 "$PHW_SCRIPTS/down.sh" --lab "$LAB" >/dev/null 2>&1
 
 one_machine clos quickstart nic0 nic7 'put get'
-# A network interface that is killed takes nothing from its link, which waits for it for ever.
+# A killed NIC takes nothing from its link, which waits for it forever.
 check "a network interface is killed" "$PHW_SCRIPTS/node.sh" --lab "$LAB" kill nic1
 traced "$file" nic0 nic1 --wait 500 2>/dev/null || true
 only_sent() {
     jq -c '.ways | map(.end)' "$file"
     jq -e '.ways[0] | (.delivered | not) and (.hops[-1].next == "nic1:0")
-        and (.end | test("^sent over the last link, from .* to nic1:0, and not heard of"))' "$file" \
+        and (.end | test("^sent over the last link, from .* to nic1:0, but not seen there"))' "$file" \
         && phitwire schema trace --check "$file"
 }
 check "of a request that the last link has sent no more than that is said" only_sent
 "$PHW_SCRIPTS/down.sh" --lab "$LAB" >/dev/null 2>&1
 one_machine torus t3e-2x2x2 nic0 nic7 'put get amo'
 
-# Frames are lost: what is sent again is told, and time passes on the link.
+# Lossy links: resends are reported, and the time on the link increases.
 if t_has_nft && t_impair --nft all loss 20% >/dev/null 2>&1; then
     resent=0
     for (( try = 0; try < 12 && resent == 0; try++ )); do
         traced "$file" nic0 nic7 --wait 5000 2>/dev/null || continue
         resent=$(jq '[.ways[].hops[].resent // 0] | add' "$file")
     done
-    check "with a fifth of the frames lost, a packet is followed all the same" whole "$file"
-    check "and links tell that they sent something again" test "$resent" -gt 0
+    check "with a fifth of the frames lost, a packet is still traced" whole "$file"
+    check "and links report resends" test "$resent" -gt 0
 else
-    skip "traces among losses" "nftables cannot lose frames here"
+    skip "traces among losses" "nftables cannot drop frames here"
 fi

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# uml-xstate.c, without which user-mode Linux panics on processors with AMX: the object alone between a tracer and a tracee,
-# and under user-mode Linux on a host that is made to look as if it had AMX.
+# uml-xstate.c, without which user-mode Linux panics on processors with AMX: the object alone between a tracer and a
+# tracee, and under user-mode Linux on a host that pretends to have AMX.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 here=$PHW_ROOT/tests/netns/xstate with=$PHW_SCRIPTS/with-netem.sh
 
-[[ $(uname -m) == x86_64 ]] || skip_all "AMX is x86-64's"
+[[ $(uname -m) == x86_64 ]] || skip_all "AMX exists only on x86-64"
 command -v cc >/dev/null || skip_all "no compiler: sudo apt-get install gcc libc6-dev"
 
 cd "$T_SCRATCH"
@@ -16,7 +16,7 @@ check "and the tracer" cc -Wall -Wextra -Werror -O2 -o trace "$here/trace.c" -ld
 chmod a+rx . ./*
 ours=$T_SCRATCH/uml-xstate.so host=$T_SCRATCH/amx-host.so
 
-# traced NAME STATUS PATTERN PRELOADED WHAT: the tracer ends with STATUS and says PATTERN.
+# traced NAME STATUS PATTERN PRELOADED WHAT: the tracer ends with STATUS and prints PATTERN.
 traced() {
     local status=0
     LD_PRELOAD=$4 ./trace "$5" >traced 2>&1 || status=$?
@@ -35,9 +35,9 @@ traced "a whole state goes through as it is" 0 "11008 bytes, completed 0$" "$our
 traced "on this processor too a short state is completed" 0 "completed 1$" "$ours" short
 traced "and a whole one is not" 0 "completed 0$" "$ours" whole
 
-command -v linux.uml >/dev/null || { skip "user-mode Linux under AMX" "it is not installed: sudo apt-get install user-mode-linux"; exit 0; }
+command -v linux.uml >/dev/null || { skip "user-mode Linux under AMX" "not installed: sudo apt-get install user-mode-linux"; exit 0; }
 
-# run STATUS ENVIRONMENT... : with-netem.sh under it, in user-mode Linux.
+# run STATUS ENVIRONMENT... : runs with-netem.sh in this environment, in user-mode Linux.
 run() {
     local expected=$1 status=0
     shift

@@ -1,26 +1,27 @@
 #!/usr/bin/env bash
-# The live view in a headless browser: it loads without a word on the console, a link that is cut turns within a second, the
-# link that loses frames stands at the top of the list, the pipeline of a router shows what is held; a recording of
-# 1,024 processors is drawn more than 20 times a second; a report needs nothing but itself; strangers are kept out.
+# The live view in a headless browser: it loads without console output, a cut link changes within a second, a lossy link
+# is at the top of the list, the pipeline of a router shows its contents; a recording of 1,024 processors is drawn more
+# than 20 times a second; a report is self-contained; unauthorised clients are rejected.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 t_need_namespaces
-phw_is_debian || command -v chromium >/dev/null || skip_all "there is no chromium here, and it is installed on Debian only"
-# phw_need ends the script where it may not install: then nothing of this can be tried.
-(phw_need chromium:chromium python3:python3-minimal curl:curl) || skip_all "there is no chromium here"
+phw_is_debian || command -v chromium >/dev/null || skip_all "no chromium, which is installed automatically only on Debian"
+# phw_need ends the script where it may not install: then the whole test is skipped.
+(phw_need chromium:chromium python3:python3-minimal curl:curl) || skip_all "no chromium"
 hash -r
 
 phitwire=$PHITWIRE_BIN_DIR/phitwire
 browser() { "$PHW_ROOT/tests/netns/browser.py" "$@"; }
-# Gives a promise that is kept as soon as the expression holds.
+# A promise that resolves as soon as the expression holds.
 soon() { printf '%s' "new Promise((done, no) => { const begun = performance.now(); const look = () => { let holds = false; try { holds = $1; } catch {} if (holds) done(Math.round(performance.now() - begun)); else if (performance.now() - begun > ${2:-20000}) no(new Error('not within ${2:-20000} ms')); else setTimeout(look, 20); }; look(); })"; }
 ready=$(soon 'window.phitwire.ready || window.phitwire.failed')
 
-# view ARGUMENTS...: starts a view; its address is $ADDRESS, or nothing. Not for checks: they are processes of their own.
+# view ARGUMENTS...: starts a view and sets $ADDRESS to its address, or nothing. Not for checks, which are separate
+# processes.
 VIEWER=
 view() {
-    # What the one before has printed would be taken for this one's address: the file is emptied by the process in the
-    # background, and on a busy machine that comes after it has been looked at.
+    # Do not mistake the previous view's output for this one's address: the background process empties the file, on a
+    # busy machine only after it has been read.
     : >"$T_SCRATCH/view.out"
     "$phitwire" view "$@" >"$T_SCRATCH/view.out" 2>"$T_SCRATCH/view.err" &
     VIEWER=$!
@@ -62,7 +63,7 @@ cut_and_see() {
 check "it loads, nothing is said on the console, and a link that is cut turns within a second" cut_and_see
 
 mend() {
-    # As a person does it: by the button, and a confirmation.
+    # As a user does it: with the button, and a confirmation.
     browser "$ADDRESS" "$ready" "$(soon 'window.phitwire.all[0]')" \
         "window.phitwire.choose({ link: $side }); $(soon "[...document.querySelectorAll('#panel-detail button')].some(button => button.textContent.startsWith('Restore'))")" \
         "[...document.querySelectorAll('#panel-detail button')].find(button => button.textContent.startsWith('Restore')).click(); document.getElementById('yes').click()" \
@@ -71,17 +72,17 @@ mend() {
 }
 check "a button and a confirmation bring it back, and both are in the time line" mend
 
-# A network interface that stands still: nobody knows of its link, which is not said to be down. Afterwards all is well.
+# A stopped NIC: the state of its link is unknown, and not reported as down. Afterwards everything is healthy.
 silent() {
     browser "$ADDRESS" "$ready" "$(soon 'window.phitwire.all.every(link => link.up)')" \
-        "document.getElementById('legend').textContent.includes('its node does not answer')" \
+        "document.getElementById('legend').textContent.includes('node does not answer')" \
         "$(soon "document.querySelector('#canvas g.link.off') && document.querySelector('#canvas .mark.off') && !document.querySelector('#canvas g.link.bad')")" \
         --between "kill -STOP $nic" || return
     browser "$ADDRESS" "$ready" "$(soon "document.getElementById('panel-links').textContent.includes('nic3 does not answer')")" \
         "$(soon 'window.phitwire.all.every(link => link.up && !link.silent)')" --between "kill -CONT $nic"
 }
 nic=$(phw_node_pid "$LAB" nic3)
-check "the link of a node that stands still is unknown, and not down" silent
+check "the link of a stopped node is unknown, and not down" silent
 kill -CONT "$nic" || true
 
 pipeline() {
@@ -92,7 +93,7 @@ pipeline() {
 }
 check "a router shows its stages by the paper's names" pipeline
 
-# What is offered for wires is what the kernel has: netem, or plain loss by nftables, or nothing, and why.
+# The offered impairments are those of the kernel: netem, or plain loss with nftables, or none with a reason.
 wires() {
     local has state button
     has=$("$PHW_SCRIPTS/impair.sh" --kernel | head -n 1)
@@ -103,7 +104,7 @@ wires() {
     cat "$T_SCRATCH/wires"
     if [[ -z $has ]]; then test "$(tail -n 1 "$T_SCRATCH/wires")" = true; return; fi
     browser "$ADDRESS" "$ready" "$(soon 'window.phitwire.all[0]')" "window.phitwire.choose({ link: $side }); $(soon "$state")" \
-        "$state.click(); document.getElementById('yes').click(); $(soon "window.phitwire.network.events.some(event => event.text.startsWith('its wires have loss 3%'))")" || return
+        "$state.click(); document.getElementById('yes').click(); $(soon "window.phitwire.network.events.some(event => event.text.startsWith('wires impaired: loss 3%'))")" || return
     "$PHW_SCRIPTS/impair.sh" --lab "$LAB" "$side" show | tee "$T_SCRATCH/wires" && grep -q 'loss 3%' "$T_SCRATCH/wires" || return
     "$PHW_SCRIPTS/impair.sh" --lab "$LAB" "$side" clear
 }
@@ -121,7 +122,7 @@ strangers() {
     test "$(status_of -H "Origin: http://evil.example" -H "X-Phitwire-Secret: $secret" "${act[@]}")" = 403 || return
     test "$(status_of -H "Origin: http://$host" -H "X-Phitwire-Secret: $secret" "${act[@]}")" = 200 || return
     test "$(status_of "${ADDRESS}../../etc/passwd")" = 404 || return
-    # A length that there is no memory for, and bodies that never come.
+    # A length beyond the available memory, and bodies that never arrive.
     local fd held=()
     for _ in {1..8}; do
         exec {fd}<>"/dev/tcp/${host%:*}/${host##*:}" && held+=("$fd") || return
@@ -139,17 +140,17 @@ outside() {
     local at=${ADDRESS/0.0.0.0/127.0.0.1}
     test "$(status_of "$at")" = 200 && test "$(status_of "${at%%\?*}")" = 403 && test "$(status_of "${at}0")" = 403
 }
-check "beyond loopback nobody looks without the token" outside
+check "beyond loopback viewing requires the token" outside
 leave
 recorded=0
 kill "$recorder"
 wait "$recorder" || recorded=$?
 recorder=
-check "a recording of it ends well when it is told to" test "$recorded" = 0
+check "a recording of it ends well when interrupted" test "$recorded" = 0
 kill "$rate" 2>/dev/null || true
 wait "$rate" 2>/dev/null || true
 
-# Whoever takes its name afterwards is another lab.
+# A later lab of the same name is another lab.
 view --lab "$LAB" --listen 127.0.0.1:0
 namesake() {
     local host=${ADDRESS#http://} secret
@@ -160,7 +161,7 @@ namesake() {
     cat "$T_SCRATCH/namesake"
     grep -q 'has been taken down' "$T_SCRATCH/namesake" && t_ctl r1-0 links --json | jq -e 'all(.up)' >/dev/null
 }
-check "nothing is done to a lab that has taken the name of the one that is shown" namesake
+check "nothing is done to a later lab with the name of the one shown" namesake
 leave
 
 # ---- Recordings ---------------------------------------------------------------------------------
@@ -172,7 +173,7 @@ replay() {
     grep -q link-down "$T_SCRATCH/replay" && grep -q link-up "$T_SCRATCH/replay"
 }
 check "the recording has the cut in it, and can be scrolled back" replay
-# Looked for by the same browser.
+# Searched for in the same browser.
 losses() { diff <(echo '[]') <(tail -n 1 "$T_SCRATCH/replay"); }
 check "losses are found of ends that are asked at different moments, and no others" losses
 leave
@@ -184,7 +185,7 @@ report() {
 }
 check "a report is a page that needs nothing else" report
 
-# A report of before is there still when a new one cannot be written.
+# An earlier report survives if a new one cannot be written.
 full_disk() {
     printf 'old\n' >"$T_SCRATCH/full/report.html" && head -c 10k /dev/zero >"$T_SCRATCH/full/more" || return
     ! "$phitwire" report "$T_SCRATCH/lab.phitrec" -o "$T_SCRATCH/full/report.html" 2>"$T_SCRATCH/full.err" || return
@@ -195,7 +196,7 @@ if phw_is_root && mkdir "$T_SCRATCH/full" && mount -t tmpfs -o size=32k none "$T
     check "a full disk leaves the report of before, and nothing else" full_disk
     umount "$T_SCRATCH/full"
 else
-    skip "a report on a full disk" "no tmpfs can be mounted here"
+    skip "a report on a full disk" "cannot mount a tmpfs here"
 fi
 
 truncated() {
@@ -203,23 +204,23 @@ truncated() {
     size=$(stat -c %s "$T_SCRATCH/lab.phitrec")
     head -c "$(( size / 2 ))" "$T_SCRATCH/lab.phitrec" >"$T_SCRATCH/cut.phitrec"
     "$phitwire" report "$T_SCRATCH/cut.phitrec" -o "$T_SCRATCH/cut.html" 2>"$T_SCRATCH/cut.err" || return
-    grep -q 'what comes before is shown' "$T_SCRATCH/cut.err"
+    grep -q 'showing what precedes it' "$T_SCRATCH/cut.err"
 }
 check "a recording that was cut off is shown up to the cut" truncated
 printf 'PK\3\4' >"$T_SCRATCH/wrong.phitrec"
-check_fails "what is no recording is refused by name" 'wrong.phitrec: it is no recording' "$phitwire" view "$T_SCRATCH/wrong.phitrec"
+check_fails "a file that is not a recording is rejected by name" 'wrong.phitrec: not a recording' "$phitwire" view "$T_SCRATCH/wrong.phitrec"
 
 check "a simulation of 1,024 processors is recorded" "$phitwire" sim r2-1024 --load 0.3 --warmup 300 --measure 1000 --record "$T_SCRATCH/large.phitrec" --record-every 25
 view "$T_SCRATCH/large.phitrec" --listen 127.0.0.1:0
 large() {
-    # At four times its speed there are 40 moments a second.
+    # At four times its speed there are 40 samples per second.
     browser "$ADDRESS" "$ready" "window.phitwire.network.nodes.length > 1024 && window.phitwire.network.moments.length" \
         "window.phitwire.time.go(0); window.phitwire.time.speed = 4; window.phitwire.time.toggle(); new Promise(done => { const own = window.phitwire, from = own.frames, drawn = own.drawn, begun = performance.now(); setTimeout(() => { const seconds = (performance.now() - begun) / 1e3; done([(own.frames - from) / seconds, (own.drawn - drawn) / seconds]); }, 900); })" \
         >"$T_SCRATCH/frames" || return
     cat "$T_SCRATCH/frames"
     tail -n 1 "$T_SCRATCH/frames" | jq -e ".[0] > 20 and .[1] > 10" >/dev/null
 }
-# What else runs on this machine takes frames away: the best of five is what the page can do.
+# Other load on this machine costs frames: the best of five shows what the page can do.
 best_of_five() {
     local attempt
     for attempt in 1 2 3 4 5; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# with-netem.sh: a command with real netem; its output, status and environment; time-out, Ctrl-C and SIGKILL.
+# with-netem.sh: a command with real netem; its output, status and environment; timeout, Ctrl-C and SIGKILL.
 # shellcheck source=testlib.sh
 . "$(dirname -- "${BASH_SOURCE[0]}")/testlib.sh"
 with=$PHW_SCRIPTS/with-netem.sh
@@ -25,7 +25,7 @@ if ! grep -q 'user-mode Linux' "$T_SCRATCH/err"; then
     exit 0
 fi
 
-# This user-mode Linux and no other: the sleep's length marks it.
+# Only this user-mode Linux: the sleep's duration identifies it.
 kernels() { pgrep -af 'linux.uml .*phitwire-uml' | grep -F "$1" || true; }
 sessions() { find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'phitwire-uml.*' -newer "$T_SCRATCH/mark" 2>/dev/null; }
 mine() {
@@ -56,8 +56,8 @@ for signal in INT KILL; do
     check "SIG$signal leaves no kernel and no file" phw_until 15 none_of_mine "$length"
 done
 
-# Where user-mode Linux cannot run: a line, its reason and a skip, at once.
-# skipped NAME REASON ENVIRONMENT...: with-netem.sh under that environment.
+# Where user-mode Linux cannot run: one line, its reason and a skip, immediately.
+# skipped NAME REASON ENVIRONMENT...: with-netem.sh in that environment.
 skipped() {
     local name=$1 reason=$2 status=0
     shift 2

@@ -131,7 +131,7 @@ fn point(benchmark: &Benchmark) -> Result<Ending> {
 
 fn programs(benchmark: &Benchmark) -> Result<Ending> {
     let Some(options) = benchmark.by_programs() else {
-        unreachable!("it was asked before");
+        unreachable!("the caller has checked this");
     };
     let (stop, common) = (Stop::at_signals().into_diagnostic()?, benchmark.common());
     let nics = nics_of(&mut ControlLab::new(&common.lab)).into_diagnostic()?;

@@ -19,7 +19,8 @@ pub const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "bench",
-        about: "Measure latency, bandwidth, random updates and collective operations of a running lab",
+        about: "Measure latency, bandwidth, random updates and collective operations of a running \
+                lab",
         command: crate::suite::Options::command,
         main: bench::main,
     },

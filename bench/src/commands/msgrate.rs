@@ -115,7 +115,8 @@ fn unloaded(plan: &Plan, size: u32, lab: &mut ControlLab, stop: &Stop) -> String
     );
     match outcome {
         Ok(outcome) if outcome.is_clean() && outcome.acknowledged > 0 => format!(
-            "# {size} bytes one at a time, {}: p50 {:.1} us; above it is under load, behind {} others\n",
+            "# {size} bytes, one at a time, {}: p50 {:.1} us; the latency above is under load, \
+             queued behind {} others\n",
             alone.ends(),
             outcome.latency_us.p50,
             plan.window - 1
@@ -199,8 +200,11 @@ impl Told {
 
 fn show(bar: &ProgressBar, plan: &Plan, progress: &RunProgress, stopping: bool) {
     let doing = match progress.phase {
-        RunPhase::Running | RunPhase::Draining if stopping => "stopping (once more to end at once)",
-        RunPhase::Opening => "finding the targets",
+        RunPhase::Running | RunPhase::Draining if stopping => {
+            "stopping (press again to exit \
+                                                               immediately)"
+        }
+        RunPhase::Opening => "contacting the targets",
         RunPhase::Running => "sending",
         RunPhase::Draining => "waiting for the last answers",
         RunPhase::Done => "done",

@@ -29,8 +29,8 @@ pub enum ClaimError {
     Silent(String),
     /// A NIC has used the highest possible run number.
     #[error(
-        "{node} was given {MAX_RUN} as the number of a run, and there is no higher one: restart every network interface \
-         that took part in it (netns-scripts/node.sh restart {node})"
+        "{node} has seen run number {MAX_RUN}, the highest possible: restart every NIC that took \
+         part in that run (netns-scripts/node.sh restart {node})"
     )]
     NumbersUsedUp {
         /// The NIC that has used it.
@@ -130,7 +130,7 @@ pub(super) fn who_is_silent(nodes: &[&str], lab: &mut dyn Lab) -> String {
     if !stopped.is_empty() {
         let _ = write!(
             text,
-            ": stopped, not dead; `kill -CONT {}` lets them go on",
+            ": stopped, not dead; `kill -CONT {}` resumes them",
             stopped.join(" ")
         );
     }
@@ -153,11 +153,11 @@ fn in_the_way(lab: &str, refusals: &[(&str, Refusal)]) -> String {
                 let pid = holder.pid;
                 let _ = write!(
                     text,
-                    "wait for it, end it (kill {pid}), or measure others meanwhile (--from, --to)"
+                    "wait for it, end it (kill {pid}), or measure other NICs (--from, --to)"
                 );
             }
             (Some(Code::Ending), ..) => {
-                text.push_str("that ends by itself when they have timed out");
+                text.push_str("it ends automatically when they have timed out");
             }
             (_, _, run) => {
                 let kind = run.map_or(RunKind::Traffic, |(kind, _)| kind);
@@ -212,10 +212,10 @@ mod tests {
         ];
         assert_eq!(
             in_the_way("demo", &refusals),
-            "nic0, nic2: phitwire-msgrate (process 4711) measures here; wait for it, end it (kill 4711), \
-             or measure others meanwhile (--from, --to)\n\
-             nic1, nic3: traffic run 9, which nobody keeps, is still going on; to end it: for n in nic1 nic3; \
-             do phitwire ctl --lab demo $n traffic stop; done"
+            "nic0, nic2: phitwire-msgrate (process 4711) measures here; wait for it, end it (kill \
+             4711), or measure other NICs (--from, --to)\nnic1, nic3: traffic run 9, which nobody \
+             keeps, is still going on; to end it: for n in nic1 nic3; do phitwire ctl --lab demo \
+             $n traffic stop; done"
         );
         let run = Some((RunKind::Collective, 9));
         let text = in_the_way("demo", &[("nic0", refusal(Code::Busy, "x", run))]);

@@ -30,28 +30,28 @@ pub enum DoorError {
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// `--op amo` on NICs without atomic operations.
-    #[error("--op amo: the network interfaces of this machine have none for programs")]
+    #[error("--op amo: the NICs of this machine have no atomic operations for programs")]
     NoAtomics,
     /// `--op amo` with another size than a word.
-    #[error("--size {0}: an addition is of 8 bytes")]
+    #[error("--size {0}: atomic additions have 8 bytes")]
     AmoSize(u32),
     /// A size that the NICs do not support.
-    #[error("--size {0}: the network interfaces of this machine move 1 to {1} bytes for programs")]
+    #[error("--size {0}: programs can move 1 to {1} bytes through the NICs of this machine")]
     Size(u32, usize),
     /// A larger window than programs may have.
-    #[error("--window: programs have up to {MOST_WINDOW} messages outstanding")]
+    #[error("--window: programs can have at most {MOST_WINDOW} outstanding messages")]
     Window,
     /// More memory than can be registered.
     #[error(
-        "each program would need {0} bytes for the messages of {1} others, where {MOST_DATA} are possible: use a smaller \
-         --window or --size, or fewer sources (--from, --to)"
+        "each program would need {0} bytes for the messages of {1} others, but the limit is \
+         {MOST_DATA}: use a smaller --window or --size, or fewer sources (--from, --to)"
     )]
     Memory(u64, usize),
     /// The registration was refused.
-    #[error("{0}: the memory was not registered: {1}")]
+    #[error("{0}: cannot register memory: {1}")]
     Register(String, Status),
     /// No reply to the registration.
-    #[error("{0}: the network interface has not registered the memory after {limit} s", limit = PATIENCE.as_secs())]
+    #[error("{0}: registering memory timed out after {limit} s", limit = PATIENCE.as_secs())]
     Silent(String),
     #[error("all messages were refused: {0}")]
     Refused(Status),

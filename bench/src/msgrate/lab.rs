@@ -55,7 +55,7 @@ pub enum LabError {
     #[error(transparent)]
     Directory(#[from] RunDirError),
     /// No process of such a lab has a control socket.
-    #[error("lab `{0}` is not running (start one with netns-scripts/up.sh TOPOLOGY --lab {0})")]
+    #[error("lab `{0}` is not running (start it with netns-scripts/up.sh TOPOLOGY --lab {0})")]
     NotRunning(String),
     /// A process did not reply, or rejected the request.
     #[error("{node}: {error}")]
@@ -65,13 +65,13 @@ pub enum LabError {
         error: ClientError,
     },
     /// A malformed reply.
-    #[error("{node}: the answer is malformed: {error}")]
+    #[error("{node}: malformed answer: {error}")]
     Malformed {
         node: String,
         error: serde_json::Error,
     },
     /// A NIC without a processor, to which nothing can be sent.
-    #[error("{node} is a network interface without a processor's number")]
+    #[error("{node} is a NIC without a processor number")]
     Nameless {
         /// The NIC's node.
         node: String,
@@ -186,7 +186,7 @@ impl ControlLab {
 
     /// Prints once that `nodes` are skipped.
     fn say_left_out(&mut self, nodes: &[String], why: &str) {
-        let text = format!("left out, {why}: {}", nodes.join(", "));
+        let text = format!("skipped, {why}: {}", nodes.join(", "));
         if !nodes.is_empty() && self.said.insert(text.clone()) {
             output::complain(&text);
         }
@@ -225,12 +225,9 @@ impl Lab for ControlLab {
         if members.is_empty() {
             return Err(LabError::NotRunning(self.name.clone()));
         }
-        self.say_left_out(
-            &dead,
-            "their processes are dead, only their sockets are there",
-        );
-        self.say_left_out(&silent, "their processes do not answer (are they stopped?)");
-        self.say_left_out(&spare, "spare ones (phitwire manage rename)");
+        self.say_left_out(&dead, "process dead, socket left behind");
+        self.say_left_out(&silent, "process does not answer (is it stopped?)");
+        self.say_left_out(&spare, "spare (see phitwire manage rename)");
         Ok(members)
     }
 

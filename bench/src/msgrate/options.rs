@@ -9,44 +9,44 @@ use phitwire_tools::cli::pages::{OTHER_CALLS, VERSION};
 /// Measure the message rate of a running lab, verifying every message.
 ///
 /// A put is an acknowledged remote write, an atomic operation a fetching addition of one. Without
-/// --from, all network interfaces of the lab take part in --pattern.
+/// --from, all NICs of the lab take part in --pattern.
 ///
 /// The rate is the number of acknowledged messages over the time in which messages were offered or
-/// acknowledged: from the first message until the sources had offered all that they were to
+/// acknowledged: from the first message until the sources had offered all of their messages
 /// (--seconds, --count), or until the last acknowledgement if that came later. The wait for
-/// time-outs after a fault is told separately.
+/// timeouts after a fault is reported separately.
 ///
-/// With --rate the lab is held at a load: each sender issues that many messages per second, and the
-/// verdict tells what was offered and accepted per sender, and how many messages were due and not
-/// sent. On machines whose routers choose between minimal and non-minimal ways it tells the share
-/// of the latter.
+/// With --rate the lab is held at a fixed load: each sender issues that many messages per second,
+/// and the verdict reports what was offered and accepted per sender, and how many messages were due
+/// but not sent. On machines whose routers choose between minimal and non-minimal routes it reports
+/// the share of the latter.
 ///
-/// Network interfaces are measured by one tool at a time; runs over others may go on beside. What a
-/// run has begun ends with the tool, also when that is killed. Processes that died, were started
-/// again or stood still meanwhile are named, routers too.
+/// Only one tool at a time can measure a NIC; runs on other NICs are independent. A run ends with
+/// the tool, even if the tool is killed. Processes that died, restarted or stopped during the run
+/// are named, including routers.
 ///
 /// The exit status is 1 when anything was lost, duplicated, corrupted, misordered, refused or read
-/// from memory that nobody had written (that of a target which was started again meanwhile), a
-/// target was out of reach or refused the run, or a network interface did not live to see the end,
-/// and 2 when the measurement could not be made, no target could be reached or took part, or
-/// somebody else measures there. SIGINT and SIGTERM end the sending early: what was sent is still
-/// accounted for, and the exit status is 130 if that is clean; a second signal ends at once.
+/// from unwritten memory (such as that of a target restarted during the run), a target was
+/// unreachable or refused the run, or a NIC did not survive the run; and 2 when the measurement
+/// could not be made, no target was reachable or took part, or another tool is measuring. SIGINT
+/// and SIGTERM stop the sending early: what was sent is still accounted for, and the exit status is
+/// 130 if that is clean; a second signal exits immediately.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "phitwire-msgrate", version = VERSION, after_help = OTHER_CALLS)]
 pub struct Options {
-    /// Lab to measure
+    /// Lab
     #[arg(long, value_name = "NAME")]
     pub lab: String,
-    /// Network interfaces that send
+    /// NICs that send
     #[arg(long, value_name = "NODE", value_delimiter = ',', requires = "to")]
     pub from: Vec<String>,
-    /// Network interfaces that they send to, in turn
+    /// NICs that they send to, in turn
     #[arg(long, value_name = "NODE", value_delimiter = ',', requires = "from")]
     pub to: Vec<String>,
-    /// Who sends to whom
+    /// Traffic pattern
     #[arg(long, value_enum, default_value_t, conflicts_with = "from")]
     pub pattern: PatternName,
-    /// Targets of `--pattern hotspot` [default: the lab's first network interface]
+    /// Targets of `--pattern hotspot` [default: the lab's first NIC]
     #[arg(
         long,
         value_name = "NODE",
@@ -54,29 +54,29 @@ pub struct Options {
         conflicts_with = "from"
     )]
     pub hot: Vec<String>,
-    /// Share of the messages that go to the hot spot
+    /// Percentage of the messages that go to the hot spot
     #[arg(long, value_name = "PERCENT", default_value_t = 20,
           value_parser = clap::value_parser!(u8).range(1..=100))]
     pub hot_percent: u8,
     /// Operation of every message
     #[arg(long, value_enum, default_value_t)]
     pub op: Op,
-    /// Payload bytes per message: 1 to 32, or to 16 MiB where network interfaces have block
-    /// transfers (above 64), gets up to 64 multiples of 4 there, atomic operations 8. Several sizes
-    /// are measured one after another
+    /// Payload bytes per message: 1 to 32; where NICs have block transfers (above 64 bytes), up to
+    /// 16 MiB, with gets of up to 64 bytes in multiples of 4. Atomic operations: 8. Several sizes
+    /// are measured in turn
     #[arg(long, value_name = "B", value_delimiter = ',', default_value = "8",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(phitwire::nic::MAX_BLOCK_SIZE)))]
     pub size: Vec<u32>,
-    /// How packets choose their ways, where they can [default: adaptive0; puts below 8 bytes:
+    /// How packets choose their routes, where they can [default: adaptive0; puts below 8 bytes:
     /// ordered]
     #[arg(long, value_enum, value_name = "MODE")]
     pub routing: Option<RoutingName>,
-    /// Messages that each sender keeps outstanding [default: 2048, programs 256]
+    /// Outstanding messages per sender [default: 2048, programs 256]
     #[arg(long, value_name = "W",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(phitwire::nic::MAX_WINDOW)))]
     pub window: Option<u32>,
-    /// Messages per second that each sender issues, whether or not earlier ones were answered; a
-    /// sender that falls behind catches up with --window messages at most [default: as fast as
+    /// Messages per second issued by each sender, whether or not earlier ones were answered; a
+    /// sender that falls behind catches up by at most --window messages [default: as fast as
     /// --window allows]
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=phitwire::nic::MAX_RATE))]
@@ -94,22 +94,22 @@ pub struct Options {
     /// Seconds to send for [default: 10, or no limit with --count]
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub seconds: Option<f64>,
-    /// Messages that each sender sends at most
+    /// Maximum number of messages per sender
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Seed of destinations and permutations
+    /// Random seed of destinations and permutations
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Let programs send, one at the door of each network interface, instead of the network
-    /// interfaces themselves. All are this tool, which sees all their memories and compares every
-    /// message when it has ended. They choose no ways and keep no rate
+    /// Send from programs, one at the door of each NIC, instead of from the NICs themselves. All
+    /// run inside this tool, which sees all their memory and compares every message at the end.
+    /// They cannot choose routes or keep a rate
     #[arg(long, conflicts_with_all = ["routing", "rate"])]
     pub client: bool,
-    /// Draw rates and latencies over the size of messages
+    /// Draw rates and latencies over message size
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
-    /// Write the latencies in HdrHistogram's text format, in microseconds; of several sizes a file
-    /// each, with the size in its name
+    /// Write the latencies in HdrHistogram's text format, in microseconds; for several sizes one
+    /// file each, with the size in its name
     #[arg(long, value_name = "FILE.hgrm")]
     pub hgrm: Option<PathBuf>,
     /// Print one JSON object (an array for several sizes) instead of a table
@@ -120,7 +120,7 @@ pub struct Options {
 /// `--gaps`; see [`phitwire::nic::Gaps`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum GapsName {
-    /// Equal, from a random moment on
+    /// Equal, starting at a random time
     #[default]
     Even,
     /// Random, with a geometric distribution
@@ -139,26 +139,26 @@ impl From<GapsName> for phitwire::nic::Gaps {
 /// `--pattern`; see [`phitwire::nic::TrafficPattern`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum PatternName {
-    /// Each message to another network interface, drawn at random
+    /// Each message to a random other NIC
     #[default]
     Uniform,
-    /// To the next network interface
+    /// To the next NIC
     Neighbour,
-    /// To the one with all index bits inverted
+    /// To the NIC with all index bits inverted
     BitComplement,
-    /// To the one with the index bits reversed
+    /// To the NIC with the index bits reversed
     BitReverse,
-    /// To the one with the index bits rotated left
+    /// To the NIC with the index bits rotated left
     Shuffle,
-    /// To the one with the halves of the index bits exchanged
+    /// To the NIC with the halves of the index bits exchanged
     Transpose,
-    /// Half way round
+    /// To the NIC half-way round
     Tornado,
-    /// A random permutation
+    /// To the NIC given by a random permutation
     Permutation,
-    /// Each to a random network interface of the next group (machines with groups)
+    /// Each to a random NIC of the next group (machines with groups)
     GroupAdversarial,
-    /// A share of all messages to --hot
+    /// A percentage of all messages to --hot
     Hotspot,
 }
 
@@ -170,7 +170,7 @@ pub enum Op {
     Put,
     /// Remote reads
     Get,
-    /// Remote fetching additions of one to 64-bit words, where network interfaces have them
+    /// Remote fetching additions of one to 64-bit words, on NICs that support them
     Amo,
 }
 
@@ -221,7 +221,7 @@ fn seconds(text: &str) -> Result<f64, String> {
     // Accept a nanosecond to a day: anything else is a mistake.
     match text.parse::<f64>() {
         Ok(seconds) if (1e-9..=86_400.0).contains(&seconds) => Ok(seconds),
-        _ => Err("a number of seconds, above 0 and at most 86400".to_owned()),
+        _ => Err("expected a number of seconds, above 0 and at most 86400".to_owned()),
     }
 }
 

@@ -256,12 +256,13 @@ pub struct Ends {
 /// Why targets refuse to take part in a run, and a remedy; `outdated_by` as in [`RateResult`].
 pub(super) fn why_refused(outdated_by: u64) -> String {
     match outdated_by {
-        0 => "there is no room for its addresses, or nobody may write there \
-              (phitwire ctl NODE stats tells by refused_...)"
+        0 => "no room for its addresses, or no write permission (see the refused_... counters of \
+              phitwire ctl NODE stats)"
             .to_owned(),
         latest => format!(
-            "run {latest} of the same source was there before, and numbers of runs grow: \
-             use one above {latest}, or restart the target (netns-scripts/node.sh restart NODE)"
+            "the target has already seen run {latest} of the same source, and run numbers must \
+             grow: use one above {latest}, or restart the target (netns-scripts/node.sh restart \
+             NODE)"
         ),
     }
 }

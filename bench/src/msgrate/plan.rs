@@ -232,7 +232,7 @@ impl Plan {
         if self.spec.rate > 0 {
             let gaps = match self.spec.gaps {
                 Gaps::Even => "",
-                Gaps::Random => " at random",
+                Gaps::Random => " at random intervals",
             };
             text.push_str(&format!(", {} messages/s each{gaps}", self.spec.rate));
         }

@@ -20,7 +20,7 @@ pub enum RunError {
     #[error(transparent)]
     Lab(#[from] LabError),
     /// A name that no node has.
-    #[error("lab `{lab}` has no node `{name}`; its network interfaces are {nics}{near}")]
+    #[error("lab `{lab}` has no node `{name}`; its NICs are {nics}{near}")]
     NoSuchNode {
         lab: String,
         name: String,
@@ -30,20 +30,18 @@ pub enum RunError {
         near: String,
     },
     /// A router where a NIC is needed.
-    #[error("`{0}` is a router: messages go from network interface to network interface")]
+    #[error("`{0}` is a router: messages go from NIC to NIC")]
     IsRouter(String),
     /// A node occurs twice in a list. Its messages would count as two nodes'.
-    #[error("`{0}` is named twice")]
+    #[error("`{0}` is listed twice")]
     Twice(String),
     /// A run without messages says nothing about the network.
-    #[error(
-        "nothing was sent: nobody sends to itself, and no source has another target (pattern {0})"
-    )]
+    #[error("nothing was sent: with pattern {0} no source has a target other than itself")]
     NothingSent(String),
     /// The pattern sends from group to group, but the machine has no groups, or only one.
     #[error(
-        "pattern {pattern} goes from group to group, but the network interfaces of lab `{lab}` are in {groups}: it is for \
-         labs of machines with groups, two at least"
+        "pattern {pattern} goes from group to group, but the NICs of lab `{lab}` are in {groups}: \
+         it needs a lab with at least two groups"
     )]
     NoGroups {
         pattern: String,
@@ -52,16 +50,16 @@ pub enum RunError {
         groups: &'static str,
     },
     /// NICs themselves do not send into receives.
-    #[error("--op send is what programs do: with --client")]
+    #[error("--op send needs programs: add --client")]
     Receives,
     /// Programs measure only one direction.
-    #[error("--client is for latency and bandwidth")]
+    #[error("--client supports only latency and bandwidth")]
     OneWay,
     /// Fewer than two participants.
-    #[error("lab `{0}` has fewer than two network interfaces: nobody to send to")]
+    #[error("lab `{0}` has fewer than two NICs, so there is no target")]
     Alone(String),
     /// More pairs than the lab has NICs for.
-    #[error("{pairs} pairs take two network interfaces each: here are enough for {most}")]
+    #[error("{pairs} pairs need two NICs each: there are enough for only {most}")]
     Pairs {
         /// The requested number.
         pairs: usize,
@@ -79,12 +77,12 @@ pub enum RunError {
     /// The NICs are in use or do not reply.
     #[error(transparent)]
     Claim(#[from] ClaimError),
-    #[error("`{0}` is there and does not answer: is its process stopped?")]
+    #[error("`{0}` does not answer: is its process stopped?")]
     Silent(String),
     /// A named NIC is a spare, without a number.
     #[error(
-        "`{0}` is a spare one: nobody reaches it before it takes the number of another \
-         (phitwire manage rename)"
+        "`{0}` is a spare: it is unreachable until it takes the number of another NIC (phitwire \
+         manage rename)"
     )]
     Spare(String),
     /// No target takes part, though some reply: their names, and why.
@@ -92,21 +90,21 @@ pub enum RunError {
     Refused(String, String),
     /// No target has replied to the announcement of the run.
     #[error(
-        "nothing was sent: {0} could not be reached within the time-out of a request \
-         (netns-scripts/status.sh --lab {1} tells which links are down)"
+        "nothing was sent: {0} could not be reached within the timeout of a request \
+         (netns-scripts/status.sh --lab {1} shows which links are down)"
     )]
     Unreachable(String, String),
     /// Some targets refused, others were unreachable: the refusers, and why; the others; the lab.
     #[error(
-        "nothing was sent: {0} refused the run: {1}; {2} could not be reached within the time-out \
-         of a request (netns-scripts/status.sh --lab {3} tells which links are down)"
+        "nothing was sent: {0} refused the run: {1}; {2} could not be reached within the timeout \
+         of a request (netns-scripts/status.sh --lab {3} shows which links are down)"
     )]
     RefusedOrUnreachable(String, String, String, String),
     /// Programs at doors do not support it, or failed.
     #[error(transparent)]
     Door(#[from] DoorError),
     /// The user requested twice to stop.
-    #[error("interrupted before all messages were answered: nothing was measured")]
+    #[error("interrupted before all messages were answered: no measurement")]
     Interrupted,
 }
 
@@ -135,7 +133,7 @@ impl RunProgress {
     pub fn waits(&self) -> Option<String> {
         let what = match self.phase {
             RunPhase::Draining => "answers to messages",
-            RunPhase::Opening => "targets to answer",
+            RunPhase::Opening => "answers from targets",
             RunPhase::Running | RunPhase::Done => return None,
         };
         if self.waiting.is_empty() {
@@ -148,7 +146,7 @@ impl RunProgress {
         }
         let outstanding = self.outstanding;
         Some(format!(
-            "waiting for {what}, {outstanding} outstanding at {names}, or for their time-outs"
+            "waiting for {what}, {outstanding} outstanding at {names}, or for timeouts"
         ))
     }
 }

@@ -40,7 +40,7 @@ pub fn head(plan: &Plan) -> String {
         plan.window,
         match plan.window {
             1 => "",
-            _ => ": latencies are under that load",
+            _ => ": latencies include that load",
         },
         COLUMNS.head(),
     )
@@ -117,27 +117,27 @@ pub fn verdict(outcome: &RateResult) -> String {
     lines.extend(oddities(outcome).into_iter().flatten());
     let fates = &outcome.fates;
     for (names, what) in [
-        (&fates.processes_died, "died meanwhile"),
+        (&fates.processes_died, "died during the run"),
         (
             &fates.processes_restarted,
-            "died and were started again meanwhile",
+            "died and restarted during the run",
         ),
-        (&fates.processes_stopped, "stood still meanwhile"),
+        (&fates.processes_stopped, "stopped during the run"),
         (
             &fates.links_given_up,
-            "links given up during the run (`give_up_ms`), losing what they carried, at",
+            "links given up during the run, with the loss of everything on them (`give_up_ms`)",
         ),
         (
             &fates.uncounted,
-            "frames and packets sent again are counted without (what came to them counts as dropped)",
+            "counts exclude resent frames and packets (those received count as dropped) of",
         ),
         (
             &outcome.restarted,
-            "what is not known to have arrived counts as lost, at",
+            "messages not known to have arrived count as lost at",
         ),
         (
             &outcome.unfinished,
-            "did not come to an end, so that these counts are older",
+            "did not finish, so these counts are older",
         ),
     ] {
         if !names.is_empty() {
@@ -156,7 +156,7 @@ pub fn standstills(fates: &Fates) -> Option<String> {
     };
     Some(format!(
         "{processes} did not run for more than 50 ms at a time, {name} for {most} ms in all: the \
-         host stood still or is overloaded{}",
+         host was suspended or is overloaded{}",
         overload()
     ))
 }
@@ -177,7 +177,7 @@ fn beyond_time_outs(outcome: &RateResult) -> Option<String> {
         (refused, "were refused"),
         (
             unknown,
-            "had not ended when their source ended or was given up",
+            "were unfinished when their source ended or was given up",
         ),
         (left, "were acknowledged but not counted by their target"),
     ];
@@ -186,7 +186,7 @@ fn beyond_time_outs(outcome: &RateResult) -> Option<String> {
         .map(|(count, why)| format!("{count} {why}"))
         .collect();
     Some(format!(
-        "of those lost beyond time-outs, {}",
+        "of the messages lost without a timeout, {}",
         causes.join(", ")
     ))
 }
@@ -218,24 +218,26 @@ fn oddities(outcome: &RateResult) -> [Option<String>; 7] {
     } = outcome;
     let (unreachable, unwilling) = (outcome.unreachable, outcome.unwilling);
     let more = match outcome.unreached.len() < unreachable as usize {
-        true => " (a target is counted by each source that did not reach it)",
+        true => " (a target is counted once for each source that did not reach it)",
         false => "",
     };
     let (unreached, refusers) = (outcome.unreached.join(", "), outcome.refusers.join(", "));
     let since = match outcome.restarted.as_slice() {
-        [] => "at targets that could not be asked whether they had been started again".to_owned(),
-        names => format!("since {} began anew with an empty one", names.join(", ")),
+        [] => "at targets that may have restarted".to_owned(),
+        names => format!("since {} restarted with empty memory", names.join(", ")),
     };
     [
-        (*overtaken > 0).then(|| {
-            format!("{overtaken} messages came after a later one, as these ways allow")
-        }),
+        (*overtaken > 0)
+            .then(|| format!("{overtaken} messages were overtaken, as these routes allow")),
         (*stale > 0).then(|| {
-            format!("{stale} late messages of earlier runs came meanwhile, and are not counted above")
+            format!("{stale} late messages of earlier runs arrived and are not counted above")
         }),
         (*refused > 0).then(|| format!("{refused} messages were refused by their target")),
         (unreachable > 0).then(|| {
-            format!("{} could not be reached{more}: {unreached}", targets(unreachable))
+            format!(
+                "{} could not be reached{more}: {unreached}",
+                targets(unreachable)
+            )
         }),
         (unwilling > 0).then(|| {
             let why = why_refused(outcome.outdated_by);
@@ -244,13 +246,11 @@ fn oddities(outcome: &RateResult) -> [Option<String>; 7] {
         // Do not report a shorter wait for the last responses.
         (*drain_seconds >= 1.0).then(|| {
             format!(
-                "{drain_seconds:.1} s were spent on waiting for the last answers and time-outs; the rate is without \
-                 them"
+                "{drain_seconds:.1} s were spent waiting for the last answers and timeouts; the \
+                 rate excludes them"
             )
         }),
-        (*unwritten > 0).then(|| {
-            format!("{unwritten} messages found memory that nobody had written, {since}")
-        }),
+        (*unwritten > 0).then(|| format!("{unwritten} messages found unwritten memory, {since}")),
     ]
 }
 
@@ -312,26 +312,28 @@ mod tests {
         let sums = "sent 0 acknowledged 0 timed_out 0 refused 3 unknown 0";
         assert!(text.starts_with(sums), "{text}");
         for line in [
-            "7 late messages of earlier runs came meanwhile, and are not counted above",
+            "7 late messages of earlier runs arrived and are not counted above",
             "1 target could not be reached: nic4",
-            "2 targets refused the run (run 9 of the same source was there before, and numbers of runs grow: \
-             use one above 9, or restart the target (netns-scripts/node.sh restart NODE)): nic7, nic8",
-            "5 messages found memory that nobody had written, since nic5 began anew with an empty one",
-            "8.0 s were spent on waiting for the last answers and time-outs; the rate is without them",
-            "died meanwhile: r1-0",
-            "died and were started again meanwhile: nic5",
-            "stood still meanwhile: nic6",
-            "links given up during the run (`give_up_ms`), losing what they carried, at: r1-0:3, nic6:0",
-            "frames and packets sent again are counted without (what came to them counts as dropped): \
+            "2 targets refused the run (the target has already seen run 9 of the same source, and \
+             run numbers must grow: use one above 9, or restart the target (netns-scripts/node.sh \
+             restart NODE)): nic7, nic8",
+            "5 messages found unwritten memory, since nic5 restarted with empty memory",
+            "8.0 s were spent waiting for the last answers and timeouts; the rate excludes them",
+            "died during the run: r1-0",
+            "died and restarted during the run: nic5",
+            "stopped during the run: nic6",
+            "links given up during the run, with the loss of everything on them (`give_up_ms`): \
+             r1-0:3, nic6:0",
+            "counts exclude resent frames and packets (those received count as dropped) of: \
              nic5, nic6, r1-0",
-            "what is not known to have arrived counts as lost, at: nic5",
-            "did not come to an end, so that these counts are older: nic6",
+            "messages not known to have arrived count as lost at: nic5",
+            "did not finish, so these counts are older: nic6",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
         let stood = standstills(&much.fates).expect("two stood still");
-        let line = "2 processes did not run for more than 50 ms at a time, r1-1 for 3021 ms in all: \
-                    the host stood still or is overloaded";
+        let line = "2 processes did not run for more than 50 ms at a time, r1-1 for 3021 ms in \
+                    all: the host was suspended or is overloaded";
         assert!(stood.starts_with(line), "{stood}");
         let lost = RateResult {
             lost: 1470,
@@ -345,7 +347,8 @@ mod tests {
         };
         let text = verdict(&lost);
         for line in [
-            "of those lost beyond time-outs, 3 were refused, 4 had not ended when their source ended or was given up",
+            "of the messages lost without a timeout, 3 were refused, 4 were unfinished when their \
+             source ended or was given up",
             "did not answer in time: nic5 (1463 messages)",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");

@@ -28,32 +28,32 @@ pub enum CollectiveError {
     #[error(transparent)]
     Lab(#[from] LabError),
     /// A name that is not that of a NIC with a collective engine.
-    #[error("lab `{lab}` has no network interface `{name}` that has collectives; those are {nics}")]
+    #[error("lab `{lab}` has no NIC `{name}` with collective operations; available: {nics}")]
     NoSuchNic {
         lab: String,
         name: String,
         /// The valid names.
         nics: String,
     },
-    #[error("`{0}` is named twice")]
+    #[error("`{0}` is listed twice")]
     Twice(String),
     /// The NICs are in use or do not reply.
     #[error(transparent)]
     Claim(#[from] ClaimError),
     /// Fewer than two participants.
     #[error(
-        "a collective operation needs two network interfaces that have collectives: {1} of lab \
-         `{0}` would take part"
+        "a collective operation needs two NICs with collective engines, but lab `{0}` would \
+         provide only {1}"
     )]
     Alone(String, usize),
     /// A report is about another run.
     #[error("{0} reports on another run: is someone else measuring this lab?")]
     OtherRun(String),
     /// The participants did not finish.
-    #[error("the operations have not ended {0} s after they should have, at {1}")]
+    #[error("the operations did not end within {0} s of the expected time, at {1}")]
     NeverEnded(u64, String),
     /// The user requested twice to stop.
-    #[error("interrupted before the operations ended: nothing was measured")]
+    #[error("interrupted before the operations ended: no measurement")]
     Interrupted,
 }
 
@@ -98,14 +98,14 @@ impl Fallen {
     fn tell(&self, failure: Option<&str>) -> Option<String> {
         if !self.died.is_empty() {
             return Some(format!(
-                "killed or restarted meanwhile: {}",
+                "killed or restarted during the run: {}",
                 self.died.join(", ")
             ));
         }
         let failure = failure?;
         Some(match self.stopped.as_slice() {
             [] => failure.to_owned(),
-            names => format!("{failure} (stood still meanwhile: {})", names.join(", ")),
+            names => format!("{failure} (stopped during the run: {})", names.join(", ")),
         })
     }
 }
@@ -130,7 +130,7 @@ impl CollectiveSuite {
         let (options, operations) = match benchmark {
             Benchmark::Allreduce(options) => (&options.collective, options.op.clone()),
             Benchmark::Barrier(options) => (&options.collective, vec![Collective::Barrier]),
-            _ => unreachable!("the others are made of messages"),
+            _ => unreachable!("other benchmarks use messages"),
         };
         let nics = participants(options, lab)?;
         let spec = CollectiveSpec {
@@ -153,7 +153,7 @@ impl CollectiveSuite {
     /// Participants and tree, for the head of the table.
     pub fn describe(&self) -> String {
         format!(
-            "{} network interfaces, tree of branching {}, engine {}",
+            "{} NICs, tree of branching {}, engine {}",
             self.nics.len(),
             self.spec.branching,
             self.spec.engine
@@ -210,7 +210,7 @@ impl CollectiveSuite {
         lab: &mut dyn Lab,
         started: &mut usize,
     ) -> Result<(), CollectiveError> {
-        let spec = serde_json::to_value(spec).expect("a specification is plain data");
+        let spec = serde_json::to_value(spec).expect("a specification always serialises");
         let request = Request::CollectiveStart { spec };
         for (name, _) in &self.nics {
             lab.ask(name, &request)?;

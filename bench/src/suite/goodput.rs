@@ -32,12 +32,12 @@ pub enum GoodputError {
     #[error("{0}")]
     Scripts(String),
     /// The script's error.
-    #[error("links cannot be impaired: {0}")]
+    #[error("cannot impair links: {0}")]
     Impair(String),
     /// The links are impaired already, and would not be restored.
     #[error(
-        "links of lab `{lab}` are impaired already ({what}), which this would replace; \
-         `impair.sh --lab {lab} all clear` ends it"
+        "links of lab `{lab}` are already impaired ({what}), and this run would replace that; \
+         `impair.sh --lab {lab} all clear` removes it"
     )]
     Impaired {
         lab: String,
@@ -122,7 +122,7 @@ impl Drop for Impaired {
     fn drop(&mut self) {
         if let Err(error) = self.clear() {
             phitwire_nodes::output::complain(&format!(
-                "{error}; `impair.sh --lab {} all clear` ends the impairment",
+                "{error}; `impair.sh --lab {} all clear` removes the impairment",
                 self.lab
             ));
         }

@@ -11,20 +11,19 @@ use phitwire_tools::cli::pages::{OTHER_CALLS, VERSION};
 
 use crate::msgrate::{Op, RoutingName};
 
-/// Latency, bandwidth, random updates and collective operations on a running lab, every byte and
-/// result verified.
+/// Measure latency, bandwidth, random updates and collective operations on a running lab, verifying
+/// every byte and result.
 ///
-/// Rates are over the time in which messages were offered or acknowledged; the wait for time-outs
-/// after a fault is not in them. Network interfaces are measured by one tool at a time, and what
-/// was begun ends with the tool.
+/// Rates are over the time in which messages were offered or acknowledged; they exclude the wait
+/// for timeouts after a fault. Only one tool at a time can measure a NIC, and its runs end with it.
 ///
 /// The exit status is 1 when anything was lost, duplicated, corrupted, wrong or read from unwritten
-/// memory, 2 when a measurement could not be made, and 130 when SIGINT or SIGTERM ended one that
-/// was clean so far; a second signal ends at once.
+/// memory; 2 when a measurement could not be made; and 130 when SIGINT or SIGTERM interrupted a run
+/// that was clean so far. A second signal exits immediately.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "phitwire-bench", version = VERSION, after_help = OTHER_CALLS)]
 pub struct Options {
-    /// What to measure
+    /// Benchmark
     #[command(subcommand)]
     pub benchmark: Benchmark,
 }
@@ -34,42 +33,41 @@ pub struct Options {
 pub enum Benchmark {
     /// Time from issue to acknowledgement, one message at a time
     Latency(PairOptions),
-    /// Payload per second from one network interface to another
+    /// Payload per second from one NIC to another
     Bandwidth(PairOptions),
-    /// Payload per second from one network interface to another while all links of the lab lose
-    /// frames, a row for each loss. Impairs the links (netem, or nftables without it), and puts them
-    /// back at the end
+    /// Payload per second from one NIC to another while all links of the lab lose frames, one row
+    /// per loss rate. Impairs the links (with netem, or else nftables), and clears them at the end
     Goodput(GoodputOptions),
-    /// Payload per second between two network interfaces, both ways at once
+    /// Payload per second between two NICs, in both directions at once
     Bibw(PairOptions),
-    /// Random updates: fetching additions to random words of all network interfaces, each source to
-    /// words of its own. Only where network interfaces have atomic operations
+    /// Random updates: fetching additions to random words of all NICs, each source to words of its
+    /// own. Only where NICs have atomic operations
     Gups(SetOptions),
-    /// A sum over all network interfaces that all of them get, where they have collective engines
+    /// A sum over all NICs, returned to all of them, where they have collective engines
     Allreduce(AllreduceOptions),
-    /// A barrier of all network interfaces, where they have collective engines; with --unit, by
-    /// barrier units of their hardware
+    /// A barrier across all NICs, where they have collective engines; with --unit, by hardware
+    /// barrier units
     Barrier(BarrierOptions),
-    /// Eurekas, and the barriers that follow them, by barrier units of the hardware
+    /// Eurekas, and the barriers that follow them, by hardware barrier units
     Eureka(EurekaOptions),
-    /// Messages from every network interface to every other
+    /// Messages from every NIC to every other
     Alltoall(AlltoallOptions),
 }
 
 /// What all benchmarks have.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
-    /// Lab to measure
+    /// Lab
     #[arg(long, value_name = "NAME")]
     pub lab: String,
     /// Seconds per row of the table
     #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = seconds)]
     pub seconds: f64,
-    /// Messages of each source per row, instead of --seconds [benchmarks made of messages]
+    /// Messages of each source per row, instead of --seconds [message benchmarks only]
     #[arg(short, long, value_name = "N", conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..))]
     pub iterations: Option<u64>,
-    /// Messages of each source before a row, which are verified and not measured [benchmarks made of
-    /// messages]
+    /// Warm-up messages of each source before a row, verified but not measured [message benchmarks
+    /// only]
     #[arg(short = 'x', long, value_name = "N", default_value_t = 0)]
     pub warmup: u64,
     /// Print a JSON array, with an object per row, instead of a table
@@ -77,56 +75,56 @@ pub struct Common {
     pub json: bool,
 }
 
-/// Files that benchmarks made of messages leave.
+/// Output files of message benchmarks.
 #[derive(Args, Clone, Debug, Default)]
 pub struct FileOptions {
-    /// Draw the rows over the size of messages
+    /// Draw the rows over message size
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
-    /// Write the latencies in HdrHistogram's text format, in microseconds; of several rows a file each,
-    /// with the size in its name
+    /// Write the latencies in HdrHistogram's text format, in microseconds; for several rows one
+    /// file each, with the size in its name
     #[arg(long, value_name = "FILE.hgrm")]
     pub hgrm: Option<PathBuf>,
 }
 
-/// Benchmarks of two network interfaces.
+/// Benchmarks of two NICs.
 #[derive(Args, Clone, Debug)]
 pub struct PairOptions {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields have them")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub common: Common,
-    /// The source [default: the lab's first network interface]
+    /// Source [default: the lab's first NIC]
     #[arg(long, value_name = "NODE")]
     pub from: Option<String>,
-    /// The target [default: the lab's last network interface]
+    /// Target [default: the lab's last NIC]
     #[arg(long, value_name = "NODE")]
     pub to: Option<String>,
     /// Operation of every message
     #[arg(long, value_enum, default_value_t)]
     pub op: PairOp,
-    /// Between two programs at the doors of the network interfaces, instead of these themselves: on
-    /// top of the network, what the way into it costs
+    /// Measure between programs at the doors of the NICs, instead of between the NICs themselves:
+    /// includes the cost of the door
     #[arg(long, conflicts_with = "routing")]
     pub client: bool,
     /// Payload bytes per message, a row each [default: powers of two, to the largest message, 64
     /// KiB at most]
     #[arg(long, value_name = "B", value_delimiter = ',', value_parser = size())]
     pub size: Vec<u32>,
-    /// The same as --size by a range, as OSU's benchmarks have it: powers of two from MIN to MAX; one
-    /// number is MAX
+    /// Like --size, but as a range as in the OSU benchmarks: powers of two from MIN to MAX; a
+    /// single number is MAX
     #[arg(short = 'm', long, value_name = "MIN:MAX", conflicts_with = "size", value_parser = range)]
     pub message_size: Option<SizeRange>,
-    /// So many pairs at once: the first network interfaces send to the last ones
+    /// Number of simultaneous pairs: the first NICs send to the last ones
     #[arg(long, value_name = "N", conflicts_with_all = ["from", "to", "client"], value_parser = clap::value_parser!(u16).range(1..))]
     pub pairs: Option<u16>,
-    /// Messages outstanding [default: 1 for latency, 64 otherwise]
+    /// Outstanding messages [default: 1 for latency, 64 otherwise]
     #[arg(long, value_name = "W", value_parser = window())]
     pub window: Option<u32>,
-    /// How packets choose their ways, where they can
+    /// How packets choose their routes, where they can
     #[arg(long, value_enum, value_name = "MODE")]
     pub routing: Option<RoutingName>,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields have them")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub files: FileOptions,
 }
 
@@ -134,9 +132,9 @@ pub struct PairOptions {
 #[derive(Args, Clone, Debug)]
 pub struct GoodputOptions {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields have them")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub common: Common,
-    /// Shares of the frames that each link loses in each direction, a row each
+    /// Loss rates of each link in each direction, a row each
     #[arg(
         long,
         value_name = "P%",
@@ -144,19 +142,19 @@ pub struct GoodputOptions {
         default_value = "0%,1%,2%,5%,10%"
     )]
     pub loss: Vec<Loss>,
-    /// The source [default: the lab's first network interface]
+    /// Source [default: the lab's first NIC]
     #[arg(long, value_name = "NODE")]
     pub from: Option<String>,
-    /// The target [default: the lab's last network interface]
+    /// Target [default: the lab's last NIC]
     #[arg(long, value_name = "NODE")]
     pub to: Option<String>,
     /// Payload bytes per message, a row and a curve each
     #[arg(long, value_name = "B", value_delimiter = ',', default_value = "32", value_parser = size())]
     pub size: Vec<u32>,
-    /// Messages outstanding
+    /// Outstanding messages
     #[arg(long, value_name = "W", default_value_t = 64, value_parser = window())]
     pub window: u32,
-    /// Draw goodput and latency over the loss
+    /// Draw goodput and latency over loss
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
 }
@@ -210,7 +208,7 @@ impl FromStr for Loss {
                 per_million: (percent * 1e4).round() as u32,
             }),
             _ => Err(format!(
-                "`{text}` is not a share such as 1%, from 0% to 50%"
+                "invalid loss rate `{text}`: expected a percentage such as 1%, from 0% to 50%"
             )),
         }
     }
@@ -224,9 +222,9 @@ pub enum PairOp {
     Put,
     /// Remote reads
     Get,
-    /// Remote fetching additions of one to 64-bit words, where network interfaces have them
+    /// Remote fetching additions of one to 64-bit words, on NICs that support them
     Amo,
-    /// Messages into receives that were posted before, with --client
+    /// Messages into previously posted receives, with --client
     Send,
 }
 
@@ -251,38 +249,38 @@ impl PairOp {
     }
 }
 
-/// Benchmarks of many network interfaces.
+/// Benchmarks of many NICs.
 #[derive(Args, Clone, Debug)]
 pub struct SetOptions {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields have them")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub common: Common,
-    /// Network interfaces that take part [default: all]
+    /// Participating NICs [default: all]
     #[arg(long, value_name = "NODE", value_delimiter = ',')]
     pub nics: Vec<String>,
-    /// Messages that each keeps outstanding
+    /// Outstanding messages per NIC
     #[arg(long, value_name = "W", default_value_t = 512, value_parser = window())]
     pub window: u32,
-    /// How packets choose their ways, where they can
+    /// How packets choose their routes, where they can
     #[arg(long, value_enum, value_name = "MODE")]
     pub routing: Option<RoutingName>,
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields have them")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub files: FileOptions,
 }
 
-/// Messages among many network interfaces.
+/// Messages among many NICs.
 #[derive(Args, Clone, Debug)]
 pub struct AlltoallOptions {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields have them")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub set: SetOptions,
     /// Payload bytes per message, a row each [default: powers of two, to the largest message, 4 KiB
     /// at most]
     #[arg(long, value_name = "B", value_delimiter = ',', value_parser = size())]
     pub size: Vec<u32>,
-    /// The same as --size by a range, as OSU's benchmarks have it: powers of two from MIN to MAX; one
-    /// number is MAX
+    /// Like --size, but as a range as in the OSU benchmarks: powers of two from MIN to MAX; a
+    /// single number is MAX
     #[arg(short = 'm', long, value_name = "MIN:MAX", conflicts_with = "size", value_parser = range)]
     pub message_size: Option<SizeRange>,
 }
@@ -291,16 +289,16 @@ pub struct AlltoallOptions {
 #[derive(Args, Clone, Debug)]
 pub struct CollectiveOptions {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields have them")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub common: Common,
-    /// Network interfaces that take part, in order of rank [default: all]
+    /// Participating NICs, in order of rank [default: all]
     #[arg(long, alias = "from", value_name = "NODE", value_delimiter = ',')]
     pub nics: Vec<String>,
     /// Children per node of the tree
     #[arg(long, value_name = "N", default_value_t = MAX_BRANCHING as u32,
           value_parser = clap::value_parser!(u32).range(1..=MAX_BRANCHING as i64))]
     pub branching: u32,
-    /// The collective engine, 0 to 3
+    /// Collective engine, 0 to 3
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=3))]
     pub engine: u8,
 }
@@ -309,15 +307,16 @@ pub struct CollectiveOptions {
 #[derive(Args, Clone, Debug)]
 pub struct BarrierOptions {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields have them")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub collective: CollectiveOptions,
-    /// Barrier units, all of them at once, a row each: the tree is computed and configured before
+    /// Barrier units, all at the same time, a row each; the tree is computed and configured
+    /// beforehand
     #[arg(long, value_name = "N", value_delimiter = ',', conflicts_with_all = ["branching", "engine"])]
     pub unit: Vec<u8>,
-    /// At units: barriers, instead of --seconds
+    /// With --unit: number of barriers, instead of --seconds
     #[arg(long, value_name = "N", requires = "unit", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// At units: wait up to so many nanoseconds before each barrier, at random
+    /// With --unit: wait up to this many nanoseconds before each barrier, at random
     #[arg(long, value_name = "NS", requires = "unit", default_value_t = 0)]
     pub skew_ns: u64,
 }
@@ -326,18 +325,18 @@ pub struct BarrierOptions {
 #[derive(Args, Clone, Debug)]
 pub struct EurekaOptions {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields have them")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub common: Common,
-    /// Network interfaces that take part, in order of rank [default: all]
+    /// Participating NICs, in order of rank [default: all]
     #[arg(long, alias = "from", value_name = "NODE", value_delimiter = ',')]
     pub nics: Vec<String>,
-    /// Barrier units, all of them at once, a row each
+    /// Barrier units, all at the same time, a row each
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "0")]
     pub unit: Vec<u8>,
-    /// Barriers, of which every other comes after a eureka, instead of --seconds
+    /// Number of barriers, every other one after a eureka, instead of --seconds
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Wait up to so many nanoseconds before each, at random
+    /// Wait up to this many nanoseconds before each, at random
     #[arg(long, value_name = "NS", default_value_t = 0)]
     pub skew_ns: u64,
 }
@@ -346,7 +345,7 @@ pub struct EurekaOptions {
 #[derive(Args, Clone, Debug)]
 pub struct AllreduceOptions {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "its fields have them")]
+    #[expect(missing_docs, reason = "the fields are documented")]
     pub collective: CollectiveOptions,
     /// Operations, a row each, such as sum-i32, xor-i64, min-f64 (with its location)
     #[arg(
@@ -379,7 +378,7 @@ fn range(text: &str) -> Result<SizeRange, String> {
     let number = |text: &str| match text.parse::<u32>() {
         Ok(bytes) if (1..=MAX_BLOCK_SIZE).contains(&bytes) => Ok(bytes),
         _ => Err(format!(
-            "`{text}` is not a size: 1 to {MAX_BLOCK_SIZE} bytes"
+            "invalid size `{text}`: expected 1 to {MAX_BLOCK_SIZE} bytes"
         )),
     };
     let (min, max) = match text.split_once(':') {
@@ -390,7 +389,7 @@ fn range(text: &str) -> Result<SizeRange, String> {
     };
     match min <= max {
         true => Ok(SizeRange { min, max }),
-        false => Err(format!("{min} is above {max}")),
+        false => Err(format!("empty range: {min} is above {max}")),
     }
 }
 
@@ -405,7 +404,7 @@ fn window() -> clap::builder::RangedI64ValueParser<u32> {
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (1e-3..=86_400.0).contains(&seconds) => Ok(seconds),
-        _ => Err("a number of seconds, 0.001 to 86400".to_owned()),
+        _ => Err("expected a number of seconds from 0.001 to 86400".to_owned()),
     }
 }
 

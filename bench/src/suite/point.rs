@@ -134,7 +134,7 @@ impl PointSuite {
             | Benchmark::Barrier(_)
             | Benchmark::Eureka(_)
             | Benchmark::Goodput(_) => {
-                unreachable!("these have no messages of their own")
+                unreachable!("the others send no messages themselves")
             }
         };
         let info: NodeInfo = ask(lab, first, &Request::Info)?;

@@ -45,15 +45,15 @@ pub enum ProgramError {
     /// An address out of range.
     #[error(transparent)]
     Outside(#[from] OutOfRange),
-    #[error("--op {0}: the network interfaces of this machine have none for programs")]
+    #[error("--op {0}: the NICs of this machine have no such operation for programs")]
     Operation(&'static str),
-    #[error("--size {0}: the network interfaces of this machine move 1 to {1} bytes for programs")]
+    #[error("--size {0}: programs can move 1 to {1} bytes through the NICs of this machine")]
     Size(u32, u32),
-    #[error("the target's memory was not registered: {0}")]
+    #[error("cannot register the target's memory: {0}")]
     Register(Status),
-    #[error("a message has not ended after {} s", PATIENCE.as_secs())]
+    #[error("a message did not complete within {} s", PATIENCE.as_secs())]
     NeverEnded,
-    #[error("--window: programs have up to {MOST_WINDOW} messages outstanding")]
+    #[error("--window: programs can have at most {MOST_WINDOW} outstanding messages")]
     Window,
 }
 

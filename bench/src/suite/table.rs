@@ -41,7 +41,7 @@ fn titles(benchmark: &str) -> (&'static str, &'static [&'static str]) {
         // The first is a rate expressed as a time; the quantiles are of single messages in a full
         // window.
         "alltoall" => (
-            "all to all: time per exchange, in which everybody sends a message to everybody else",
+            "all to all: time per exchange, in which every NIC sends a message to every other",
             &[
                 "# Size",
                 "Exchange(us)",
@@ -51,7 +51,7 @@ fn titles(benchmark: &str) -> (&'static str, &'static [&'static str]) {
             ],
         ),
         "eureka" => (
-            "eurekas: time from signalling one until being told of it",
+            "eurekas: time from signalling one until notification",
             &[
                 "# Unit",
                 "Mean (us)",
@@ -62,7 +62,7 @@ fn titles(benchmark: &str) -> (&'static str, &'static [&'static str]) {
             ],
         ),
         "barrier units" => (
-            "barriers by units: time from joining until it is done",
+            "barriers by units: time from joining until completion",
             &[
                 "# Unit",
                 "Mean (us)",

@@ -30,24 +30,24 @@ pub enum UnitError {
     /// A request to the lab or one of its processes failed.
     #[error(transparent)]
     Lab(#[from] LabError),
-    #[error("lab `{0}` has no barrier units: without --unit, collective engines do barriers")]
+    #[error("lab `{0}` has no barrier units: omit --unit to use collective engines")]
     NoUnits(String),
     /// A name that is not that of a NIC.
-    #[error("lab `{lab}` has no network interface `{name}` with barrier units; those are {nics}")]
+    #[error("lab `{lab}` has no NIC `{name}` with barrier units; available: {nics}")]
     NoSuchNic {
         lab: String,
         name: String,
         /// The valid names.
         nics: String,
     },
-    #[error("{0} is named twice")]
+    #[error("{0} is listed twice")]
     Twice(String),
-    #[error("no barrier among these: {0}")]
+    #[error("cannot build a barrier among these NICs: {0}")]
     NoTree(String),
-    #[error("the barriers have not ended {0} s after they should have")]
+    #[error("the barriers did not end within {0} s of the expected time")]
     NeverEnded(u64),
     /// The user requested twice to stop.
-    #[error("interrupted before the barriers ended: nothing was measured")]
+    #[error("interrupted before the barriers ended: no measurement")]
     Interrupted,
 }
 
@@ -147,7 +147,7 @@ impl<'n> UnitSuite<'n> {
             Benchmark::Eureka(options) => {
                 (&options.nics, &options.unit, options.count, options.skew_ns)
             }
-            _ => unreachable!("the others are not made by units"),
+            _ => unreachable!("other benchmarks do not use units"),
         };
         let common = benchmark.common();
         let no_units = || UnitError::NoUnits(common.lab.clone());
@@ -204,7 +204,7 @@ impl<'n> UnitSuite<'n> {
     pub fn describe(&self) -> String {
         let units: Vec<String> = self.units.iter().map(u8::to_string).collect();
         let units = units.join(", ");
-        format!("{} network interfaces, units {units}", self.nics.len())
+        format!("{} NICs, units {units}", self.nics.len())
     }
 
     /// Measures on all units at once.
@@ -266,7 +266,9 @@ impl<'n> UnitSuite<'n> {
         let node = |(name, number): &(String, u16)| Some((named(name)?, *number));
         let nics: Option<Vec<_>> = self.nics.iter().map(node).collect();
         let nics = nics.ok_or_else(|| {
-            UnitError::NoTree("the lab runs another description than it has".to_owned())
+            UnitError::NoTree(
+                "the lab runs a description other than the one in its directory".to_owned(),
+            )
         })?;
         let mut trees = Vec::new();
         for &unit in &self.units {
@@ -320,7 +322,7 @@ impl<'n> UnitSuite<'n> {
                 unit,
                 ..self.spec.clone()
             };
-            let spec = serde_json::to_value(spec).expect("a specification is plain data");
+            let spec = serde_json::to_value(spec).expect("a specification always serialises");
             for (name, _) in &self.nics {
                 let spec = spec.clone();
                 lab.ask(name, &Request::BarrierStart { spec })?;

@@ -352,7 +352,7 @@ fn the_largest_networks_are_answered_at_once() {
     let output = check(&scratch.file(largest.as_bytes()), &[]);
     let told = text_of(&output);
     assert!(output.status.success(), "{told}");
-    assert!(told.contains("not every way was followed"), "{told}");
+    assert!(told.contains("not every route was checked"), "{told}");
     let generate = "topology generate blackwidow --processors 32768";
     let generate: Vec<&str> = generate.split(' ').collect();
     let text = phitwire(&generate)
@@ -363,7 +363,7 @@ fn the_largest_networks_are_answered_at_once() {
     let output = check(&scratch.file(&text), &[]);
     let told = text_of(&output);
     assert!(output.status.success(), "{told}");
-    let partly = told.contains("not every way");
+    let partly = told.contains("not every route");
     assert!(!partly, "followed to the end: {told}");
 }
 

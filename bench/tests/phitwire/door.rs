@@ -633,7 +633,7 @@ fn who_keeps_descriptors_or_says_nothing_keeps_nobody_waiting() {
     };
     assert_eq!(all.len(), 63, "{refused}");
     assert!(
-        refused.contains("as many programs as it can have"),
+        refused.contains("the NIC has reached its limit of programs"),
         "{refused}"
     );
     drop(all);

@@ -442,13 +442,13 @@ fn what_cannot_be_done_is_said() {
         ("r1-32 --participants 33", "33 processors"),
         ("r1-32 --warmup 18446744073709551615", "not in 0..="),
         ("r1-32 --drain 18446744073709551615", "not in 0..="),
-        ("r1-32 --routing minimal", "is for Aries networks only"),
-        ("r1-32 --metres 1,2,3", "is for Aries networks only"),
+        ("r1-32 --routing minimal", "applies only to Aries networks"),
+        ("r1-32 --metres 1,2,3", "applies only to Aries networks"),
         ("r1-32 --grain packet", "before their packet is whole"),
         ("r1-32 --link-cycles 65", "65 is not in 1..=64"),
         (
             "aries-pair --link-cycles 3",
-            "is for BlackWidow networks only",
+            "applies only to BlackWidow networks",
         ),
         ("aries-pair --metres 1,2", "three lengths"),
         ("aries-pair --routing bold", "the modes are adaptive0"),
@@ -481,7 +481,7 @@ fn faults_that_cannot_be_are_refused_and_late_ones_told() {
         let (good, said) = broken(fault);
         assert!(!good && said.contains(reason), "{fault}: {said}");
     }
-    let late = "`link 0 down at 1000000000 ns` begins after the end of the run";
+    let late = "`link 0 down at 1000000000 ns` starts after the end of the run";
     let (good, said) = broken("link 0 down at 1s");
     assert!(good && said.contains(late), "{said}");
     let (good, said) = broken("link 0 down at 100ns for 100ns");
@@ -495,7 +495,7 @@ fn one_file_is_not_written_twice() {
     let words = format!("--csv {file} --plot {file}");
     let output = sim(&format!("r1-32 --load 0.1 --warmup 0 --measure 1 {words}"));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("--csv and --plot both name"), "{said}");
+    assert!(said.contains("--csv and --plot both write"), "{said}");
 }
 
 #[test]

@@ -10,8 +10,8 @@ use super::{PHW_ARGUMENT, PhwLocal, PhwNic, ask};
 /// bytes each: engine 0 to 3, up to `branching` children (1 to 32), an `epoch` that no earlier tree
 /// of the engine had, and how long to wait for others. All but `rank` is the same for all.
 #[unsafe(no_mangle)]
-#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
-#[allow(clippy::too_many_arguments, reason = "C has no other names for them")]
+#[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
+#[allow(clippy::too_many_arguments, reason = "C has no named arguments")]
 pub unsafe extern "C" fn phw_collective_set_up(
     nic: *mut PhwNic,
     name: u64,
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn phw_collective_set_up(
 /// Joins the engine's next operation: one of PhwReduction, the same for all. The completion's word
 /// is the result.
 #[unsafe(no_mangle)]
-#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+#[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_collective_join(
     nic: *mut PhwNic,
     name: u64,
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn phw_collective_join(
 
 /// Releases the engine when nothing is in flight there.
 #[unsafe(no_mangle)]
-#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+#[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_collective_leave(nic: *mut PhwNic, name: u64, engine: u8) -> c_int {
     let request = CollectiveRequest::Leave { engine };
     // SAFETY: by the caller's promise.

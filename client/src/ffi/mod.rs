@@ -2,7 +2,7 @@
 //!
 //! Functions return [`PHW_OK`], [`PHW_NOTHING`] or a negative error. None of them panics into C,
 //! and null for a required pointer is [`PHW_ARGUMENT`].
-#![expect(unsafe_code, reason = "C hands pointers in")]
+#![expect(unsafe_code, reason = "C passes pointers")]
 
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::fd::AsRawFd;
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn phw_processor(nic: *mut PhwNic) -> c_int {
 
 /// The program's member number in the job on this NIC.
 #[unsafe(no_mangle)]
-#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+#[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_member(nic: *mut PhwNic) -> c_int {
     // SAFETY: by the caller's promise.
     unsafe { with(nic, |nic| Ok(nic.member().into())) }
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn phw_member(nic: *mut PhwNic) -> c_int {
 
 /// Longest put or get, in bytes.
 #[unsafe(no_mangle)]
-#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+#[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_longest_put(nic: *mut PhwNic) -> c_int {
     // SAFETY: by the caller's promise.
     unsafe { with(nic, |nic| Ok(nic.longest_put() as c_int)) }
@@ -154,7 +154,7 @@ pub unsafe extern "C" fn phw_longest_put(nic: *mut PhwNic) -> c_int {
 
 /// What the NIC supports beside puts and gets: `PHW_HAS_ATOMICS` and so on, or-ed.
 #[unsafe(no_mangle)]
-#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+#[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_operations(nic: *mut PhwNic) -> c_int {
     let bits = |nic: &mut Nic| {
         let has = nic.operations();
@@ -222,7 +222,7 @@ pub unsafe extern "C" fn phw_write(
 /// The word of the program's data at byte `offset`, a multiple of eight: for example a flag that
 /// others put. Access it only with __atomic functions; null if there is no such word.
 #[unsafe(no_mangle)]
-#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+#[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_word(nic: *mut PhwNic, offset: u64) -> *mut u64 {
     let mut word = std::ptr::null_mut();
     // SAFETY: by the caller's promise.
@@ -262,7 +262,7 @@ pub unsafe extern "C" fn phw_put(
 
 /// Reads up to 64 remote bytes into the program's data.
 #[unsafe(no_mangle)]
-#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+#[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_get(
     nic: *mut PhwNic,
     name: u64,
@@ -276,7 +276,7 @@ pub unsafe extern "C" fn phw_get(
 /// Changes a 64-bit word at `at`, by one of PhwAtomic; with `fetch`, the completion returns its old
 /// value.
 #[unsafe(no_mangle)]
-#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+#[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_atomic(
     nic: *mut PhwNic,
     name: u64,
@@ -317,7 +317,7 @@ pub unsafe extern "C" fn phw_block_put(
 
 /// Reads remote bytes into the program's data.
 #[unsafe(no_mangle)]
-#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+#[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_block_get(
     nic: *mut PhwNic,
     name: u64,
@@ -330,7 +330,7 @@ pub unsafe extern "C" fn phw_block_get(
 
 /// Sends data of the program to a receive of another program of the job.
 #[unsafe(no_mangle)]
-#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+#[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_send(
     nic: *mut PhwNic,
     name: u64,
@@ -344,7 +344,7 @@ pub unsafe extern "C" fn phw_send(
 
 /// Posts a buffer for a message (PHW_KIND_RECEIVED).
 #[unsafe(no_mangle)]
-#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+#[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_receive(nic: *mut PhwNic, name: u64, into: PhwLocal) -> c_int {
     // SAFETY: by the caller's promise.
     unsafe { ask(nic, |nic| nic.receive(name, into.into())) }
@@ -352,7 +352,7 @@ pub unsafe extern "C" fn phw_receive(nic: *mut PhwNic, name: u64, into: PhwLocal
 
 /// Takes back the receive of that name if it has no message yet: the word is then 1.
 #[unsafe(no_mangle)]
-#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+#[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_take_back(nic: *mut PhwNic, name: u64) -> c_int {
     // SAFETY: by the caller's promise.
     unsafe { ask(nic, |nic| nic.take_back(name)) }
@@ -361,7 +361,7 @@ pub unsafe extern "C" fn phw_take_back(nic: *mut PhwNic, name: u64) -> c_int {
 /// Lets the programs of the job access a part of the data, at a multiple of 64, with or-ed rights
 /// (PHW_MAY_PUT ...); the completion's word is its handle.
 #[unsafe(no_mangle)]
-#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+#[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_register(
     nic: *mut PhwNic,
     name: u64,
@@ -382,7 +382,7 @@ pub unsafe extern "C" fn phw_register(
 
 /// Ends a registration.
 #[unsafe(no_mangle)]
-#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+#[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_deregister(nic: *mut PhwNic, name: u64, handle: u16) -> c_int {
     // SAFETY: by the caller's promise.
     unsafe { ask(nic, |nic| nic.deregister(name, handle)) }
@@ -390,7 +390,7 @@ pub unsafe extern "C" fn phw_deregister(nic: *mut PhwNic, name: u64, handle: u16
 
 /// Makes posted commands visible to the NIC; phw_wait and an empty phw_poll do too.
 #[unsafe(no_mangle)]
-#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+#[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_flush(nic: *mut PhwNic) -> c_int {
     // SAFETY: by the caller's promise.
     unsafe {
@@ -450,7 +450,7 @@ pub unsafe extern "C" fn phw_wait(
 /// or phw_socket is readable; 0: there is something to poll. In both cases call phw_disarm
 /// afterwards.
 #[unsafe(no_mangle)]
-#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+#[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_arm(nic: *mut PhwNic) -> c_int {
     // SAFETY: by the caller's promise.
     unsafe { with(nic, |nic| Ok(nic.arm().into())) }
@@ -458,7 +458,7 @@ pub unsafe extern "C" fn phw_arm(nic: *mut PhwNic) -> c_int {
 
 /// Ends the request of phw_arm: the program is awake.
 #[unsafe(no_mangle)]
-#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+#[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_disarm(nic: *mut PhwNic) -> c_int {
     // SAFETY: by the caller's promise.
     unsafe {
@@ -471,7 +471,7 @@ pub unsafe extern "C" fn phw_disarm(nic: *mut PhwNic) -> c_int {
 
 /// A descriptor that is readable when the NIC has woken the program.
 #[unsafe(no_mangle)]
-#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+#[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_fd(nic: *mut PhwNic) -> c_int {
     // SAFETY: by the caller's promise.
     unsafe { with(nic, |nic| Ok(nic.fd().as_raw_fd())) }
@@ -479,7 +479,7 @@ pub unsafe extern "C" fn phw_fd(nic: *mut PhwNic) -> c_int {
 
 /// A descriptor that is readable when the NIC is gone.
 #[unsafe(no_mangle)]
-#[allow(clippy::missing_safety_doc, reason = "phw_processor has it")]
+#[allow(clippy::missing_safety_doc, reason = "as for phw_processor")]
 pub unsafe extern "C" fn phw_socket(nic: *mut PhwNic) -> c_int {
     // SAFETY: by the caller's promise.
     unsafe { with(nic, |nic| Ok(nic.socket().as_raw_fd())) }

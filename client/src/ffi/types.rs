@@ -110,7 +110,7 @@ pub struct PhwCompletion {
 
 /// How a command ended; phw_status_name names it.
 #[repr(u8)]
-#[allow(missing_docs, reason = "they are `Status`")]
+#[allow(missing_docs, reason = "documented at `Status`")]
 #[derive(Clone, Copy, Debug)]
 pub enum PhwStatus {
     Done,
@@ -141,7 +141,7 @@ pub enum PhwStatus {
 
 /// How an atomic operation changes a word.
 #[repr(u8)]
-#[allow(missing_docs, reason = "they are `AtomicOp`")]
+#[allow(missing_docs, reason = "documented at `AtomicOp`")]
 #[derive(Clone, Copy, Debug)]
 pub enum PhwAtomic {
     And,
@@ -160,7 +160,7 @@ pub enum PhwAtomic {
 
 /// How a collective operation combines the words of all.
 #[repr(u8)]
-#[allow(missing_docs, reason = "they are `Reduction`")]
+#[allow(missing_docs, reason = "documented at `Reduction`")]
 #[derive(Clone, Copy, Debug)]
 pub enum PhwReduction {
     Barrier = 0,

@@ -127,7 +127,7 @@ fn a_command_stays_until_it_is_taken() {
 }
 
 #[test]
-#[should_panic = "nothing was there to be taken"]
+#[should_panic = "no entry to take"]
 fn what_is_not_there_is_not_taken() {
     pair().1.taken();
 }

@@ -18,8 +18,8 @@ const DIGITS: u8 = 3;
 /// nanoseconds as microseconds.
 pub fn text(counts: &LatencyCounts, per_unit: f64) -> String {
     let highest = counts.buckets.last().map_or(2, |&(value, _)| value.max(2));
-    let mut histogram = Histogram::<u64>::new_with_bounds(1, highest, DIGITS)
-        .expect("two is above one, and the digits are few");
+    let mut histogram =
+        Histogram::<u64>::new_with_bounds(1, highest, DIGITS).expect("valid bounds and precision");
     for &(value, count) in &counts.buckets {
         // Saturation changes nothing: all values are within the bounds.
         histogram.saturating_record_n(value.min(counts.max_ns.max(1)), count);

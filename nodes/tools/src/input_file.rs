@@ -100,7 +100,7 @@ impl InputFile {
         let name = self.name.clone();
         String::from_utf8(self.bytes()?)
             .into_diagnostic()
-            .wrap_err_with(|| format!("{name} is no text"))
+            .wrap_err_with(|| format!("{name} is not text"))
     }
 
     /// A reader of its bytes, up to the limit.
@@ -143,7 +143,7 @@ fn regular(file: &Path, name: &str, kind: FileKind) -> miette::Result<io::Result
         kind if kind.is_dir() => "a directory",
         kind if kind.is_fifo() => "a named pipe",
         kind if kind.is_char_device() || kind.is_block_device() => "a device",
-        _ => "no file",
+        _ => "not a file",
     };
     Err(kind_is_wrong(name, what, kind))
 }
@@ -151,7 +151,8 @@ fn regular(file: &Path, name: &str, kind: FileKind) -> miette::Result<io::Result
 fn kind_is_wrong(name: &str, what: &str, kind: FileKind) -> miette::Report {
     let FileKind { what: wanted, most } = kind;
     miette!(
-        help = "name a file; what a command writes is read from standard input: `COMMAND | phitwire ... -`",
-        "cannot read {name}: it is {what}, and {wanted} is a file of at most {most} bytes"
+        help = "specify a file, or pipe a command's output to standard input: `COMMAND | phitwire \
+                ... -`",
+        "cannot read {name}: it is {what}; expected {wanted} in a file of at most {most} bytes"
     )
 }

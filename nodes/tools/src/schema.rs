@@ -100,7 +100,7 @@ impl Schema {
                 found
             });
             // Report the mistakes of the closest alternative.
-            let other_kind = format!("{place}: {} instead of", kind(value));
+            let other_kind = format!("{place}: found {}, expected", kind(value));
             let far = |found: &Vec<String>| {
                 let is_other = found.iter().any(|told| told.starts_with(&other_kind));
                 (is_other, found.len())
@@ -120,7 +120,7 @@ impl Schema {
             one => is_kind(one),
         };
         if !is_right {
-            found.push(format!("{place}: {own} instead of {}", schema["type"]));
+            found.push(format!("{place}: found {own}, expected {}", schema["type"]));
             return;
         }
         match value {
@@ -150,7 +150,7 @@ impl Schema {
                 &schema["additionalProperties"],
             ) {
                 (Some(own), _) => self.check(own, inner, &place, found),
-                (None, Value::Bool(false)) => found.push(format!("{place}: not in the schema")),
+                (None, Value::Bool(false)) => found.push(format!("{place}: unexpected key")),
                 (None, others @ Value::Object(_)) => self.check(others, inner, &place, found),
                 (None, _) => {}
             }
@@ -225,13 +225,13 @@ mod tests {
         for (change, told) in [
             (
                 json!({ "lost": "one" }),
-                "$.lost: string instead of \"integer\"",
+                "$.lost: found string, expected \"integer\"",
             ),
             (
                 json!({ "lost": 1.5 }),
-                "$.lost: number instead of \"integer\"",
+                "$.lost: found number, expected \"integer\"",
             ),
-            (json!({ "more": 1 }), "$.more: not in the schema"),
+            (json!({ "more": 1 }), "$.more: unexpected key"),
         ] {
             let mut bad = good.clone();
             bad.as_object_mut()
@@ -245,7 +245,7 @@ mod tests {
         let rows = find("bench-messages").expect("it is there");
         assert_eq!(
             rows.mistakes(&json!({})),
-            ["$: object instead of \"array\""]
+            ["$: found object, expected \"array\""]
         );
         assert!(rows.mistakes(&json!([{}]))[0].starts_with("$[0]: `benchmark` is missing"));
     }

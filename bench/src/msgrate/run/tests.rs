@@ -199,7 +199,7 @@ fn damage_anywhere_is_in_the_outcome() {
 #[test]
 fn names_that_will_not_do_are_explained() {
     let message = |words: &str| fails(&mut Puppets::new(), words).1;
-    let known = "lab `demo` has no node `n7`; its network interfaces are n0, n1, n2";
+    let known = "lab `demo` has no node `n7`; its NICs are n0, n1, n2";
     assert_eq!(message("--from n7 --to n1"), known);
     assert!(message("--from n0 --to r0").contains("`r0` is a router"));
     let mut lab = Puppets::new();
@@ -369,7 +369,10 @@ fn targets_out_of_reach_are_called_that() {
 fn targets_that_refuse_the_run_are_called_that_with_a_remedy() {
     let (error, text) = fails(&mut deserted(&[], &[1]), "--from n0 --to n1");
     assert!(matches!(error, RunError::Refused(..)), "{text}");
-    assert!(text.contains("n1 refused the run: run 90 of"), "{text}");
+    assert!(
+        text.contains("n1 refused the run: the target has already seen run 90 of"),
+        "{text}"
+    );
     assert!(text.contains("use one above 90"), "{text}");
     let mut lab = Puppets::new();
     lab.refusers = vec![2];

@@ -13,8 +13,8 @@ use super::links::LabLink;
 /// A word that is neither a kind of frame nor a node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "--filter knows no `{word}`: {}it takes `data`, `ack`, `training`, `retry` and names of nodes of the captured \
-     links, joined by commas",
+    "unknown word `{word}` in --filter; {}expected `data`, `ack`, `training`, `retry` or names of \
+     nodes on the captured links, separated by commas",
     meant.as_ref().map_or_else(String::new, |meant| format!("did you mean `{meant}`? "))
 )]
 pub struct FilterError {
@@ -174,7 +174,7 @@ mod tests {
         assert!(!filter("data").expect("known").takes(seen(What::Ack, 0)));
         let wrong = filter("r0,dta").expect_err("no kind").to_string();
         assert!(
-            wrong.contains("knows no `dta`: did you mean `data`?"),
+            wrong.contains("unknown word `dta` in --filter; did you mean `data`?"),
             "{wrong}"
         );
         assert_eq!(filter("elephant").expect_err("nothing like it").meant, None);

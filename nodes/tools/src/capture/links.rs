@@ -32,13 +32,14 @@ pub enum LinksError {
     },
     /// Links over loopback ports have no interfaces.
     #[error(
-        "lab `{0}` runs over loopback ports, where links have no interfaces of their own: capture `lo` with \
+        "lab `{0}` runs over loopback ports, where links have no interfaces: capture `lo` with \
          `tshark -i lo -f 'udp'`, or bring the lab up in namespaces"
     )]
     Loopback(String),
     /// No link matches.
     #[error(
-        "lab `{lab}` has no link `{which}`: {}name all, a link's id, NODE:PORT, NODE-NODE or NODE",
+        "lab `{lab}` has no link `{which}`; {}expected all, a link id, \
+         NODE:PORT, NODE-NODE or NODE",
         did_you_mean(meant.as_deref())
     )]
     NoLink {
@@ -52,7 +53,7 @@ pub enum LinksError {
 
 /// The "did you mean" question, to begin a message with.
 fn did_you_mean(meant: Option<&str>) -> String {
-    meant.map_or_else(String::new, |meant| format!("did you mean `{meant}`? Or "))
+    meant.map_or_else(String::new, |meant| format!("did you mean `{meant}`? "))
 }
 
 /// The "did you mean" question for a lab; empty if no other lab has a similar name.
@@ -160,11 +161,11 @@ fn parse(plan: &str) -> Result<Vec<LabLink>, (usize, &'static str)> {
         match fields.next() {
             Some("link") => {}
             Some("node" | "") => continue,
-            _ => return Err((line + 1, "neither a node nor a link")),
+            _ => return Err((line + 1, "expected a node or a link")),
         }
         let fields: Vec<&str> = fields.collect();
         let [id, node_a, port_a, node_b, port_b, if_a, if_b, ..] = fields[..] else {
-            return Err((line + 1, "a link has seven fields at least"));
+            return Err((line + 1, "expected at least seven fields of a link"));
         };
         let end = |node: &str, port: &str, interface: &str| LinkEnd {
             node: node.to_owned(),

@@ -32,14 +32,14 @@ pub use simulated::SimulatedCapture;
 pub use sink::{Limits, Room, Sink, SinkError, tail};
 pub use train::for_each_datagram;
 
-/// Where a direction of a link is heard.
+/// Where to capture each direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Place {
-    /// Where it is sent, behind netem there
+    /// At the sender, after its netem
     Sender,
-    /// Where it comes in, before nftables there
+    /// At the receiver, before its nftables
     Receiver,
-    /// In both places, an interface of the file for each
+    /// At both, as two interfaces in the file
     Both,
 }
 

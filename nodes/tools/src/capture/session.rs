@@ -40,7 +40,7 @@ const OTHER_FILES: u64 = 64;
 pub enum CaptureError {
     /// A node's namespace cannot be entered.
     #[error("{}: {source}{}", path.display(), if source.kind() == io::ErrorKind::PermissionDenied {
-        "; captures need root, or the `rootless.sh` that the lab was brought up in"
+        "; captures need root, or a shell of the `rootless.sh` in which the lab was brought up"
     } else {
         "; bring the lab down and up again"
     })]
@@ -49,10 +49,11 @@ pub enum CaptureError {
         path: PathBuf,
         source: io::Error,
     },
-    #[error("none of the interfaces is there: all have been deleted")]
+    #[error("all interfaces to capture have been deleted; bring the lab down and up again")]
     NoInterfaces,
     #[error(
-        "{interface} of {node}: {source}; captures need root, or the `rootless.sh` that the lab was brought up in"
+        "{interface} of {node}: {source}; captures need root, or a shell of the `rootless.sh` in \
+         which the lab was brought up"
     )]
     Tap {
         node: String,
@@ -61,7 +62,8 @@ pub enum CaptureError {
     },
     /// More directions than descriptors.
     #[error(
-        "{needed} directions of links need as many open files, and {limit} are allowed: name fewer links by --link, or `ulimit -n {needed}`"
+        "capturing needs {needed} open files (one per link direction), but the limit is {limit}: \
+         select fewer links with --link, or run `ulimit -n {needed}`"
     )]
     TooMany {
         /// Descriptors needed: one per direction, and a few more.
@@ -69,7 +71,7 @@ pub enum CaptureError {
         limit: u64,
     },
     /// Epoll failed.
-    #[error("waiting for frames: {0}")]
+    #[error("cannot wait for frames: {0}")]
     Wait(io::Error),
 }
 
@@ -436,7 +438,7 @@ fn wanted(
                 let ends = [&link.ends[from], &link.ends[1 - from]];
                 let (at, suffix, what) = match hears {
                     Hears::Sent => (ends[0], "", "as sent"),
-                    Hears::Received => (ends[1], " received", "as it comes in"),
+                    Hears::Received => (ends[1], " received", "as received"),
                 };
                 let [a, b] = ends.map(|end| format!("{} port {}", end.node, end.port));
                 let (node, interface) = (&at.node, &at.interface);

@@ -21,15 +21,17 @@ pub struct Limits {
 pub enum SinkError {
     /// A terminal would show a capture as garbage.
     #[error(
-        "a capture is not for a terminal: write it to a file, or into a pipe, `-w - | wireshark -k -i -`"
+        "refusing to write a capture to a terminal: redirect it to a file, or into a pipe, `-w - | \
+         wireshark -k -i -`"
     )]
     Terminal,
     /// Standard output cannot be a ring.
-    #[error("standard output is no ring of files: leave out --files, or name a file")]
+    #[error("--files needs a file, not standard output: omit --files, or specify a file")]
     NoRing,
     /// The header blocks of a capture exceed the limit.
     #[error(
-        "--max-bytes {limit} is too little: {least} bytes say which links are captured; give at least that and room for frames"
+        "--max-bytes {limit} is too small: the description of the links takes {least} bytes; \
+         specify more"
     )]
     TooSmall {
         /// The requested limit.
@@ -50,10 +52,10 @@ pub enum SinkError {
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            "; the capture ends here, and what has been written is whole: make room, capture fewer links, or keep \
-             the last of it by --max-bytes BYTES --files N"
+            "; the capture ends here and the file is valid up to this point: free some space, \
+             capture fewer links, or keep only the latest frames with --max-bytes BYTES --files N"
         }
-        ErrorKind::FileTooLarge => "; the capture ends here, and what has been written is whole",
+        ErrorKind::FileTooLarge => "; the capture ends here and the file is valid up to this point",
         _ => "",
     }
 }
@@ -349,7 +351,7 @@ mod tests {
         to.add(0, &[2; 8]).expect("it waits");
         let error = to.flush().expect_err("nothing can be written").to_string();
         assert!(
-            error.contains("/dev/full") && error.contains("make room"),
+            error.contains("/dev/full") && error.contains("free some space"),
             "{error}"
         );
         assert_eq!(to.add(0, &[2; 8]).expect("no second error"), Room::Full);

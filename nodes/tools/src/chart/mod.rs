@@ -134,7 +134,7 @@ impl Chart {
         let curves = self.panels.iter().flat_map(|panel| &panel.curves);
         let mut measured = curves.filter(|curve| curve.stroke != Stroke::Thin);
         if measured.all(|curve| curve.points.is_empty()) {
-            return Err(miette!("cannot draw: nothing was measured"));
+            return Err(miette!("cannot draw: no measurements"));
         }
         let mut text = String::new();
         draw::draw(self, &mut text).map_err(|error| miette!("cannot draw: {error}"))?;

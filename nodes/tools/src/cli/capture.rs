@@ -23,38 +23,38 @@ use crate::capture::{
 
 #[derive(Debug, Args)]
 pub struct CaptureArgs {
-    /// The lab
+    /// Lab
     #[arg(long)]
     lab: String,
-    /// Only these links: a link's id, NODE:PORT, NODE-NODE (every link between the two) or NODE
-    /// (every link of it); as often as wanted
+    /// Capture only these links: a link id, NODE:PORT, NODE-NODE (every link between the two) or
+    /// NODE (every link of the node); may be repeated
     #[arg(long = "link", value_name = "LINK")]
     links: Vec<String>,
-    /// Only these frames: kinds (data, ack, training, retry) and names of nodes that send them, joined
-    /// by commas; ack is link control alone
+    /// Capture only these frames: kinds (data, ack, training, retry) and names of sending nodes,
+    /// separated by commas; ack means link control only
     #[arg(long = "filter", value_name = "WORDS")]
     filter: Vec<String>,
-    /// Where each direction of a link is heard
+    /// Where to capture each direction of a link
     #[arg(long, value_enum, default_value_t = Place::Sender)]
     at: Place,
-    /// The file, which is written anew; `-` is standard output
+    /// Output file, overwritten if it exists; `-` is standard output
     #[arg(short = 'w', long = "write", value_name = "FILE.pcapng")]
     file: PathBuf,
-    /// End after this many seconds
+    /// Stop after this many seconds
     #[arg(long)]
     seconds: Option<f64>,
-    /// End after this many frames
+    /// Stop after this many frames
     #[arg(long, value_name = "FRAMES")]
     count: Option<u64>,
-    /// Most bytes of a file, with k, M or G behind for 1,000, 10^6 or 10^9 of them; the capture ends
-    /// there. Into standard output there is no limit unless one is given
+    /// Maximum file size, after which the capture stops; suffixes k, M and G mean 1,000, 10^6 and
+    /// 10^9. Standard output is unlimited by default
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     max_bytes: Option<u64>,
-    /// A ring of so many files of --max-bytes each, FILE-00001.pcapng and so on, of which the oldest
-    /// goes for a new one
+    /// Write a ring of this many files of --max-bytes each, FILE-00001.pcapng and so on; a new file
+    /// replaces the oldest
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     files: u16,
-    /// Print what became of each direction as JSON
+    /// Print the result of each direction as JSON
     #[arg(long)]
     json: bool,
 }
@@ -74,18 +74,26 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
     };
     let number: Option<u64> = digits.parse().ok();
     let bytes = number.and_then(|number| number.checked_mul(unit));
-    bytes.ok_or_else(|| "write a number, perhaps with k, M or G behind it: 500M".to_owned())
+    bytes.ok_or_else(|| {
+        "expected a number, optionally followed by k, M or G, such as 500M".to_owned()
+    })
 }
 
 pub fn run(args: &CaptureArgs) -> miette::Result<ExitCode> {
     let is_output = args.file == Path::new("-");
     if is_output && args.json {
         return Err(miette!(
-            "--json and the capture cannot both go to standard output: name a file for the capture"
+            "--json and the capture cannot both go to standard output: specify a file for the \
+             capture"
         ));
     }
     let time = args.seconds.map(Duration::try_from_secs_f64).transpose();
-    let time = time.map_err(|_| miette!("--seconds is no time span"))?;
+    let time = time.map_err(|_| {
+        miette!(
+            "invalid --seconds: expected a non-negative number of \
+                                         seconds"
+        )
+    })?;
     let dir = LabDir::new(&args.lab).map_err(|error| miette!("{error}"))?;
     let links = links(&dir, &args.links).map_err(|error| miette!("{error}"))?;
     let filter = Filter::new(&args.filter, &links).map_err(|error| miette!("{error}"))?;
@@ -94,7 +102,7 @@ pub fn run(args: &CaptureArgs) -> miette::Result<ExitCode> {
     let (mut capture, gone) = opened.map_err(|error| miette!("{error}"))?;
     if !gone.is_empty() {
         let gone = gone.join(", ");
-        output::complain(&format!("left out, for it has been deleted: {gone}"));
+        output::complain(&format!("skipping deleted interfaces: {gone}"));
     }
     let bytes = match args.max_bytes {
         Some(bytes) => bytes,
@@ -122,7 +130,7 @@ pub fn run(args: &CaptureArgs) -> miette::Result<ExitCode> {
     let end = ran.map_err(|error| miette!("{error}"))?;
     if end == End::Full && args.max_bytes.is_none() {
         output::complain(&format!(
-            "the capture ends at {DEFAULT_BYTES} bytes: --max-bytes says how many more there may be"
+            "the capture stops at {DEFAULT_BYTES} bytes; --max-bytes raises the limit"
         ));
     }
     Ok(match end {
@@ -142,12 +150,12 @@ fn summary(
     let frames: u64 = heard.iter().map(|heard| heard.frames).sum();
     let dropped: u64 = heard.iter().map(|heard| heard.dropped).sum();
     let why = match end {
-        Some(End::Asked) => "ended by a signal",
-        Some(End::Reached) => "ended as asked for",
+        Some(End::Asked) => "interrupted by a signal",
+        Some(End::Reached) => "reached the requested limit",
         Some(End::Full) => "the file is full",
-        Some(End::Unread) => "nobody reads it any more",
+        Some(End::Unread) => "the reader is gone",
         Some(End::Gone) => "the lab has been taken down",
-        None => "it cannot be written",
+        None => "cannot write the file",
     };
     if args.json {
         let directions: Vec<_> = heard
@@ -181,7 +189,8 @@ fn summary(
     }
     let (text, bytes, file) = (table.render(), sink.written(), sink.file().display());
     output::complain(&format!(
-        "{text}{frames} frames, {bytes} bytes into {file}; {dropped} messages dropped for want of time; {why}"
+        "{text}{frames} frames, {bytes} bytes written to {file}; {dropped} frames dropped (capture \
+         too slow); {why}"
     ));
     Ok(())
 }
@@ -196,18 +205,18 @@ pub fn simulated(
     if links == Links::Direct {
         return Err(miette!(
             help = "add --links encoded",
-            "--capture writes frames, and direct links have none"
+            "--capture records frames, but direct links carry none"
         ));
     }
     if runs != 1 {
         return Err(miette!(
-            help = "give one --load, one seed and one of each option",
-            "--capture writes one run, and these are {runs}"
+            help = "specify one --load, one seed and one value of each option",
+            "--capture records a single run, but these options give {runs}"
         ));
     }
     if file == Path::new("-") {
         return Err(miette!(
-            "results go to standard output: name a file for --capture"
+            "results go to standard output: specify a file for --capture"
         ));
     }
     let capture = SimulatedCapture::new(file, network, DEFAULT_BYTES);
@@ -220,7 +229,7 @@ pub fn finish(capture: &SimulatedCapture) -> miette::Result<()> {
     let (frames, whole) = capture.finish().map_err(|error| miette!("{error}"))?;
     let rest = match whole {
         true => String::new(),
-        false => format!("; the others had no room in {DEFAULT_BYTES} bytes"),
+        false => format!("; the rest did not fit in {DEFAULT_BYTES} bytes"),
     };
     output::complain(&format!("{frames} frames captured{rest}"));
     Ok(())

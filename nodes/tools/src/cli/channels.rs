@@ -23,21 +23,21 @@ use crate::manage::fleet::{Fleet, PATIENCE_ONCE};
 use crate::manage::{Commanded, manager, survey::Survey};
 use crate::whole_file;
 
-/// Maximum number of changes of an entry in a run of the search: some minutes for a large ring.
+/// Maximum number of changes per search run: a large ring takes some minutes.
 const MOST_STEPS: i64 = 100_000_000;
 
 #[derive(Args, Debug)]
 pub struct SearchArgs {
     #[arg(help = NETWORK)]
     file: PathBuf,
-    /// Only rings in this dimension; may be given again
+    /// Only rings in this dimension; may be repeated
     #[arg(long = "ring", value_name = "DIMENSION")]
     rings: Vec<String>,
-    /// What the search draws from: the same seed finds the same tables
+    /// Seed of the search; the same seed finds the same tables
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Changes of an entry that each of its runs tries [default: as many as for the tables that
-    /// routers get with `channels = "optimised"`]
+    /// Changes tried per search run [default: as many as for the tables of `channels =
+    /// "optimised"`]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_STEPS))]
     steps: Option<u32>,
     /// Also write the tables to this file, for `vc_tables` of a description and `phitwire manage
@@ -53,12 +53,11 @@ pub struct SearchArgs {
 pub struct LoadArgs {
     #[command(flatten)]
     lab: LabArgs,
-    /// The tables, as `phitwire topology channels --output` writes them; `-` is standard input
+    /// Tables, as written by `phitwire topology channels --output`; `-` is standard input
     tables: PathBuf,
     #[command(flatten)]
     via: ViaArgs,
-    /// Load them even if packets could wait for each other in a circle, or the lab works around
-    /// faults
+    /// Load the tables even if they allow a deadlock, or the lab is rerouted around faults
     #[arg(long)]
     force: bool,
 }
@@ -81,7 +80,7 @@ pub fn search(args: &SearchArgs) -> miette::Result<ExitCode> {
         && to == from
     {
         return Err(miette!(
-            "{}: the tables would take the place of the description",
+            "{}: the tables would overwrite the description",
             output.display()
         ));
     }
@@ -175,8 +174,8 @@ fn into(
             ..loaded
         }),
         Err(error @ LoadError::Unsafe(_)) => Err(miette!(
-            help = "nothing was written; --force loads the tables all the same",
-            "the tables are refused: {error}"
+            help = "nothing was written; --force loads the tables anyway",
+            "cannot load the tables: {error}"
         )),
         Err(error) => Err(miette!(help = "nothing was written", "{error}")),
     }
@@ -205,7 +204,7 @@ fn doubt(
                 .is_empty()
         }
     };
-    let why = "links or routers of the lab have failed, are isolated or replaced, and tables are \
-               judged by the ways of the description";
+    let why = "some links or routers of the lab have failed, are isolated or replaced, but tables \
+               are checked against the routes of the description";
     Ok(faults.then(|| String::from(why)))
 }

@@ -21,12 +21,12 @@ use crate::description;
 
 #[derive(Debug, Args)]
 pub struct CtlArgs {
-    /// The lab
+    /// Lab
     #[arg(long)]
     lab: String,
-    /// The node, or `all`
+    /// Node, or `all`
     node: String,
-    /// Print JSON: with `all`, an object by node
+    /// Print JSON; with `all`, an object keyed by node
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -37,72 +37,70 @@ pub struct CtlArgs {
 enum Command {
     /// Print counters
     Stats {
-        /// Only those whose name contains this
+        /// Only counters whose name contains this
         filter: Option<String>,
-        /// Also those that are zero
+        /// Include counters that are zero
         #[arg(long)]
         zero: bool,
     },
-    /// Print how the links stand: state, how long ago a data frame of the peer was last accepted,
-    /// what was sent again (packets, or sets of flits), what is wrong
+    /// Print the state of the links: when a data frame of the peer was last accepted, resends
+    /// (packets, or sets of flits), and problems
     Links,
-    /// Print what is inside it stage by stage, in each virtual channel, and how often something had
-    /// to wait
+    /// Print the contents of each pipeline stage by virtual channel, and how often it stalled
     Pipeline,
-    /// Print what runs there
+    /// Print what the node is running
     Info,
-    /// Read a register, by name or address; without one, list all of them. In JSON as `value`, and
-    /// exactly as `hex`: many readers of JSON take numbers for floating-point ones, of 53 bits
+    /// Read a register by name or address; without one, list all. JSON has the value as `value`,
+    /// and exactly as `hex`: many JSON readers round integers to 53 bits
     Get {
-        /// Its name or, as a number, its address
+        /// Register name or numeric address
         register: Option<Register>,
         #[command(flatten)]
         via: ViaArgs,
     },
     /// Write a register
     Set {
-        /// Its name or, as a number, its address
+        /// Register name or numeric address
         register: Register,
-        /// The new value: decimal, or hexadecimal after 0x
+        /// New value, decimal or hexadecimal (0x...)
         #[arg(value_parser = parse_value)]
         value: u64,
         #[command(flatten)]
         via: ViaArgs,
     },
-    /// Break something on purpose
+    /// Inject a fault
     Fault {
         #[command(subcommand)]
         fault: Fault,
     },
-    /// Start, watch and stop a traffic run at a network interface
+    /// Start, query and stop a traffic run at a NIC
     Traffic {
         #[command(subcommand)]
         command: TrafficCommand,
     },
-    /// Start, watch and stop collective operations at a network interface that has an engine for
-    /// them
+    /// Start, query and stop collective operations at a NIC that has a collective engine
     Collective {
         #[command(subcommand)]
         command: CollectiveCommand,
     },
-    /// Allow or forbid several frames in one segmentation-offload send
+    /// Allow or forbid sending several frames in one segmentation-offload call
     Offload {
         #[arg(value_parser = ["on", "off"])]
         state: String,
     },
-    /// Let a router take no more packets from its network interfaces
+    /// Quiesce a router: accept no more packets from its NICs
     Quiesce {
-        /// After how many milliseconds it goes on by itself
+        /// Release automatically after this many milliseconds
         #[arg(long = "for", value_name = "MS", default_value_t = 10_000)]
         hold_ms: u64,
     },
-    /// Let a router go on
+    /// Release a quiesced router
     Release,
     /// Print whether a router is quiesced and drained, and the digest of its route tables
     Routing,
     /// Print the route tables of a router
     Tables,
-    /// End the process as SIGTERM does
+    /// End the process, as SIGTERM does
     Shutdown,
 }
 
@@ -110,30 +108,30 @@ enum Command {
 enum TrafficCommand {
     /// Start a run
     Start {
-        /// Its specification, in JSON
+        /// Run specification, in JSON
         #[arg(value_parser = parse_json)]
         spec: Value,
     },
-    /// Print what is known of a run
+    /// Print the state of a run
     Status {
-        /// Which; the latest if not given
+        /// Run number [default: the latest]
         run: Option<u64>,
     },
-    /// Send no further messages
+    /// Stop sending messages
     Stop,
 }
 
 #[derive(Debug, Subcommand)]
 enum CollectiveCommand {
-    /// Start a run; every participant has to be told
+    /// Start a run; every participant needs this command
     Start {
-        /// Its specification, in JSON
+        /// Run specification, in JSON
         #[arg(value_parser = parse_json)]
         spec: Value,
     },
-    /// Print what is known of the latest run
+    /// Print the state of the latest run
     Status,
-    /// Let all participants stop after the same operation; once more: even if it waits for somebody
+    /// Stop all participants after the same operation; a second time: also those waiting for a peer
     Stop,
 }
 
@@ -142,7 +140,7 @@ const MOST_PLACES: usize = 8;
 
 /// An invalid register value.
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is no number: write it in decimal, or in hexadecimal after 0x")]
+#[error("`{0}` is not a number: write it in decimal, or in hexadecimal after 0x")]
 pub(super) struct NoNumber(String);
 
 pub(super) fn parse_value(text: &str) -> Result<u64, NoNumber> {
@@ -287,7 +285,7 @@ impl Command {
 
 /// All registers, one line per group of similar ones.
 fn registers_table(registers: &[RegisterInfo]) -> String {
-    let mut table = TextTable::new(&["address", "register", "bits", "access", "what it is"]);
+    let mut table = TextTable::new(&["address", "register", "bits", "access", "description"]);
     for register in registers {
         let address = register.address;
         table.row([
@@ -334,7 +332,7 @@ fn links_table(links: &[LinkReport]) -> String {
         "resent",
         "charged to lanes",
         "rtt",
-        "what is wrong",
+        "problem",
     ]);
     for link in links {
         table.row([
@@ -407,7 +405,7 @@ fn ask_via(args: &CtlArgs, from: &str) -> miette::Result<Value> {
         } => (register.clone(), Some(*value)),
         _ => {
             return Err(miette!(
-                "only registers are asked for by maintenance packets"
+                "maintenance packets can only read and write registers"
             ));
         }
     };
@@ -454,7 +452,7 @@ pub fn run(args: CtlArgs) -> miette::Result<ExitCode> {
     let nodes = dir.nodes().map_err(|error| miette!("{error}"))?;
     if nodes.is_empty() {
         return Err(miette!(
-            "lab `{}` is not running: {} has no sockets",
+            "lab `{}` is not running: no control sockets in {}",
             args.lab,
             dir.path().display()
         ));

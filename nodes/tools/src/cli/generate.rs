@@ -81,7 +81,7 @@ impl FromArgMatches for Wanted {
             let generator = generators().find(|generator| generator.name == name)?;
             Some((generator, matches))
         });
-        let (generator, matches) = asked.expect("one of the subcommands");
+        let (generator, matches) = asked.expect("expected a subcommand");
         let mut given = machine_options::given(matches, generator.options);
         given.extend(machine_options::given(matches, &COMMON_OPTIONS));
         Ok(Self { generator, given })
@@ -145,15 +145,14 @@ pub(super) fn description(network: &dyn Network) -> miette::Result<String> {
     let mistakes = network.check_with(Effort::Bounded);
     if let Some(mistake) = mistakes.into_iter().next() {
         return Err(miette!(help = mistake.help.clone(), "{}", mistake.message)
-            .wrap_err("these options do not make a network"));
+            .wrap_err("these options do not describe a valid network"));
     }
     let text = described(network);
     if text.len() > MAX_DESCRIPTION_BYTES {
         return Err(miette!(
-            help = "take fewer slices: they are separate networks, and one of several alike stands \
-                    for all",
-            "the description would have {} bytes, and no more than {MAX_DESCRIPTION_BYTES} can be \
-             read",
+            help = "generate fewer slices: they are separate networks, and one of several \
+                    identical slices represents them all",
+            "the description would have {} bytes; the limit is {MAX_DESCRIPTION_BYTES}",
             text.len()
         ));
     }

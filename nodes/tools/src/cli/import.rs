@@ -19,13 +19,12 @@ const MOST_NAMED: usize = 5;
 
 #[derive(Args, Debug)]
 pub struct ImportArgs {
-    /// The file; `-` is standard input.
+    /// Input file; `-` is standard input
     file: PathBuf,
-    /// Which format.
+    /// Format of the file
     #[arg(long, value_enum)]
     format: Readable,
-    /// Write links of the network that the file lacks as descriptions have links that are not there, or
-    /// that are broken
+    /// Accept a file that lacks links, and describe them as absent or broken
     #[arg(long)]
     missing: bool,
     #[command(subcommand)]
@@ -57,7 +56,7 @@ pub fn run(args: &ImportArgs) -> miette::Result<ExitCode> {
         }
         (None, None) => {
             let found = interchange::find(&graph)?;
-            output::complain(&format!("note: it is the network `{}`", found.name));
+            output::complain(&format!("note: this is the network `{}`", found.name));
             let described = generate::description(&*found.network)?;
             named(&*found.network, &found.same, described)
         }
@@ -70,8 +69,7 @@ fn named(network: &dyn Network, same: &Same, described: String) -> String {
     let Same::ByLinks([routers, nics]) = same else {
         return described;
     };
-    let mut text =
-        String::from("# Nodes, and what they are called in the file that this is from:\n");
+    let mut text = String::from("# Nodes, and their names in the imported file:\n");
     let theirs = routers.iter().chain(nics);
     for (node, their) in network.node_names().iter().zip(theirs) {
         // Escape foreign names, which may contain anything. Writing to a String cannot fail.
@@ -89,23 +87,23 @@ fn differs(
 ) -> miette::Result<String> {
     let file = args.file.display();
     let Difference::Missing(links) = difference else {
-        return Err(miette!("{file} is another network: {difference}"));
+        return Err(miette!("{file} does not match: {difference}"));
     };
     let told = missing(network, links);
     if !args.missing {
         return Err(miette!(
-            help = "--missing writes them as descriptions have links that are not there, or that are broken",
-            "{file} is another network: {told}"
+            help = "--missing describes the missing links as absent or broken",
+            "{file} does not match: {told}"
         ));
     }
     let without = network.without(links);
     let without = without.ok_or_else(|| {
         let name = network.name();
-        miette!("{told}, and a description such as that of {name} has no word for links that are not there")
+        miette!("{told}; a description of {name} cannot express missing links")
     })?;
     output::complain(&format!("note: {told}"));
     generate::description(&*without)
-        .wrap_err_with(|| format!("{file}: without what it lacks it is no network"))
+        .wrap_err_with(|| format!("{file}: without the missing links this is not a valid network"))
 }
 
 /// Names the missing links.
@@ -122,5 +120,5 @@ fn missing(network: &dyn Network, links: &BTreeSet<usize>) -> String {
     if links.len() > MOST_NAMED {
         let _ = write!(text, " and {} more", links.len() - MOST_NAMED);
     }
-    format!("of {} it lacks {text}", network.name())
+    format!("the file lacks these links of {}: {text}", network.name())
 }

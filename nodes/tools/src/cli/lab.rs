@@ -21,35 +21,35 @@ pub struct LabArgs {
     script: Script,
 }
 
-/// Each takes what its script takes, which `--help` behind it tells.
+/// Each command passes its arguments to its script; COMMAND --help lists them.
 #[derive(Debug, Subcommand)]
 #[command(disable_help_subcommand = true)]
 enum Script {
-    /// Bring a lab up: namespaces, links and processes of a topology (up.sh)
+    /// Bring up a lab: namespaces, links and processes of a topology (up.sh)
     Up(Words),
-    /// Take a lab down, whatever state it is in (down.sh)
+    /// Take down a lab, whatever its state (down.sh)
     Down(Words),
     /// Show processes, links and their impairments (status.sh)
     Status(Words),
-    /// Lose, delay, reorder, duplicate or corrupt frames of links, by tc netem (impair.sh)
+    /// Lose, delay, reorder, duplicate or corrupt frames on links, with tc netem (impair.sh)
     Impair(Words),
     /// Start, stop, kill or restart the process of a node (node.sh)
     Node(Words),
     /// Run an MPI program over a lab (mpi.sh)
     Mpi(Words),
-    /// Bring up, measure and take down the smallest network (quickstart.sh)
+    /// Bring up, measure and take down a small network (quickstart.sh)
     Quickstart(Words),
-    /// Run a command where labs work without root (rootless.sh)
+    /// Run a command in a user namespace, where labs work without root (rootless.sh)
     Rootless(Words),
-    /// Run a command where tc netem exists, if need be in user-mode Linux (with-netem.sh)
+    /// Run a command where tc netem works, if necessary in user-mode Linux (with-netem.sh)
     WithNetem(Words),
 }
 
-/// Words for a script.
+/// Arguments of a script.
 #[derive(Args, Debug)]
 #[command(disable_help_flag = true)]
 struct Words {
-    /// As the script takes them; --help tells
+    /// Passed to the script; --help lists them
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -112,8 +112,8 @@ fn scripts(named: Option<PathBuf>, own: Option<&Path>) -> miette::Result<PathBuf
         return match named.join(MARK).exists() {
             true => Ok(named),
             false => Err(miette!(
-                help = "it is to be the directory netns-scripts of phitwire's sources",
-                "{SCRIPTS} is {}, where there is no {MARK}",
+                help = "set it to the directory netns-scripts of the phitwire sources",
+                "{SCRIPTS} is {}, which has no {MARK}",
                 named.display()
             )),
         };
@@ -125,8 +125,8 @@ fn scripts(named: Option<PathBuf>, own: Option<&Path>) -> miette::Result<PathBuf
     let mut found = places.filter(|place| place.join(MARK).exists());
     found.next().ok_or_else(|| {
         miette!(
-            help = format!("{SCRIPTS}=DIRECTORY names them: netns-scripts in phitwire's sources"),
-            "the lab scripts are not found from where this command lies"
+            help = format!("set {SCRIPTS}=DIRECTORY to netns-scripts of the phitwire sources"),
+            "cannot find the lab scripts near this executable"
         )
     })
 }

@@ -24,35 +24,35 @@ pub struct ManageArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Find failed links and routers, compute route tables without them, and install these:
-    /// quiesce, drain, install, release. Also back again when they have returned
+    /// Find failed links and routers, compute route tables that avoid them, and install these:
+    /// quiesce, drain, install, release. Also restores routes when links or routers return
     ///
-    /// Exit status: 0 all routers have the right tables, whether or not all pairs are connected; 1
-    /// some have not; 130 told to stop before that
+    /// Exit status: 0 if all routers have the right tables, even if some pairs are disconnected; 1
+    /// if some routers do not; 130 if interrupted
     Reroute(RerouteArgs),
-    /// Cut a router off with its processors, and route around it: its processes can be ended and
-    /// started again while the others go on. It stays cut off until `return`
+    /// Isolate a router and its processors, and route around it: its processes can be stopped and
+    /// restarted while the others keep running. It stays isolated until `return`
     Isolate(NodeArgs),
-    /// Admit a router again that was isolated
+    /// Readmit an isolated router
     Return(NodeArgs),
-    /// Let a spare network interface have the number of another, which has failed: who sends to that
-    /// number reaches the spare from then on
+    /// Give the number of a failed NIC to a spare one, which then receives what is sent to that
+    /// number
     Rename(RenameArgs),
-    /// Load tables of virtual channels from a file into the routers, and read them back. `reroute` puts
-    /// those of the description back
+    /// Load virtual channel tables from a file into the routers, and read them back. `reroute`
+    /// restores those of the description
     Channels(channels::LoadArgs),
 }
 
-/// Which lab, and how to tell what was done.
+/// Lab and output format.
 #[derive(Debug, Args)]
 pub(super) struct LabArgs {
-    /// The lab
+    /// Lab
     #[arg(long)]
     pub(super) lab: String,
     /// Print JSON: one object, or with --watch one per line
     #[arg(long)]
     pub(super) json: bool,
-    /// The description that the lab runs, if up.sh has not brought it up
+    /// Description that the lab runs; needed if up.sh did not bring it up
     #[arg(long, value_name = "FILE")]
     topology: Option<PathBuf>,
 }
@@ -61,7 +61,7 @@ pub(super) struct LabArgs {
 struct NodeArgs {
     #[command(flatten)]
     lab: LabArgs,
-    /// The router, such as r5
+    /// Router, such as r5
     node: String,
 }
 
@@ -69,12 +69,12 @@ struct NodeArgs {
 struct RenameArgs {
     #[command(flatten)]
     lab: LabArgs,
-    /// The network interface whose number it is, such as nic5
+    /// NIC whose number moves, such as nic5
     nic: String,
-    /// The spare one that takes it
+    /// Spare NIC that takes the number
     #[arg(required_unless_present = "back", conflicts_with = "back")]
     spare: Option<String>,
-    /// Give it back to whose it was
+    /// Give the number back to its original NIC
     #[arg(long)]
     back: bool,
 }
@@ -83,14 +83,14 @@ struct RenameArgs {
 struct RerouteArgs {
     #[command(flatten)]
     lab: LabArgs,
-    /// Go on, and reroute whenever something fails or comes back, until Ctrl-C
+    /// Keep running, and reroute whenever something fails or returns, until Ctrl-C
     #[arg(long, conflicts_with = "dry_run")]
     watch: bool,
-    /// Say what would be done, and do nothing
+    /// Print what would be done, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// With --watch: look at the lab this often. Interfaces that go down are seen at the next look,
-    /// a router that is killed too; one that stands still is waited for 750 ms
+    /// With --watch: polling interval. Interfaces that go down and routers that are killed are
+    /// noticed at the next poll; a stopped router is given 750 ms
     #[arg(long, value_name = "MS", default_value_t = 200, requires = "watch")]
     interval: u64,
 }
@@ -117,11 +117,11 @@ fn open(args: &LabArgs) -> miette::Result<(LabDir, Box<dyn Network>)> {
     if network.reroute().is_none() {
         return Err(miette!(
             help = format!(
-                "its routers choose their ways by themselves; `phitwire ctl --lab {} NODE set` \
+                "its routers choose their routes themselves; `phitwire ctl --lab {} NODE set` \
                  writes single registers",
                 args.lab
             ),
-            "the network of lab `{}` is of a machine whose networks are not rerouted",
+            "lab `{}` runs a machine whose networks are not rerouted",
             args.lab
         ));
     }
@@ -138,19 +138,19 @@ pub(super) fn running(args: &LabArgs) -> miette::Result<(LabDir, Box<dyn Network
     if lab.nodes().map_err(|error| miette!("{error}"))?.is_empty() {
         return Err(miette!(
             help = format!(
-                "netns-scripts/up.sh TOPOLOGY --lab {} brings it up. A lab is its user's alone: run this as the user \
-                 who did that (with sudo, or inside the same rootless.sh)",
+                "bring it up with netns-scripts/up.sh TOPOLOGY --lab {}. Only the user who brought \
+                 a lab up can see it: run this as that user (sudo, or in the same rootless.sh)",
                 args.lab
             ),
-            "lab `{}` is not running: {} has no control sockets",
+            "lab `{}` is not running: no control sockets in {}",
             args.lab,
             lab.path().display()
         ));
     }
     if !file.exists() {
         return Err(miette!(
-            help = "--topology FILE names it; up.sh leaves a copy there",
-            "the description that lab `{}` runs is not known: {} is not there",
+            help = "specify --topology FILE; up.sh leaves a copy there",
+            "unknown description of lab `{}`: {} does not exist",
             args.lab,
             file.display()
         ));
@@ -168,7 +168,7 @@ fn change(args: &LabArgs, change: &Change) -> miette::Result<ExitCode> {
     commanded.write(&lab).map_err(|error| miette!("{error}"))?;
     match Manager::new(lab, &*network, PATIENCE_ONCE) {
         Err(ManageError::Busy { pid, .. }) => {
-            print(&format!("process {pid} manages this lab, and does it\n"))
+            print(&format!("process {pid} manages this lab and will do it\n"))
         }
         manager => once(args, manager.map_err(|error| miette!("{error}"))?, false),
     }
@@ -177,7 +177,7 @@ fn change(args: &LabArgs, change: &Change) -> miette::Result<ExitCode> {
 pub(super) fn stop_at_signals() -> miette::Result<Stop> {
     Stop::at_signals()
         .into_diagnostic()
-        .wrap_err("the signal handler")
+        .wrap_err("cannot install the signal handler")
 }
 
 fn reroute(args: &RerouteArgs) -> miette::Result<ExitCode> {

@@ -53,19 +53,18 @@ use crate::machines;
 
 /// The exit statuses of the command, for its help.
 const STATUSES: &str = "Exit status:
-  0    done. So is what goes on until it is told to end, when Ctrl-C, SIGTERM or SIGHUP tells it: run,
-       view, metrics, top, record, capture, ping --count 0, manage reroute --watch
-  1    not done, or what was looked for was found: mistakes, failed checks, links that are not up
-  2    the arguments are not understood
-  4    cannot be done on this machine (`lab`); one line says why
-  130  ended by Ctrl-C, SIGTERM or SIGHUP before it was done, also where --seconds or --count said when
-       that is
-  141  ended before it was done because nobody reads what it prints
+  0    success; also Ctrl-C, SIGTERM or SIGHUP for commands that run until stopped: run, view,
+       metrics, top, record, capture, ping --count 0, manage reroute --watch
+  1    failure, or problems found: errors, failed checks, links that are not up
+  2    invalid arguments
+  4    not possible on this machine (`lab`); one line says why
+  130  interrupted by Ctrl-C, SIGTERM or SIGHUP before completion, including --seconds and --count
+  141  the reader of the output went away
 
-PHITWIRE_LOG=debug says more on standard error, NO_COLOR=1 takes the colours out. phitwire-msgrate and
-phitwire-bench are other names of the commands that measure.";
+PHITWIRE_LOG=debug prints more on standard error; NO_COLOR=1 disables colours. phitwire-msgrate and
+phitwire-bench are aliases of the measuring commands.";
 
-/// Routers of Cray's networks and their network interfaces on real network links.
+/// Routers and NICs of Cray networks, over the links of ordinary Linux machines.
 #[derive(Debug, Parser)]
 #[command(name = "phitwire", version = pages::VERSION, after_help = STATUSES)]
 struct Cli {
@@ -77,46 +76,46 @@ struct Cli {
 enum Command {
     /// Run one node of a topology as a process, in the current network namespace
     Run(run::RunArgs),
-    /// Ask a running node, or tell it to do something
+    /// Query or control a running node
     Ctl(ctl::CtlArgs),
-    /// Route a running network around what has failed, and load tables into it
+    /// Reroute a running network around failures, and load tables into it
     Manage(manage::ManageArgs),
-    /// Wait until all links of a lab are up, or say which are not and why. A link whose wire is
+    /// Wait until all links of a lab are up, or report which are not and why. A link whose wire is
     /// dead, or whose other end is silent, is not up
     Wait(wait::WaitArgs),
-    /// Look at a running lab: links, nodes, rates, events
+    /// Watch a running lab: links, nodes, rates, events
     Top(top::TopArgs),
     /// Show a running lab, or a recording, in a browser
     View(view::ViewArgs),
-    /// Record how a running lab stands, moment by moment, in a file
+    /// Record the state of a running lab in a file
     Record(record::RecordArgs),
-    /// Make a recording one page that needs nothing else
+    /// Turn a recording into a self-contained web page
     Report(report::ReportArgs),
-    /// Give out how a running lab stands in Prometheus' text format
+    /// Export the state of a running lab in Prometheus' text format
     Metrics(metrics::MetricsArgs),
     Trace(trace::TraceArgs),
     Route(route::RouteArgs),
     Ping(ping::PingArgs),
-    /// Run random networks under random harm in virtual time, a seed each
+    /// Run random networks with random faults in virtual time, one per seed
     Soak(soak::SoakArgs),
     /// Generate, check, show and plan topologies
     Topology(topology::TopologyArgs),
-    /// Compare values that are run, counted or computed here with the papers' tables; exit status 1
-    /// if a row is out of tolerance
+    /// Compare values run, counted or computed here with the tables of the papers; exit status 1 if
+    /// a row is out of tolerance
     Reproduce(reproduce::ReproduceArgs),
-    /// Write what passes the links of a running lab to a pcapng file, for Wireshark
+    /// Write the frames on the links of a running lab to a pcapng file, for Wireshark
     Capture(capture::CaptureArgs),
     /// Simulate a network in virtual time: latency, accepted load and saturation
     Sim(Box<sim::SimArgs>),
-    /// Draw again what `sim --csv` has written
+    /// Redraw the results of `sim --csv`
     Plot(plot::PlotArgs),
     Schema(schema::SchemaArgs),
-    /// Bring labs up and down, impair their links, start and end their nodes: the scripts of
+    /// Bring labs up and down, impair their links, start and stop their nodes: the scripts of
     /// netns-scripts
     Lab(lab::LabArgs),
-    /// Print what a shell completes this command's words by
+    /// Print a shell completion script
     Completions(pages::CompletionsArgs),
-    /// Print the manual of this command, or write a page for each of its commands
+    /// Print the manual of this command, or write a page for each subcommand
     Man(pages::ManArgs),
 }
 
@@ -220,7 +219,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     if words.is_none() && (shown == plain || !error.use_stderr()) {
         error.exit();
     }
-    shown.extend(words.map(|words| format!("\nthere are: {words}")));
+    shown.extend(words.map(|words| format!("\navailable: {words}")));
     output::complain(shown.trim_end());
     ExitCode::from(error.exit_code() as u8)
 }

@@ -23,11 +23,12 @@ pub const VERSION: &str = match option_env!("PHITWIRE_COMMIT") {
 };
 
 /// The options that [`asked`] handles, for the help of commands that call it.
-pub const OTHER_CALLS: &str = "Alone, --completions SHELL prints what bash, zsh or fish complete words by, and --man the manual.";
+pub const OTHER_CALLS: &str = "Alone, --completions SHELL prints a completion script for bash, zsh \
+                               or fish, and --man the manual.";
 
 #[derive(Args, Debug)]
 pub(super) struct CompletionsArgs {
-    /// The shell
+    /// Shell
     shell: Shell,
 }
 
@@ -75,7 +76,7 @@ fn page_of(command: Command) -> miette::Result<String> {
 
 /// One page per command, as in git and cargo: `phitwire-topology-show.1`.
 fn write_pages(command: Command, directory: &Path) -> miette::Result<ExitCode> {
-    let cannot = || format!("cannot write pages into {}", directory.display());
+    let cannot = || format!("cannot write pages to {}", directory.display());
     fs::create_dir_all(directory)
         .and_then(|()| clap_mangen::generate_to(command, directory))
         .into_diagnostic()
@@ -92,7 +93,9 @@ pub fn asked(arguments: &[OsString], command: impl FnOnce() -> Command) -> Optio
         "--completions" => {
             let shell = words.next().and_then(OsStr::to_str).unwrap_or_default();
             Shell::from_str(shell, true)
-                .map_err(|_| miette!("--completions takes bash, elvish, fish, powershell or zsh"))
+                .map_err(|_| {
+                    miette!("expected --completions bash, elvish, fish, powershell or zsh")
+                })
                 .and_then(|shell| completions_of(&mut command(), shell))
         }
         _ => return None,

@@ -20,31 +20,31 @@ use super::trace::ProbeArgs;
 use crate::hgrm;
 use crate::trace::live::{self, Lab, words};
 
-/// Let a network interface send an acknowledged operation of no consequence to another, again and
-/// again, and tell the round trips as ping(8) does
+/// Send acknowledged no-op operations from one NIC to another, and report the round trips like
+/// ping(8)
 ///
-/// A round trip is what the sending network interface measures: from when it takes the operation to
-/// when it sees the answer, with all routers, links, retries and the other network interface in
-/// between, but without this command and its control socket. Like the machine's packets, and unlike
-/// ping's, it is repeated by links that lose it; lost is what no answer came to in time. Exit status:
-/// 0 if at least one was answered; 1 if none was; 130 if a signal came before --count were sent; 141 if
-/// nobody read on.
+/// The sending NIC measures a round trip from the start of an operation until it sees the answer:
+/// routers, links, retries and the other NIC are included; this command and its control socket are
+/// not. Like the machine's packets, and unlike ping's, a packet is resent by a link that loses it;
+/// an operation counts as lost if no answer arrives in time. Exit status: 0 if at least one was
+/// answered; 1 if none was; 130 if a signal arrived before --count were sent; 141 if the reader
+/// went away.
 #[derive(Debug, Args)]
 pub struct PingArgs {
-    /// The lab
+    /// Lab
     #[arg(long)]
     lab: String,
-    /// The network interface that sends, such as nic0
+    /// Sending NIC, such as nic0
     from: String,
-    /// The one that answers
+    /// NIC that answers
     to: String,
-    /// How many; 0: until Ctrl-C
+    /// Number of operations; 0: until Ctrl-C
     #[arg(long, short, value_name = "N", default_value_t = 4)]
     count: u64,
-    /// Milliseconds from one to the next
+    /// Milliseconds between operations
     #[arg(long, short, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     interval: u64,
-    /// Milliseconds after which one counts as lost
+    /// Milliseconds after which an operation counts as lost
     #[arg(long, value_name = "MS", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     wait: u64,
     /// Write the round trips in HdrHistogram's text format, in microseconds
@@ -52,7 +52,7 @@ pub struct PingArgs {
     hgrm: Option<PathBuf>,
     #[command(flatten)]
     probe: ProbeArgs,
-    /// Print the summary as JSON, and nothing else
+    /// Print only the summary, as JSON
     #[arg(long)]
     json: bool,
 }
@@ -90,7 +90,7 @@ impl Tally {
             }
             Some(ProbeOutcome::Damaged) => {
                 self.damaged += 1;
-                "came damaged"
+                "damaged"
             }
             Some(ProbeOutcome::TimedOut) | None => {
                 self.lost += 1;
@@ -130,7 +130,8 @@ impl Tally {
         let lost = self.sent - self.answered;
         let share = 100.0 * lost as f64 / self.sent.max(1) as f64;
         let mut text = format!(
-            "{} -> {}: {} sent, {} answered, {} refused, {} damaged, {} lost ({share:.0} % without)\n",
+            "{} -> {}: {} sent, {} answered, {} refused, {} damaged, {} lost ({share:.0} % \
+             unanswered)\n",
             args.from, args.to, self.sent, self.answered, self.refused, self.damaged, self.lost
         );
         if let Some([least, mean, most]) = self.round_trips_us() {

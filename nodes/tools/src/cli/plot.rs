@@ -12,16 +12,17 @@ use crate::input_file::{FileKind, InputFile};
 use crate::sim::{plot, sweep};
 use crate::whole_file;
 
-/// Draw what `phitwire sim --csv` has written.
+/// Redraw the results of `phitwire sim --csv`.
 ///
-/// Several files make one drawing. Results of one network, traffic and options are drawn in cycles
-/// and fractions of a port's rate; others in ns and GB/s, with the differences in the legend.
+/// Several files make one drawing. Results of one network, traffic pattern and options are drawn in
+/// cycles and fractions of a port's rate; others in ns and GB/s, with the differences in the
+/// legend.
 #[derive(Args, Debug)]
 pub struct PlotArgs {
-    /// Files of comma-separated values
+    /// CSV files
     #[arg(required = true, value_name = "FILE.csv")]
     files: Vec<PathBuf>,
-    /// The drawing [default: standard output]
+    /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE.svg")]
     output: Option<PathBuf>,
 }
@@ -41,7 +42,7 @@ pub fn run(args: &PlotArgs) -> miette::Result<ExitCode> {
     let samples = sweep::read(files).map_err(|error| {
         let error = short_message(error.to_string());
         miette!(
-            help = "it takes what `phitwire sim NETWORK --load FROM..TO:STEP --csv FILE` writes",
+            help = "expected the output of `phitwire sim NETWORK --load FROM..TO:STEP --csv FILE`",
             "cannot draw {}: {error}",
             names.join(", ")
         )

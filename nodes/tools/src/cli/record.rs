@@ -16,16 +16,16 @@ use crate::watch::{Chronicle, Sample, Sampler};
 
 #[derive(Debug, Args)]
 pub struct RecordArgs {
-    /// The lab
+    /// Lab
     #[arg(long)]
     lab: String,
-    /// The file, which `phitwire view` shows
+    /// Output file, for `phitwire view`
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
-    /// Look at the lab this often
+    /// Sampling interval
     #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(50..=60_000))]
     interval: u64,
-    /// End after so many seconds; otherwise with the lab, or at Ctrl-C
+    /// Stop after this many seconds [default: when the lab is taken down, or at Ctrl-C]
     #[arg(long, value_name = "N")]
     seconds: Option<u64>,
 }
@@ -69,7 +69,7 @@ pub fn run(args: &RecordArgs) -> miette::Result<ExitCode> {
     };
     writer.finish().into_diagnostic().wrap_err_with(named)?;
     print(&format!(
-        "{}: {lines} moments in {:.1} s\n",
+        "{}: {lines} samples in {:.1} s\n",
         args.output.display(),
         begun.elapsed().as_secs_f64()
     ))?;

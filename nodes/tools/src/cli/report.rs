@@ -13,9 +13,9 @@ use crate::whole_file;
 
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// The recording
+    /// Recording
     file: PathBuf,
-    /// The page
+    /// Output page
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
 }
@@ -27,7 +27,7 @@ pub fn run(args: &ReportArgs) -> miette::Result<ExitCode> {
         .into_diagnostic()
         .wrap_err_with(|| format!("cannot write {}", args.output.display()))?;
     print(&format!(
-        "{}: {} moments, {} kB\n",
+        "{}: {} samples, {} kB\n",
         args.output.display(),
         recording.moments,
         page.len() / 1_000

@@ -22,20 +22,21 @@ const WIDTH: usize = 100;
 
 #[derive(Debug, Args)]
 pub struct ReproduceArgs {
-    /// What to reproduce [default: all of it, which takes minutes]
+    /// Table to reproduce [default: all, which takes minutes]
     #[arg(value_parser = target())]
     target: Option<&'static Reproduction>,
-    /// Print JSON: `rows` of `label`, `kind`, `paper` (or `expected`, `earlier`), `ours`, `within`; of all, an object by name
+    /// Print JSON: `rows` of `label`, `kind`, `paper` (or `expected`, `earlier`), `ours`, `within`;
+    /// for all tables, an object keyed by name
     #[arg(long)]
     json: bool,
     /// Seed of all random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Random permutations per size, in tables that average over some
+    /// Random permutations per size, in tables that average over several
     #[arg(long, value_name = "N", default_value_t = PERMUTATIONS,
         value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     permutations: u64,
-    /// Threads for them; the result is the same for any number [default: one per core]
+    /// Threads; results do not depend on their number [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 }
@@ -49,8 +50,11 @@ fn tables() -> impl Iterator<Item = &'static Reproduction> {
 
 fn target() -> impl TypedValueParser<Value = &'static Reproduction> {
     let names = tables().map(|table| PossibleValue::new(table.name).help(table.help));
-    PossibleValuesParser::new(names)
-        .try_map(|name| tables().find(|table| table.name == name).ok_or("no table"))
+    PossibleValuesParser::new(names).try_map(|name| {
+        tables()
+            .find(|table| table.name == name)
+            .ok_or("unknown table")
+    })
 }
 
 /// Runs `phitwire reproduce`. The exit status is 1 if a row is outside its tolerance.
@@ -95,11 +99,8 @@ fn all(args: &ReproduceArgs) -> miette::Result<usize> {
     match args.json {
         true => print(&format!("{:#}\n", Value::Object(objects)))?,
         false => print(&match outside.as_slice() {
-            [] => format!(
-                "All {} tables are within their tolerances.\n",
-                tables().count()
-            ),
-            names => format!("Outside their tolerances: {}.\n", names.join(", ")),
+            [] => format!("All {} tables are within tolerance.\n", tables().count()),
+            names => format!("Out of tolerance: {}.\n", names.join(", ")),
         })?,
     };
     Ok(outside.len())
@@ -241,18 +242,15 @@ fn as_text(table: &Table) -> String {
         text.push('\n');
         text.push_str(&also.render());
     }
-    text.push_str("\nWhat was run, and what is assumed:\n");
+    text.push_str("\nMethod and assumptions:\n");
     for assumption in &table.assumptions {
         text.push_str(&bullet(assumption));
     }
     let outside = table.rows.iter().filter(|row| !row.within()).count();
     // Writing to a String cannot fail.
     let _ = match (outside, table.rows.len()) {
-        (0, rows) => writeln!(text, "\nAll {rows} rows are within their tolerance."),
-        (_, rows) => writeln!(
-            text,
-            "\n{outside} of {rows} rows are outside their tolerance."
-        ),
+        (0, rows) => writeln!(text, "\nAll {rows} rows are within tolerance."),
+        (_, rows) => writeln!(text, "\n{outside} of {rows} rows are out of tolerance."),
     };
     text
 }
@@ -368,7 +366,7 @@ mod tests {
         table.rows[1].ours = 90.0;
         let text = as_text(&table);
         assert!(text.contains("NOT 1 %"), "{text}");
-        assert!(text.contains("1 of 3 rows are outside"), "{text}");
+        assert!(text.contains("1 of 3 rows are out of tolerance"), "{text}");
         assert_eq!(as_json(&table, 1)["within"], false);
         assert_eq!(as_json(&table, 1)["rows"][1]["within"], false);
     }

@@ -21,29 +21,28 @@ use crate::trace::live::{Lab, place};
 /// Maximum number of routers on a path.
 const MOST_HOPS: usize = 64;
 
-/// Show which way a packet would go from a network interface to another, without sending one: at
-/// each router the tables and registers that it looks at, the hash, and all ports that it may choose
-/// from
+/// Show the route of a packet from one NIC to another, without sending one: at each router the
+/// tables and registers consulted, the hash, and all ports that it may choose
 ///
-/// Of the description alone, or with --lab by the tables and links of the running routers. Where the
-/// load decides, the way shown goes on by the first port. Exit status: 0 there is a way; 1 there is
-/// none.
+/// Uses the description alone, or with --lab the tables and links of the running routers. Where the
+/// load decides, the route continues through the first port. Exit status: 0 if there is a route; 1
+/// if there is none.
 #[derive(Debug, Args)]
 pub struct RouteArgs {
-    /// A description, or the name of a network; and the two network interfaces: `quickstart nic0 nic7`.
-    /// With --lab the two alone
+    /// A description, or the name of a network, and two NICs: `quickstart nic0 nic7`. With --lab,
+    /// only the two NICs
     #[arg(required = true, num_args = 2..=3, value_names = ["TOPOLOGY", "FROM", "TO"])]
     words: Vec<String>,
-    /// Ask the routers of this lab
+    /// Query the routers of this lab
     #[arg(long)]
     lab: Option<String>,
-    /// The way of an answer, from FROM back to TO
+    /// Route of the answer, from FROM back to TO
     #[arg(long)]
     response: bool,
-    /// The way of packets that ask to keep their order
+    /// Route of packets that must stay in order
     #[arg(long)]
     ordered: bool,
-    /// The address of the request, where machines route by it
+    /// Address of the request, on machines that route by address
     #[arg(long, value_name = "ADDRESS", default_value = "0", value_parser = super::ctl::parse_value)]
     address: u64,
     /// Print JSON
@@ -106,8 +105,9 @@ pub fn run(args: &RouteArgs) -> miette::Result<ExitCode> {
         (None, [topology, from, to]) => (ready::find(topology)?, from, to),
         _ => {
             return Err(miette!(
-                help = "`phitwire route quickstart nic0 nic7`, or `phitwire route --lab NAME nic0 nic7`",
-                "a topology and two network interfaces are needed, or a lab and two"
+                help = "try `phitwire route quickstart nic0 nic7`, or `phitwire route --lab NAME \
+                        nic0 nic7`",
+                "expected a topology and two NICs, or --lab and two NICs"
             ));
         }
     };
@@ -157,7 +157,7 @@ fn follow(
     let peers = Peers::of(network);
     let mut hops: Vec<Hop> = Vec::new();
     let Some((_, mut at)) = peers.of_node(source).next() else {
-        return Ok((hops, Some("it has no link".to_owned())));
+        return Ok((hops, Some("the NIC has no link".to_owned())));
     };
     while hops.len() < MOST_HOPS {
         let router = network.node_name(at.node).into_owned();
@@ -178,7 +178,7 @@ fn follow(
         let next = onward(&outlook.ways).map(|way| (way.state, out(way)));
         let how = match outlook.ways.is_empty() {
             true => outlook.how.clone(),
-            false => "every link that it may leave by is down".to_owned(),
+            false => "all links on its routes are down".to_owned(),
         };
         hops.push(Hop {
             router: router.clone(),
@@ -205,7 +205,7 @@ fn follow(
             }
         };
     }
-    Ok((hops, Some("it goes round in circles".to_owned())))
+    Ok((hops, Some("the route is a cycle".to_owned())))
 }
 
 /// The first output whose link is not down; `None` if all are down.
@@ -214,7 +214,7 @@ fn onward(ways: &[Onward]) -> Option<&Onward> {
 }
 
 fn table(hops: &[Hop]) -> String {
-    let mut table = TextTable::new(&["hop", "router", "in", "looks at", "may leave by", "chosen"]);
+    let mut table = TextTable::new(&["hop", "router", "in", "consults", "candidates", "chosen"]);
     for (number, hop) in hops.iter().enumerate() {
         let ways = hop.outlook.ways.iter().zip(&hop.leads);
         let mut ways = ways.map(|(way, lead)| {

@@ -22,72 +22,72 @@ use super::read_network;
 
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// The topology description
+    /// Topology description
     #[arg(long, value_name = "FILE")]
     topology: PathBuf,
-    /// Which of its nodes to be
+    /// Node to run
     #[arg(long)]
     node: String,
-    /// The lab: names the control socket's directory, and keeps labs apart on shared wires
+    /// Lab: the directory of the control socket, which also keeps labs apart on shared wires
     #[arg(long)]
     lab: String,
-    /// What link frames travel in
+    /// Transport of link frames
     #[arg(long, value_enum, default_value_t)]
     link: LinkKind,
-    /// Stay within this MTU instead of the interfaces' own
+    /// Stay within this MTU instead of the interfaces' MTU
     #[arg(long, value_name = "BYTES")]
     mtu: Option<usize>,
     /// Use UDP ports on loopback from this one on, instead of interfaces p0, p1, ...
     #[arg(long, value_name = "BASEPORT", conflicts_with = "qdisc_bypass")]
     loopback: Option<u16>,
-    /// How to move frames
+    /// How to send and receive frames
     #[arg(long, value_enum, default_value_t)]
     io: IoEngine,
-    /// Raw Ethernet only: skip the interface's queueing discipline. Faster, but tc netem then has
-    /// no effect
+    /// Raw Ethernet only: skip the interface's queueing discipline. Faster, but disables tc netem
     #[arg(long)]
     qdisc_bypass: bool,
-    /// Never send several frames by one segmentation-offload call
+    /// Never send several frames in one segmentation-offload call
     #[arg(long)]
     no_offload: bool,
-    /// No process was this node of this lab before, on these wires: its network interface need not
-    /// wait until what an earlier one has asked can no longer be mistaken for its own
+    /// First process of this node in this lab on these wires: the NIC need not wait for the
+    /// requests of an earlier process to expire
     #[arg(long)]
     first: bool,
-    /// Look for frames this long before going to sleep, as long as that pays; 0: never
+    /// Poll for frames this long before sleeping, as long as that pays off; 0: never
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
     spin: u64,
-    /// Stay on one core, that of its neighbours in the network, while it has little to do: for labs
-    /// of many processes per core, where most of them sleep
+    /// Stay on one core, shared with neighbours in the network, while nearly idle: for labs with
+    /// many mostly sleeping processes per core
     #[arg(long)]
     stay: bool,
-    /// Carry IPv4 between network interfaces, each by its TUN device `ip0`: processor N has the
-    /// N + 1st address of this network, such as 10.77.0.0/16
+    /// Carry IPv4 between NICs, each through its TUN device `ip0`: processor N has address N + 1 of
+    /// this network, such as 10.77.0.0/16
     #[arg(long, value_name = "CIDR")]
     ip: Option<Subnet>,
-    /// Clock instead of the topology's: `free`, or `paced:N` (an emulated nanosecond takes N)
+    /// Clock, instead of the topology's: `free`, or `paced:N` (an emulated nanosecond takes N)
     #[arg(long, value_parser = parse_clock)]
     clock: Option<net::Clock>,
-    /// What moves through a router's stages at once: flits, as on the chip, or whole packets, which
+    /// Unit of movement through a router's stages: flits, as on the chip, or whole packets, which
     /// costs less [default: packet under a free-running clock and flit under a paced one, if the
     /// router has both]
     ///
-    /// Whole packets pass the same queues, arbiters and decisions. A packet begins at a router when
-    /// all of it has arrived, or when there is room for all of it: the guide's page on the machine
-    /// says which. Under a paced clock it takes every bus, stage and output for as many cycles as
-    /// flit by flit; under a free-running one wires and stages take no time, whatever the grain.
+    /// Whole packets pass the same queues, arbiters and decisions. A packet starts through a router
+    /// when all of it has arrived, or when there is room for all of it; the guide's page on the
+    /// machine says which. Under a paced clock it takes every bus, stage and output for as many
+    /// cycles as flit by flit; under a free-running one wires and stages take no time in either
+    /// mode.
     #[arg(long, value_parser = grains())]
     grain: Option<Grain>,
-    /// When the phits of a frame are handed up: with the frame, so that a packet inside one frame
-    /// is checked before it moves, or as they arrive, so that it is forwarded speculatively and let
-    /// go, poisoned, if its check is wrong. Only routers that take phits have this option [default:
-    /// frames under a free-running clock, phits under a paced one]
+    /// When the phits of a frame are passed up: with the frame, so that a packet inside one frame
+    /// is checked before it moves; or as they arrive, so that it is forwarded speculatively and
+    /// poisoned at the end if its check is wrong. Only for routers that take phits [default: frames
+    /// under a free-running clock, phits under a paced one]
     #[arg(long, value_parser = cut_throughs())]
     cut_through: Option<CutThrough>,
 }
 
 fn cut_throughs() -> impl TypedValueParser<Value = CutThrough> {
-    let names = [("frames", "With their frame"), ("phits", "As they came")];
+    let names = [("frames", "With their frame"), ("phits", "As they arrive")];
     let names = names.map(|(name, help)| PossibleValue::new(name).help(help));
     PossibleValuesParser::new(names).map(|name| match name.as_str() {
         "phits" => CutThrough::Phits,
@@ -112,7 +112,7 @@ fn parse_clock(text: &str) -> Result<net::Clock, String> {
     match (text, dilation) {
         ("free", _) => Ok(net::Clock::FreeRunning),
         (_, Some(dilation)) => Ok(net::Clock::Paced { dilation }),
-        _ => Err("write `free` or `paced:N` with N at least 1".to_owned()),
+        _ => Err("expected `free` or `paced:N`, with N at least 1".to_owned()),
     }
 }
 

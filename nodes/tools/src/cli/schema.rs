@@ -12,20 +12,20 @@ use super::print;
 use crate::input_file::{FileKind, InputFile};
 use crate::schema::{self, Schema};
 
-/// Print the schema of what a command prints with --json (JSON Schema, draft 2020-12)
+/// Print the schema of a command's --json output (JSON Schema, draft 2020-12)
 ///
-/// Each has a version, in `x-version` and at the end of `$id`. It becomes higher when a key goes away
-/// or means something else; new keys may come without.
+/// Each schema has a version, in `x-version` and at the end of `$id`. The version increases when a
+/// key is removed or changes its meaning; new keys may be added without it.
 #[derive(Args, Debug)]
 pub struct SchemaArgs {
-    /// Which one; --list has the names
+    /// Schema; --list prints the names
     #[arg(required_unless_present = "list")]
     name: Option<String>,
-    /// List all: name, version, command, what it is
+    /// List all schemas: name, version, command, contents
     #[arg(long, conflicts_with_all = ["name", "check"])]
     list: bool,
-    /// Check this file against the schema instead of printing it; `-` is standard input. Exit status 1
-    /// if it is otherwise
+    /// Validate this file against the schema instead of printing it; `-` is standard input. Exit
+    /// status 1 if it does not match
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
 }
@@ -63,9 +63,9 @@ fn unknown(name: &str) -> miette::Report {
     let names = schema::names();
     let help = match nearest(name, &names) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there are {}", names.join(", ")),
+        None => format!("available: {}", names.join(", ")),
     };
-    miette!(help = help, "there is no schema `{name}`")
+    miette!(help = help, "unknown schema `{name}`")
 }
 
 fn check(schema: &Schema, file: &Path) -> miette::Result<ExitCode> {
@@ -80,7 +80,9 @@ fn check(schema: &Schema, file: &Path) -> miette::Result<ExitCode> {
         .collect();
     if mistakes.is_empty() {
         let (name, version) = (schema.name, schema.version());
-        return print(&format!("{file}: as `{name}`, version {version}, says\n"));
+        return print(&format!(
+            "{file}: valid against `{name}`, version {version}\n"
+        ));
     }
     print(&(mistakes.join("\n") + "\n"))?;
     Ok(ExitCode::FAILURE)

@@ -11,10 +11,10 @@ use crate::sim::Record;
 
 #[derive(Args, Debug)]
 pub struct RecordOptions {
-    /// Record how links and routers stand while it runs, for `phitwire view`
+    /// Record the state of links and routers during the run, for `phitwire view`
     #[arg(long = "record", value_name = "FILE", conflicts_with = "seeds")]
     pub file: Option<PathBuf>,
-    /// Cycles between two moments of a recording
+    /// Cycles between two samples of the recording
     #[arg(long = "record-every", value_name = "N", default_value_t = 100, requires = "file",
           value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     every: u64,
@@ -28,7 +28,7 @@ impl RecordOptions {
     pub fn check(&self, runs: usize) -> miette::Result<()> {
         match &self.file {
             Some(_) if runs > 1 => Err(miette!(
-                "--record is for one load and one choice of options: it records one run"
+                "--record records a single run: specify one load and one value of each option"
             )),
             _ => Ok(()),
         }

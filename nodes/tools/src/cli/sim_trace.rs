@@ -18,14 +18,14 @@ use crate::trace::{Ends, Teller, Trace, Unit, VERSION, table};
 /// Maximum number of messages traced per run.
 const MOST_MESSAGES: usize = 100;
 
-/// What is to be traced of a run.
+/// Tracing options of a run.
 #[derive(Args, Debug)]
 pub(super) struct SimTraceArgs {
-    /// Trace the first COUNT messages (1 if not given) of the measurement from one network
-    /// interface to another, such as nic0:nic7:3: every router, stage, wait and decision
+    /// Trace the first COUNT messages (default 1) of the measurement from one NIC to another, such
+    /// as nic0:nic7:3: every router, stage, wait and decision
     #[arg(long, value_name = "FROM:TO[:COUNT]")]
     trace: Option<Wanted>,
-    /// Write the traces into a file that ui.perfetto.dev and chrome://tracing open
+    /// Write the traces to a file for ui.perfetto.dev and chrome://tracing
     #[arg(long, value_name = "FILE", requires = "trace")]
     perfetto: Option<PathBuf>,
 }
@@ -44,7 +44,8 @@ impl FromStr for Wanted {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
-                "`{text}`: write FROM:TO or FROM:TO:COUNT, such as nic0:nic7:3, with a count of 1 to {MOST_MESSAGES}"
+                "invalid trace `{text}`: expected FROM:TO or FROM:TO:COUNT, such as nic0:nic7:3, \
+                 with a count of 1 to {MOST_MESSAGES}"
             )
         };
         let (from, to, count) = match text.split(':').collect::<Vec<_>>()[..] {
@@ -75,12 +76,12 @@ impl SimTraceArgs {
         };
         if points > 1 {
             return Err(miette!(
-                "--trace follows packets at one load, of one choice: {points} points are to be run"
+                "--trace follows packets of a single point, but these options give {points}"
             ));
         }
         let (from, to) = (place(network, &wanted.from)?, place(network, &wanted.to)?);
         let (NodeRef::Processor(source), NodeRef::Processor(target)) = (from.node, to.node) else {
-            return Err(miette!("packets go from one network interface to another"));
+            return Err(miette!("packets go from one NIC to another"));
         };
         Ok(Some(Traced {
             from: source,
@@ -127,7 +128,8 @@ impl SimTraceArgs {
         };
         if traces.is_empty() {
             return format!(
-                "\nno message from {} to {} was born in the measurement: measure for longer, or name others\n",
+                "\nno message from {} to {} was sent during the measurement: measure longer, or \
+                 choose other NICs\n",
                 wanted.from, wanted.to
             );
         }
@@ -195,9 +197,7 @@ fn told(
     let mut notes = Vec::new();
     if found.dropped > 0 && ways.iter().any(|way| !way.delivered) {
         let dropped = found.dropped;
-        notes.push(format!(
-            "routers have not written down {dropped} packets for want of room"
-        ));
+        notes.push(format!("routers did not record {dropped} packets: no room"));
     }
     Ok(Trace {
         version: VERSION,

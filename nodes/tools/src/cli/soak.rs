@@ -25,37 +25,37 @@ const ENOUGH: usize = 10;
 
 #[derive(Debug, Args)]
 pub struct SoakArgs {
-    /// Seeds to run: one (17) or a range with both ends (1..1000)
+    /// Seeds to run: one (17) or an inclusive range (1..1000)
     #[arg(long, value_name = "SEEDS", value_parser = Seeds::parse, default_value = "1..1000")]
     seeds: Seeds,
-    /// Which networks each seed makes: of which machine, over links under harm, or in direct mode
-    /// with missing links
+    /// Networks to build for each seed: by machine, over faulty links, or in direct mode with
+    /// missing links
     #[arg(long, value_parser = PossibleValuesParser::new(choices()), default_value = ALL)]
     family: String,
-    /// In every case frames come again up to ten seconds late, beside lanes that are given up, ends
-    /// that stand still and routers that start again; without it, in one of twelve. Direct mode has
-    /// no frames, and is left out
+    /// Redeliver frames up to ten seconds late in every case, along with disabled lanes, stopped
+    /// link ends and restarted routers; without this option, in one case of twelve. Omits direct
+    /// mode, which has no frames
     #[arg(long)]
     late_copies: bool,
-    /// Begin no further seed after this many minutes
+    /// Start no further seed after this many minutes
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     minutes: Option<u64>,
-    /// Threads, each with a seed of its own [default: as many as there are processors]
+    /// Threads, each with its own seed [default: the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Tell every harm and every event with its virtual time
+    /// Print every fault and event with its virtual time
     #[arg(long)]
     trace: bool,
-    /// Keep only these harms of the schedule, or missing links, by index; an empty list keeps none
+    /// Keep only these faults of the schedule, or missing links, by index; an empty list keeps none
     #[arg(long, value_name = "INDICES", value_parser = indices)]
     keep_harms: Option<Indices>,
-    /// Leave out the impairment of all links; in direct mode, long cables, bursts and partitions
+    /// Omit the impairment of all links; in direct mode, long cables, bursts and partitions
     #[arg(long)]
     clear: bool,
-    /// Messages per source, or cycles of the measurement, instead of the case's own number
+    /// Messages per source, or cycles of the measurement, instead of the case's number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     messages: Option<u64>,
-    /// Do not look for the least that still fails
+    /// Do not reduce failures to a minimal case
     #[arg(long)]
     no_shrink: bool,
     /// Print one JSON object
@@ -73,7 +73,7 @@ struct Seeds {
 impl Seeds {
     fn parse(text: &str) -> Result<Self, String> {
         let number = |text: &str| {
-            let wrong = |_| format!("`{text}` is no seed: write 17 or 1..1000");
+            let wrong = |_| format!("invalid seed `{text}`: expected 17 or 1..1000");
             text.trim().parse::<u64>().map_err(wrong)
         };
         let (first, last) = match text.split_once("..") {
@@ -81,10 +81,12 @@ impl Seeds {
             None => (number(text)?, number(text)?),
         };
         if last == u64::MAX {
-            return Err(format!("seeds go up to {}", u64::MAX - 1));
+            return Err(format!("the largest seed is {}", u64::MAX - 1));
         }
         if first > last {
-            return Err(format!("`{text}` holds no seeds: the first is the smaller"));
+            return Err(format!(
+                "empty seed range `{text}`: the first seed must not exceed the last"
+            ));
         }
         Ok(Self { first, last })
     }
@@ -97,7 +99,7 @@ struct Indices(Vec<usize>);
 fn indices(text: &str) -> Result<Indices, String> {
     let parts = text.split(',').filter(|part| !part.trim().is_empty());
     let number = |part: &str| {
-        let wrong = |_| format!("`{part}` is no index: write 0,3");
+        let wrong = |_| format!("invalid index `{part}`: expected a list such as 0,3");
         part.trim().parse().map_err(wrong)
     };
     parts.map(number).collect::<Result<_, _>>().map(Indices)
@@ -187,19 +189,19 @@ pub fn run(args: SoakArgs) -> Result<ExitCode> {
         let others = families().filter(|family| family.has_frames);
         let others: Vec<&str> = others.map(|family| family.name).collect();
         return Err(miette!(
-            help = format!("name another --family: {}", others.join(" or ")),
-            "--late-copies: in direct mode there are no frames that could come again"
+            help = format!("specify another --family: {}", others.join(" or ")),
+            "--late-copies: direct mode has no frames to redeliver"
         ));
     }
     if let Some((index, most)) = args.unknown_harm() {
         return Err(miette!(
-            "--keep-harms {index}: no case of these seeds has a harm of that index, which begins at 0; the most harms \
-             are {most}"
+            "--keep-harms {index}: no case of these seeds has a fault with that index; indices \
+             start at 0, and the largest case has {most} faults"
         ));
     }
     if args.trace && args.seeds.first != args.seeds.last {
         return Err(miette!(
-            "--trace tells of one seed, and --seeds names {} of them",
+            "--trace follows a single seed, but --seeds specifies {}",
             args.seeds.last - args.seeds.first + 1
         ));
     }
@@ -271,7 +273,7 @@ fn attempt(
                 .downcast_ref::<String>()
                 .map(String::as_str)
                 .or_else(|| panic.downcast_ref::<&str>().copied());
-            Err(format!("panicked: {}", text.unwrap_or("without words")))
+            Err(format!("panicked: {}", text.unwrap_or("no message")))
         }
     }
 }
@@ -425,8 +427,8 @@ fn report(args: &SoakArgs, tally: &Tally, took: Duration) -> Result<String> {
     }
     let _ = writeln!(
         text,
-        "{} cases passed, {} failed in {:.1} s: {} frames, {} flit-hops, {} messages acknowledged, {} timed out \
-         where harm may lose them, {} late copies, {} lanes given up",
+        "{} cases passed, {} failed in {:.1} s: {} frames, {} flit-hops, {} messages acknowledged, \
+         {} timed out where faults may lose them, {} late copies, {} lanes given up",
         tally.passed,
         tally.failed.len(),
         took.as_secs_f64(),
@@ -453,13 +455,19 @@ mod tests {
         assert_eq!(Seeds::parse("1..1000"), seeds(1, 1000));
         assert_eq!(Seeds::parse("1..=3"), seeds(1, 3));
         for (wrong, why) in [
-            ("", "no seed"),
-            ("x", "no seed"),
-            ("3..1", "the first is the smaller"),
-            ("1..", "no seed"),
-            ("-1", "no seed"),
-            ("18446744073709551615", "up to 18446744073709551614"),
-            ("18446744073709551615..1", "the first is the smaller"),
+            ("", "invalid seed"),
+            ("x", "invalid seed"),
+            ("3..1", "the first seed must not exceed the last"),
+            ("1..", "invalid seed"),
+            ("-1", "invalid seed"),
+            (
+                "18446744073709551615",
+                "the largest seed is 18446744073709551614",
+            ),
+            (
+                "18446744073709551615..1",
+                "the first seed must not exceed the last",
+            ),
         ] {
             let error = Seeds::parse(wrong).expect_err(wrong);
             assert!(error.contains(why), "{wrong}: {error}");

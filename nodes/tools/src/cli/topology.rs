@@ -20,8 +20,8 @@ pub struct TopologyArgs {
     command: Command,
 }
 
-pub(super) const NETWORK: &str = "The description, or the name of a network as `phitwire sim` takes it, such as \
-                                  r2-1024; `-` is standard input";
+pub(super) const NETWORK: &str = "Description, or the name of a network as for `phitwire sim`, \
+                                  such as r2-1024; `-` is standard input";
 
 #[derive(Subcommand, Debug)]
 enum Command {
@@ -30,35 +30,35 @@ enum Command {
         #[command(subcommand)]
         wanted: generate::Wanted,
     },
-    /// Find everything that is wrong with a description; exit status 1 if anything is.
+    /// Find all errors in a description; exit status 1 if there are any.
     Check {
         #[arg(help = NETWORK)]
         file: PathBuf,
-        /// Print one line FILE:LINE:COLUMN: MESSAGE per mistake instead of excerpts.
+        /// Print one line FILE:LINE:COLUMN: MESSAGE per error instead of excerpts.
         #[arg(long)]
         lines: bool,
-        /// Follow every packet to its end, also in networks where that takes minutes.
+        /// Follow every packet to its end, even in networks where that takes minutes.
         #[arg(long)]
         exact: bool,
     },
     /// Show a network.
     ///
-    /// Drawings of large networks have a box for all that belongs together (a group, a subtree), and
-    /// --expand draws one of these in full.
+    /// Drawings of large networks have a box for each group or subtree; --expand draws one of these
+    /// in full.
     Show {
         #[arg(help = NETWORK)]
         file: PathBuf,
-        /// As tables, in the language of Graphviz, or as a drawing.
+        /// Format: tables, Graphviz' dot language, or a drawing.
         #[arg(long, value_enum, default_value_t = Format::Table)]
         format: Format,
-        /// Rows of each table at most.
+        /// Maximum number of rows per table.
         #[arg(long, default_value_t = 200)]
         rows: usize,
-        /// Draw this part alone, in full: the number of a group, a subtree or a plane, as the drawing
-        /// of the whole names them.
+        /// Draw only this part, in full: the number of a group, a subtree or a plane, as in the
+        /// drawing of the whole.
         #[arg(long, value_name = "PART", conflicts_with_all = ["rows", "inventory"])]
         expand: Option<String>,
-        /// Count devices and cables instead, with bandwidths, where a machine has that counted.
+        /// Count devices and cables instead, with bandwidths, on machines that support it.
         #[arg(long, conflicts_with_all = ["format", "rows"])]
         inventory: bool,
     },
@@ -69,29 +69,29 @@ enum Command {
     Plan {
         #[arg(help = NETWORK)]
         file: PathBuf,
-        /// Also write the description to this file, with all in it that it takes from others.
+        /// Also write the description to this file, with the contents of other files that it uses.
         #[arg(long, value_name = "FILE")]
         copy: Option<PathBuf>,
     },
-    /// Write a network in the format of another tool. What that cannot say is told on standard error.
+    /// Write a network in the format of another tool. Warns on standard error about anything that
+    /// the format cannot express.
     Export {
         #[arg(help = NETWORK)]
         file: PathBuf,
-        /// Which format.
+        /// Output format.
         #[arg(long, value_enum)]
         format: Written,
     },
     /// Read a network from a file of another tool, and write its description.
     ///
-    /// A file that `topology export` has written as GraphML has the description in it. A graph of
-    /// others does not say how its routers find their ways: the network that it is a graph of is
-    /// searched for among those of all machines, or compared with one that is named, as for `topology
-    /// generate`; nodes are matched by their names, their order, or how they are joined. Links that are
-    /// missing are told; with `--missing`, which wants the network named or in the file, they are left
-    /// out of the description.
+    /// GraphML written by `topology export` contains the description. Other graphs do not say how
+    /// their routers route: the matching network is searched for among those of all machines, or,
+    /// if specified as for `topology generate`, compared with the graph; nodes are matched by name,
+    /// by order, or by their links. Missing links are reported; with `--missing`, which needs the
+    /// network specified or in the file, they are omitted from the description.
     Import(import::ImportArgs),
-    /// Search for tables of virtual channels that balance the links of rings, and print them, what they
-    /// are worth, and whether packets could wait for each other in a circle; exit status 1 if they could.
+    /// Search for virtual channel tables that balance the links of rings. Prints the tables, how
+    /// well they balance, and whether packets could deadlock in a cycle; exit status 1 if so.
     Channels(channels::SearchArgs),
 }
 
@@ -130,7 +130,7 @@ pub fn run(args: TopologyArgs) -> miette::Result<ExitCode> {
                 Format::Table | Format::Dot if expand.is_some() => {
                     return Err(miette!(
                         help = "add --format svg",
-                        "--expand is for drawings"
+                        "--expand applies only to drawings"
                     ));
                 }
                 Format::Table => network.table(rows),
@@ -170,7 +170,7 @@ fn export(file: &Path, format: Written) -> miette::Result<ExitCode> {
 
 fn inventory_of(network: &dyn Network) -> miette::Result<String> {
     let counted = network.inventory();
-    counted.ok_or_else(|| miette!("devices and cables of this machine's networks are not counted"))
+    counted.ok_or_else(|| miette!("devices and cables are not counted for this machine"))
 }
 
 fn check_file(file: &Path, lines: bool, effort: Effort) -> miette::Result<ExitCode> {
@@ -181,7 +181,7 @@ fn check_file(file: &Path, lines: bool, effort: Effort) -> miette::Result<ExitCo
             let summary = read.network.summary();
             let rest = match read.followed {
                 true => "",
-                false => "; not every way was followed, which --exact does",
+                false => "; not every route was checked (--exact does)",
             };
             print(&format!("{name}: ok, {summary}{rest}\n"))
         }

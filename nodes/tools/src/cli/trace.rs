@@ -14,50 +14,51 @@ use crate::trace::live::{self, Lab};
 use crate::trace::{Trace, perfetto, table};
 use crate::whole_file;
 
-/// Send one operation of no consequence from a network interface to another, and show where its
-/// packet and the answer went: every router with ports and virtual channels, how long it was in
-/// each stage, and every decision with its candidates, their loads and the winner
+/// Send one no-op operation from a NIC to another, and show the routes of its packet and of the
+/// answer: every router with ports and virtual channels, the time in each stage, and every decision
+/// with its candidates, their loads and the winner
 ///
-/// It changes no memory and runs beside other traffic. What is lost is shown up to where it was last
-/// seen. Exit status: 0 the operation was done; 1 it was not, or the answer has not come.
+/// It changes no memory and runs alongside other traffic. A lost packet is shown up to where it was
+/// last seen. Exit status: 0 if the operation completed; 1 if it failed or the answer has not
+/// arrived.
 #[derive(Debug, Args)]
 pub struct TraceArgs {
-    /// The lab
+    /// Lab
     #[arg(long)]
     lab: String,
-    /// The network interface that sends, such as nic0
+    /// Sending NIC, such as nic0
     #[arg(long)]
     from: String,
-    /// The one that it sends to
+    /// Target NIC
     #[arg(long)]
     to: String,
     #[command(flatten)]
     probe: ProbeArgs,
-    /// How long to wait for the answer, in milliseconds
+    /// Timeout of the answer, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     wait: u64,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Write a file that ui.perfetto.dev and chrome://tracing open
+    /// Write a file for ui.perfetto.dev and chrome://tracing
     #[arg(long, value_name = "FILE")]
     perfetto: Option<PathBuf>,
 }
 
-/// What is asked for.
+/// The requested operation.
 #[derive(Debug, Args)]
 pub(super) struct ProbeArgs {
-    /// What to do: get some bytes nobody looks at, put some that are thrown away, or add zero
-    /// atomically, where the machine has that
+    /// Operation: get some bytes that nobody reads, put some that are discarded, or atomically add
+    /// zero, where the machine supports it
     #[arg(long, value_enum, default_value_t)]
     op: OpName,
     /// Bytes to put or get
     #[arg(long, value_name = "BYTES", default_value_t = 8)]
     size: u32,
-    /// The address, where machines route by it; of gets and atomic operations also what is read
+    /// Address, on machines that route by address; gets and atomic operations also read it
     #[arg(long, value_name = "ADDRESS", default_value = "0", value_parser = super::ctl::parse_value)]
     address: u64,
-    /// Ask for the way of ordered packets, where the machine has a choice
+    /// Request the route of ordered packets, where the machine has a choice
     #[arg(long)]
     ordered: bool,
 }

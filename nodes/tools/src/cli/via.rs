@@ -19,11 +19,11 @@ const LOOK: Duration = Duration::from_millis(1);
 /// Tries of a lost one, where many registers are read.
 const TRIES: usize = 3;
 
-/// Another way to registers.
+/// An alternative path to registers.
 #[derive(Args, Clone, Debug)]
 pub struct ViaArgs {
-    /// Read and write registers by maintenance packets that the router FROM sends, which need nothing
-    /// of what may be jammed: `--via maintenance r0`
+    /// Read and write registers by maintenance packets sent by the router FROM, which get past
+    /// congested traffic: `--via maintenance r0`
     #[arg(long, num_args = 2, value_names = ["WAY", "FROM"])]
     via: Option<Vec<String>>,
 }
@@ -38,8 +38,10 @@ impl ViaArgs {
             None => Ok(None),
             Some([way, from]) if way == MAINTENANCE => Ok(Some(from)),
             Some(words) => Err(miette!(
-                help = "write `--via maintenance ROUTER`, with the router that sends the packets",
-                "`--via {}`: registers are reached by control sockets, or by way of `{MAINTENANCE}`",
+                help =
+                    "expected `--via maintenance ROUTER`, with the router that sends the packets",
+                "unknown `--via {}`: registers are accessed through control sockets, or with \
+                 `{MAINTENANCE}`",
                 words.join(" ")
             )),
         }
@@ -62,7 +64,9 @@ impl<'n> Maintenance<'n> {
     /// If the router does not exist, or the machine has no such packets.
     pub fn new(lab: &str, network: &'n dyn Network, name: &str) -> miette::Result<Self> {
         if network.side_networks().is_none() {
-            return Err(miette!("lab `{lab}` is of a machine without such packets"));
+            return Err(miette!(
+                "lab `{lab}` runs a machine without maintenance packets"
+            ));
         }
         Ok(Self {
             lab: lab.to_owned(),
@@ -97,7 +101,7 @@ impl<'n> Maintenance<'n> {
         let name = &self.name;
         let side = self.network.side_networks();
         let way = side.and_then(|side| side.way(self.from, node, &|_| true));
-        let way = way.ok_or_else(|| miette!("no way leads from router {name} to router {to}"))?;
+        let way = way.ok_or_else(|| miette!("no path from router {name} to router {to}"))?;
         let mut ask = |request| {
             let answer = self.client.ask(&request);
             answer.map_err(|error| miette!("{name}: {error}"))
@@ -109,7 +113,7 @@ impl<'n> Maintenance<'n> {
         })?;
         let question = asked["question"].as_u64();
         let question = question.and_then(|number| u32::try_from(number).ok());
-        let question = question.ok_or_else(|| miette!("{name}: the answer is malformed"))?;
+        let question = question.ok_or_else(|| miette!("{name}: malformed answer"))?;
         let begin = Instant::now();
         while begin.elapsed() < LIMIT {
             let answer = ask(Request::RemoteAnswer { question })?;
@@ -119,7 +123,8 @@ impl<'n> Maintenance<'n> {
             thread::sleep(LOOK);
         }
         Err(miette!(
-            help = "such packets are lost where a link is down, or where two of them meet: ask again, or another router",
+            help = "maintenance packets are lost where a link is down, or where two of them meet: \
+                    try again, or use another router",
             "{to}: no answer to the maintenance packet of {name} within {LIMIT:?}"
         ))
     }

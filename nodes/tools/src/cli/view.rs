@@ -28,16 +28,16 @@ const LISTEN: &str = "127.0.0.1:7410";
 
 #[derive(Debug, Args)]
 pub struct ViewArgs {
-    /// The lab
+    /// Lab
     #[arg(long, required_unless_present = "file", conflicts_with = "file")]
     lab: Option<String>,
-    /// A recording instead, of `phitwire record` or `phitwire sim --record`
+    /// Show a recording of `phitwire record` or `phitwire sim --record` instead
     file: Option<PathBuf>,
-    /// Where browsers find it. Beyond loopback, who has not the token in the address that is printed
-    /// sees nothing; what is sent is not encrypted. [default: 127.0.0.1:7410]
+    /// Address to listen on. Beyond loopback, browsers need the token in the printed address;
+    /// nothing is encrypted [default: 127.0.0.1:7410]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// Look at the lab this often
+    /// Sampling interval
     #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(50..=60_000))]
     interval: u64,
 }
@@ -51,7 +51,7 @@ pub(super) fn secret() -> miette::Result<String> {
     File::open("/dev/urandom")
         .and_then(|mut random| random.read_exact(&mut bytes))
         .into_diagnostic()
-        .wrap_err("no random bytes: /dev/urandom")?;
+        .wrap_err("cannot read random bytes from /dev/urandom")?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -62,7 +62,7 @@ pub(super) fn open(file: &Path) -> miette::Result<Recording> {
     let said = |error: FileError| short_message(error.to_string());
     let recording = read(input.stream()).map_err(|error| miette!("{name}: {}", said(error)))?;
     if let Some(cut) = &recording.cut {
-        output::complain(&format!("{name}: {cut}; what comes before is shown"));
+        output::complain(&format!("{name}: {cut}; showing what precedes it"));
     }
     Ok(recording)
 }
@@ -70,13 +70,13 @@ pub(super) fn open(file: &Path) -> miette::Result<Recording> {
 fn listen(args: &ViewArgs) -> miette::Result<(TcpListener, SocketAddr)> {
     let bind = |at: SocketAddr| {
         let bound = TcpListener::bind(at).and_then(|bound| Ok((bound.local_addr()?, bound)));
-        let (at, listener) = bound.map_err(|error| miette!("cannot listen at {at}: {error}"))?;
+        let (at, listener) = bound.map_err(|error| miette!("cannot listen on {at}: {error}"))?;
         Ok((listener, at))
     };
     if let Some(at) = args.listen {
         return bind(at);
     }
-    let usual: SocketAddr = LISTEN.parse().expect("it is an address");
+    let usual: SocketAddr = LISTEN.parse().expect("the default address is valid");
     bind(usual).or_else(|_| bind(SocketAddr::new(usual.ip(), 0)))
 }
 
@@ -91,14 +91,14 @@ pub fn run(args: &ViewArgs) -> miette::Result<ExitCode> {
     let (name, mode) = match (&recorded, &sampler) {
         (Some(recording), _) => (recording.header.name.clone(), "file"),
         (_, Some(sampler)) => (sampler.lab().to_owned(), "live"),
-        _ => return Err(miette!("a lab or a recording is needed")),
+        _ => return Err(miette!("specify a lab or a recording")),
     };
     let page = Page {
         title: name.clone(),
         config: json!({ "mode": mode, "interval": args.interval }),
         nonce: secret()?,
     };
-    print(&format!("{name}: {address}\nCtrl-C ends it\n"))?;
+    print(&format!("{name}: {address}\nPress Ctrl-C to stop\n"))?;
     match (recorded, sampler) {
         (Some(recording), _) => {
             let shown = Shown::Recording(recording.packed.into());

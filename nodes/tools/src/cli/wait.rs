@@ -21,7 +21,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Args)]
 pub struct WaitArgs {
-    /// The lab
+    /// Lab
     #[arg(long)]
     lab: String,
     /// Give up after this many seconds
@@ -36,12 +36,9 @@ pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
     let dir = LabDir::new(&args.lab).map_err(|error| miette!("{error}"))?;
     let expected = expected_nodes(&args)?;
     let timeout = Duration::try_from_secs_f64(args.timeout)
-        .map_err(|_| miette!("--timeout {} is no time span", args.timeout))?;
+        .map_err(|_| miette!("invalid --timeout {}: expected seconds", args.timeout))?;
     if Instant::now().checked_add(timeout).is_none() {
-        miette::bail!(
-            "--timeout {} is beyond the range of the clock",
-            args.timeout
-        );
+        miette::bail!("--timeout {} is too large", args.timeout);
     }
     let mut patience = Patience::new(timeout);
     let mut asleep = Duration::ZERO;
@@ -91,7 +88,7 @@ pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
         }
         if left.is_zero() {
             if nodes.is_empty() {
-                missing.push(format!("no node of lab `{}` runs", args.lab));
+                missing.push(format!("no node of lab `{}` is running", args.lab));
             }
             output::complain(&format!("not up after {} s:", args.timeout));
             for line in &missing {

@@ -72,12 +72,12 @@ fn request(stream: &TcpStream, unread: &mut Vec<u8>) -> Result<Request, Trouble>
             break found;
         }
         if unread.len() >= MOST_HEAD {
-            return Err(Trouble::Wrong(431, "the head of the request is too long"));
+            return Err(Trouble::Wrong(431, "request header too large"));
         }
         more(stream, unread, deadline)?;
     };
     if length > MOST_BODY {
-        return Err(Trouble::Wrong(413, "the body of the request is too long"));
+        return Err(Trouble::Wrong(413, "request body too large"));
     }
     let waits = |value: &str| value.eq_ignore_ascii_case("100-continue");
     if unread.len() < begin + length && request.header("Expect").is_some_and(waits) {
@@ -121,9 +121,9 @@ fn head(bytes: &[u8]) -> Result<Option<(Request, usize, usize)>, Trouble> {
         Ok(httparse::Status::Complete(begin)) => begin,
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => {
-            return Err(Trouble::Wrong(431, "the request has too many headers"));
+            return Err(Trouble::Wrong(431, "too many request headers"));
         }
-        Err(_) => return Err(Trouble::Wrong(400, "this is no request")),
+        Err(_) => return Err(Trouble::Wrong(400, "malformed request")),
     };
     let is_newest = parsed.version == Some(1);
     let owned = |header: &httparse::Header<'_>| {
@@ -139,7 +139,11 @@ fn head(bytes: &[u8]) -> Result<Option<(Request, usize, usize)>, Trouble> {
     let closes = |value: &str| value.to_ascii_lowercase().contains("close");
     request.is_last = !is_newest || request.header("Connection").is_some_and(closes);
     if request.header("Transfer-Encoding").is_some() {
-        return Err(Trouble::Wrong(501, "bodies are sent with their length"));
+        return Err(Trouble::Wrong(
+            501,
+            "Transfer-Encoding is not supported: send the body with a \
+                                        Content-Length",
+        ));
     }
     // Reject two lengths: another parser might use the other one.
     let is_length = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("Content-Length");
@@ -152,7 +156,7 @@ fn head(bytes: &[u8]) -> Result<Option<(Request, usize, usize)>, Trouble> {
         }
         _ => None,
     };
-    let length = length.ok_or(Trouble::Wrong(400, "the length of the body is none"))?;
+    let length = length.ok_or(Trouble::Wrong(400, "invalid Content-Length"))?;
     Ok(Some((request, begin, length)))
 }
 

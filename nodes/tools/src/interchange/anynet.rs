@@ -29,21 +29,21 @@ pub(super) fn write(graph: &Graph) -> Result<Export, InterchangeError> {
             [Node::Router(low), Node::Router(high)] => write!(lines[low], " router {high}"),
             _ => {
                 return Err(InterchangeError::Unsayable(
-                    "anynet has no links between two network interfaces".to_owned(),
+                    "anynet cannot express a link between two NICs".to_owned(),
                 ));
             }
         };
     }
     if let Some(nic) = routers_of.iter().position(|&routers| routers != 1) {
         return Err(InterchangeError::Unsayable(format!(
-            "{} is at {} routers: a node of anynet is at one",
+            "{} is linked to {} routers: a node of anynet has exactly one",
             graph.nics[nic], routers_of[nic]
         )));
     }
-    let mut left_out = vec!["anynet has no names, ports and lane rates".to_owned()];
+    let mut left_out = vec!["anynet has no names, ports or lane rates".to_owned()];
     if merged > 0 {
         left_out.push(format!(
-            "{merged} links are left out: anynet has one between the same two routers"
+            "{merged} links are omitted: anynet has one link between two routers"
         ));
     }
     Ok(Export {
@@ -64,10 +64,15 @@ pub(super) fn read(text: &str) -> Result<Graph, Mistake> {
             let is_router = match word {
                 "router" => true,
                 "node" => false,
-                _ => return Err((format!("`{word}` is neither `router` nor `node`"), place)),
+                _ => {
+                    return Err((
+                        format!("expected `router` or `node`, found `{word}`"),
+                        place,
+                    ));
+                }
             };
             let Some((number, at)) = words.next() else {
-                return Err((format!("the number of the {word} is missing"), place));
+                return Err((format!("{word} without a number"), place));
             };
             let number = number_of(number, &at)?;
             let node = if is_router {
@@ -94,7 +99,10 @@ pub(super) fn read(text: &str) -> Result<Graph, Mistake> {
                     (router, other)
                 }
                 (Node::Nic(_), Node::Nic(_)) => {
-                    return Err(("a node is at a router, and not at a node".to_owned(), at));
+                    return Err((
+                        "a node must be linked to a router, not to a node".to_owned(),
+                        at,
+                    ));
                 }
             };
             match other {
@@ -104,7 +112,7 @@ pub(super) fn read(text: &str) -> Result<Graph, Mistake> {
                 Node::Router(other) => drop(pairs.insert([router.min(other), router.max(other)])),
                 Node::Nic(nic) => match homes.insert(nic, router) {
                     Some(home) if home != router => {
-                        return Err((format!("node {nic} is at router {home} already"), at));
+                        return Err((format!("node {nic} is already linked to router {home}"), at));
                     }
                     _ => {}
                 },
@@ -115,7 +123,7 @@ pub(super) fn read(text: &str) -> Result<Graph, Mistake> {
     if let Some(missing) = (0..nics).find(|nic| !homes.contains_key(nic)) {
         let end = text.len()..text.len();
         return Err((
-            format!("node {missing} is at no router, though there are higher ones"),
+            format!("node {missing} is not linked to a router, although higher-numbered nodes are"),
             end,
         ));
     }
@@ -138,7 +146,10 @@ pub(super) fn read(text: &str) -> Result<Graph, Mistake> {
 fn number_of(word: &str, place: &std::ops::Range<usize>) -> Result<usize, Mistake> {
     match word.parse() {
         Ok(number) if number < MOST => Ok(number),
-        _ => Err((format!("`{word}` is no number below {MOST}"), place.clone())),
+        _ => Err((
+            format!("expected a number below {MOST}, found `{word}`"),
+            place.clone(),
+        )),
     }
 }
 

@@ -39,8 +39,8 @@ pub(super) fn write(graph: &Graph) -> Export {
         let _ = writeln!(text, "    - endpoints: [{a}, {b}]");
     }
     let left_out = vec![
-        format!("the description has to lie beside it as {title}.toml"),
-        "the image phitwire:latest has to have the command phitwire in it".to_owned(),
+        format!("save the description next to this file as {title}.toml"),
+        "the image phitwire:latest must contain the phitwire command".to_owned(),
     ];
     Export { text, left_out }
 }

@@ -46,8 +46,8 @@ impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Other(words) => f.write_str(words),
-            Self::Missing(links) if links.len() == 1 => f.write_str("it lacks a link"),
-            Self::Missing(links) => write!(f, "it lacks {} links", links.len()),
+            Self::Missing(links) if links.len() == 1 => f.write_str("the file lacks a link"),
+            Self::Missing(links) => write!(f, "the file lacks {} links", links.len()),
         }
     }
 }
@@ -219,7 +219,7 @@ impl Graph {
         let (ours, theirs) = (self.counts(), other.counts());
         if ours != theirs {
             return Err(Difference::Other(format!(
-                "the file has {} routers and {} network interfaces, {} has {} and {}",
+                "the file has {} routers and {} NICs, but {} has {} and {}",
                 ours.0, ours.1, other.title, theirs.0, theirs.1
             )));
         }
@@ -248,7 +248,7 @@ impl Graph {
             return Err(Difference::Missing(self.missing(other, &pairs)));
         }
         Err(Difference::Other(format!(
-            "between {} and {} the file has {} links, {} has {}{}",
+            "between {} and {} the file has {} links, but {} has {}{}",
             other.name(first[0]),
             other.name(first[1]),
             links(&joined, first),

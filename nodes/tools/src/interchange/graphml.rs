@@ -87,7 +87,7 @@ pub(super) fn read(text: &str) -> Result<(Graph, Option<String>), Mistake> {
         .map_err(|error| (error.to_string(), at_row(text, error.pos())))?;
     let root = document.root_element();
     let graph = child(root, "graph").ok_or_else(|| {
-        let what = "there is no <graph> in a <graphml>".to_owned();
+        let what = "no <graph> in <graphml>".to_owned();
         (what, root.range())
     })?;
     let names = keys(root);
@@ -115,7 +115,7 @@ pub(super) fn read(text: &str) -> Result<(Graph, Option<String>), Mistake> {
             Some("router" | "switch") => false,
             Some(other) => {
                 return Err((
-                    format!("`{other}` is no kind of node: router, nic"),
+                    format!("unknown kind of node `{other}`: expected router or nic"),
                     node.range(),
                 ));
             }
@@ -129,16 +129,16 @@ pub(super) fn read(text: &str) -> Result<(Graph, Option<String>), Mistake> {
             Node::Router(read.routers.len() - 1)
         };
         if places.insert(id, place).is_some() {
-            return Err((format!("there are two nodes `{id}`"), node.range()));
+            return Err((format!("duplicate node id `{id}`"), node.range()));
         }
     }
     for (element, ends) in edges {
         let mut link = Vec::new();
         for (id, key) in ends.into_iter().zip(["source_port", "target_port"]) {
             let node = places.get(id).copied();
-            let node = node.ok_or_else(|| (format!("there is no node `{id}`"), element.range()))?;
+            let node = node.ok_or_else(|| (format!("unknown node `{id}`"), element.range()))?;
             let port = data(element, &names, key).map(str::parse).transpose();
-            let port = port.map_err(|_| (format!("{key} is no port"), element.range()))?;
+            let port = port.map_err(|_| (format!("{key} is not a port"), element.range()))?;
             link.push(End { node, port });
         }
         read.links.push([link[0], link[1]]);
@@ -191,7 +191,7 @@ fn child<'a, 'input: 'a>(
 
 /// Rejects files that would take the XML reader more than linear time.
 fn bounded(text: &str) -> Result<(), Mistake> {
-    let too_many = |what: &str, at: usize| Err((format!("{what} are not read"), at..at));
+    let too_many = |what: &str, at: usize| Err((format!("{what} are not supported"), at..at));
     if let Some((at, _)) = text.match_indices("xmlns").nth(MOST_NAMESPACES) {
         return too_many(&format!("more than {MOST_NAMESPACES} namespaces"), at);
     }

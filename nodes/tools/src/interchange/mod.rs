@@ -30,22 +30,22 @@ use thiserror::Error;
 pub use graph::{Difference, Graph, Same};
 pub use search::{Found, find};
 
-/// Formats that are written.
+/// Output formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Written {
     /// GraphML: networkx, Gephi, yEd, igraph
     Graphml,
-    /// The language of Graphviz
+    /// Graphviz' dot language
     Dot,
-    /// JSON, with the description in it
+    /// JSON that includes the description
     Json,
     /// The network_file of BookSim's anynet
     BooksimAnynet,
-    /// A topology of containerlab
+    /// A containerlab topology
     Containerlab,
 }
 
-/// Formats that are read.
+/// Input formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Readable {
     /// GraphML
@@ -67,7 +67,7 @@ pub struct Export {
 pub enum InterchangeError {
     /// The format cannot express this network.
     #[error("{0}")]
-    #[diagnostic(help("--format graphml and json take every network"))]
+    #[diagnostic(help("use --format graphml or json, which can express every network"))]
     Unsayable(String),
     /// A file with an error.
     #[error("{message}")]
@@ -80,11 +80,11 @@ pub enum InterchangeError {
     },
     /// A graph of another tool that matches no network of ours.
     #[error(
-        "the file has {routers} routers and {nics} network interfaces, and of {tried} networks that could be, none is \
-         joined like that{}", near.as_ref().map_or(String::new(), |near| format!("; {near}"))
+        "the file has {routers} routers and {nics} NICs, but its links match none of the {tried} \
+         candidate networks{}", near.as_ref().map_or(String::new(), |near| format!("; {near}"))
     )]
     #[diagnostic(help(
-        "name the network behind the file, as for `phitwire topology generate`: then it is told in what they differ"
+        "specify the network, as for `phitwire topology generate`, to see the differences"
     ))]
     Unknown {
         routers: usize,

@@ -132,7 +132,7 @@ pub fn find(graph: &Graph) -> Result<Found, InterchangeError> {
         tried,
         near: near.map(|(links, name)| {
             let what = if links == 1 { "link" } else { "links" };
-            format!("it is `{name}` but for {links} {what} that it lacks")
+            format!("it matches `{name}` except for {links} missing {what}")
         }),
     })
 }

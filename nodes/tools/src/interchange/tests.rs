@@ -154,7 +154,7 @@ fn what_is_no_network_of_ours_is_none() {
     fewer.counts_links = false;
     let error = find(&fewer).expect_err("it is none").to_string();
     assert!(
-        error.contains("`t3e --size 3x3x3` but for 1 link "),
+        error.ends_with("`t3e --size 3x3x3` except for 1 missing link"),
         "{error}"
     );
 }
@@ -241,13 +241,13 @@ fn mistakes_of_files_are_told_with_their_places() {
         (
             Readable::BooksimAnynet,
             "router 0 node".to_owned(),
-            "missing",
+            "node without a number",
             9,
         ),
         (
             Readable::BooksimAnynet,
             "router 99999999".to_owned(),
-            "no number",
+            "expected a number below",
             7,
         ),
         (
@@ -259,19 +259,19 @@ fn mistakes_of_files_are_told_with_their_places() {
         (
             Readable::BooksimAnynet,
             "node 0 node 1".to_owned(),
-            "not at a node",
+            "not to a node",
             12,
         ),
         (
             Readable::BooksimAnynet,
             "router 0 node 1".to_owned(),
-            "node 0 is at no router",
+            "node 0 is not linked to a router",
             15,
         ),
         (
             Readable::BooksimAnynet,
             "router 0 node 0\nrouter 1 node 0".to_owned(),
-            "router 0 already",
+            "already linked to router 0",
             30,
         ),
         (Readable::Graphml, "<graphml>".to_owned(), "never closed", 0),
@@ -286,13 +286,13 @@ fn mistakes_of_files_are_told_with_their_places() {
         (
             Readable::Graphml,
             graphml("<edge source='a' target='b'/>"),
-            "no node `a`",
+            "unknown node `a`",
             16,
         ),
         (
             Readable::Graphml,
             graphml("<node id='a'/><node id='a'/>"),
-            "two nodes",
+            "duplicate node id `a`",
             30,
         ),
         (

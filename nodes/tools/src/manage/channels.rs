@@ -14,15 +14,16 @@ use super::fleet::Routers;
 const MOST_TOLD: usize = 48;
 
 /// Reported when links and routers were not examined.
-pub const LINKS_UNSEEN: &str = "judged by the description's ways; links were not looked at";
+pub const LINKS_UNSEEN: &str = "checked against the routes of the description; link states were \
+                                not queried";
 
 /// Failures after which a router gets no more requests in the same pass.
 const MOST_FAILURES: usize = 2;
 /// Failures in a row after which no router does: with a timeout each, thousands of registers would
 /// take hours.
 const MOST_IN_A_ROW: usize = 12;
-const NOT_ASKED: &str = "not asked: it did not answer before";
-const INTERRUPTED: &str = "not asked: interrupted";
+const NOT_ASKED: &str = "not queried: the router did not answer earlier requests";
+const INTERRUPTED: &str = "not queried: interrupted";
 
 /// Access to the registers of routers.
 pub trait Registers {
@@ -53,7 +54,7 @@ impl<R: Routers> Registers for R {
 /// If the reply has no value.
 pub fn value_in(answer: &Value) -> Result<u64, String> {
     let value = answer["value"].as_u64();
-    value.ok_or_else(|| String::from("the answer is malformed"))
+    value.ok_or_else(|| String::from("malformed answer"))
 }
 
 /// A register that was written.
@@ -116,7 +117,7 @@ pub enum LoadError {
     #[error("interrupted")]
     Interrupted,
     /// A register cannot be read.
-    #[error("{router}: `{register}` cannot be read: {why}")]
+    #[error("{router}: cannot read `{register}`: {why}")]
     Unread {
         router: String,
         register: String,
@@ -211,7 +212,7 @@ struct Loading<'a> {
 impl Loading<'_> {
     fn ask(&mut self, of: &RegisterValue, value: Option<u64>) -> Result<u64, String> {
         let NodeRef::Chip(router) = of.node else {
-            return Err(String::from("it is no router"));
+            return Err(String::from("not a router"));
         };
         if (self.stop)() {
             return Err(String::from(INTERRUPTED));
@@ -316,7 +317,10 @@ impl Loading<'_> {
         match self.ask(wanted, None) {
             Ok(value) if value == wanted.value => self.holds(wanted),
             Ok(value) => {
-                let why = format!("it holds {value:#04x} instead of {:#04x}", wanted.value);
+                let why = format!(
+                    "register holds {value:#04x}, expected {:#04x}",
+                    wanted.value
+                );
                 self.fail(wanted, why);
             }
             Err(why) => self.fail(wanted, why),
@@ -332,7 +336,7 @@ impl Loaded {
 
     pub fn text(&self) -> String {
         let mut out = format!(
-            "lab {}: {} tables of {} routers, {} changed, {} read back as they should be\n",
+            "lab {}: {} tables of {} routers, {} changed, {} read back correctly\n",
             self.lab,
             self.registers,
             self.routers,
@@ -349,14 +353,14 @@ impl Loaded {
         if let Some(circle) = &self.circle_before {
             let _ = writeln!(
                 out,
-                "the tables before allowed this: {circle}\nWhat waits in a circle already may need more than tables to go on: see the \
-                 machine's documentation"
+                "the previous tables allowed this cycle: {circle}\nPackets already waiting in a \
+                 cycle may need more than new tables: see the machine's documentation"
             );
         }
         if self.interrupted {
             let _ = writeln!(
                 out,
-                "interrupted: what was not written, or not read back, follows what was"
+                "interrupted: the remaining registers were not written, or not read back"
             );
         }
         for Changed {
@@ -379,10 +383,10 @@ impl Loaded {
             why,
         } in self.failed.iter().take(MOST_TOLD)
         {
-            let _ = writeln!(out, "  not: {router} {register}: {}", harmless(why));
+            let _ = writeln!(out, "  failed: {router} {register}: {}", harmless(why));
         }
         if self.failed.len() > MOST_TOLD {
-            let _ = writeln!(out, "  and {} more not", self.failed.len() - MOST_TOLD);
+            let _ = writeln!(out, "  and {} more failed", self.failed.len() - MOST_TOLD);
         }
         out
     }

@@ -169,9 +169,11 @@ fn routers_that_do_not_answer_or_obey_are_named() {
     assert_eq!(loaded.failed.len(), 1);
     let failed = &loaded.failed[0];
     assert_eq!((&*failed.router, &*failed.register), ("r5", "vc_table.3"));
-    assert_eq!(failed.why, "it holds 0x00 instead of 0xff");
+    assert_eq!(failed.why, "register holds 0x00, expected 0xff");
     assert!(
-        loaded.text().contains("not: r5 vc_table.3: it holds"),
+        loaded
+            .text()
+            .contains("failed: r5 vc_table.3: register holds"),
         "{}",
         loaded.text()
     );
@@ -287,7 +289,7 @@ fn a_circle_that_the_tables_before_allowed_is_told() {
     let loaded = begin(&mut lab, None, true).expect("forced");
     assert!(loaded.circle_before.is_some());
     assert!(
-        loaded.text().contains("more than tables"),
+        loaded.text().contains("more than new tables"),
         "{}",
         loaded.text()
     );

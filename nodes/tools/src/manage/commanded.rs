@@ -45,7 +45,7 @@ pub enum Change {
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
     /// No such node, or a node of another kind.
-    #[error("`{0}` is no {1} of this network")]
+    #[error("`{0}` is not a {1} of this network")]
     NoNode(String, &'static str),
     /// The machine cannot do that.
     #[error("{0}")]
@@ -75,7 +75,7 @@ impl Commanded {
     pub fn write(&self, lab: &LabDir) -> Result<(), ChangeError> {
         let path = lab.path().join(FILE);
         let half = lab.path().join(format!("{FILE}.new"));
-        let text = serde_json::to_string_pretty(self).expect("names are plain data");
+        let text = serde_json::to_string_pretty(self).expect("names always serialise");
         // Replace the file atomically: a watcher may read it at any time.
         fs::write(&half, text + "\n")
             .and_then(|()| fs::rename(&half, &path))
@@ -98,21 +98,21 @@ impl Commanded {
                 new.isolated.remove(router)
             }
             Change::Rename { from, to } => {
-                need(network, from, "network interface")?;
-                need(network, to, "network interface")?;
+                need(network, from, "NIC")?;
+                need(network, to, "NIC")?;
                 new.replaced.insert(from.clone(), to.clone()).as_ref() != Some(to)
             }
             Change::RenameBack(from) => {
-                need(network, from, "network interface")?;
+                need(network, from, "NIC")?;
                 new.replaced.remove(from).is_some()
             }
         };
         if !has_changed {
             return Err(ChangeError::Already(match change {
-                Change::Isolate(router) => format!("{router} is isolated already"),
+                Change::Isolate(router) => format!("{router} is already isolated"),
                 Change::Return(router) => format!("{router} is not isolated"),
-                Change::Rename { from, to } => format!("{to} has the number of {from} already"),
-                Change::RenameBack(from) => format!("nobody stands in for {from}"),
+                Change::Rename { from, to } => format!("{to} already has the number of {from}"),
+                Change::RenameBack(from) => format!("{from} is not replaced by another NIC"),
             }));
         }
         let planner = network.reroute();
@@ -153,7 +153,7 @@ fn find(network: &dyn Network, name: &str) -> Option<NodeRef> {
 fn need(network: &dyn Network, name: &str, kind: &'static str) -> Result<(), ChangeError> {
     let is_right = match find(network, name) {
         Some(NodeRef::Chip(_)) => kind == "router",
-        Some(NodeRef::Processor(_)) => kind == "network interface",
+        Some(NodeRef::Processor(_)) => kind == "NIC",
         None => false,
     };
     match is_right {

@@ -39,8 +39,8 @@ const PLACE: &str = "manage";
 pub enum ManageError {
     /// Another manager is running.
     #[error(
-        "lab `{lab}` is managed by process {pid} already, and two managers would undo each other's work; end that one \
-         (kill {pid}), or wait until it is done"
+        "lab `{lab}` is already managed by process {pid}, and two managers would undo each other's \
+         work; stop that one (kill {pid}), or wait until it is done"
     )]
     Busy {
         lab: String,
@@ -52,7 +52,8 @@ pub enum ManageError {
     RunDir(#[from] RunDirError),
     /// No router replies.
     #[error(
-        "no router of lab `{lab}` answers: `netns-scripts/status.sh --lab {lab}` says how it stands. {why}"
+        "no router of lab `{lab}` answers: `netns-scripts/status.sh --lab {lab}` shows its state. \
+         {why}"
     )]
     AllSilent {
         lab: String,
@@ -60,12 +61,10 @@ pub enum ManageError {
         why: String,
     },
     /// The routers of this machine have no route tables that can be recomputed.
-    #[error(
-        "the routers of this network have no route tables that could be computed around faults"
-    )]
+    #[error("the routers of this network have no route tables to recompute around faults")]
     NoTables,
     /// The lab was taken down.
-    #[error("lab `{0}` is gone: nothing is left to watch, or another lab has its name")]
+    #[error("lab `{0}` is gone: it was taken down, or another lab took its name")]
     Gone(String),
 }
 

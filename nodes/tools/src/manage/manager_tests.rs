@@ -263,7 +263,7 @@ fn told_to_stop_before_installing_releases_everybody() {
     assert!(lab.quiesced.is_empty());
     assert_eq!(lab.tables, intact);
     assert!(
-        report.text().contains("none has new tables"),
+        report.text().contains("none have new tables"),
         "{}",
         report.text()
     );

@@ -128,9 +128,9 @@ impl Report {
         let router = |router: &u32| FailedNode {
             name: network.node_name(NodeRef::Chip(*router)).into_owned(),
             why: match survey.silent.get(router) {
-                _ if survey.faults.isolated.contains(router) => String::from("it is isolated"),
+                _ if survey.faults.isolated.contains(router) => String::from("isolated by command"),
                 Some(why) => why.clone(),
-                None => String::from("it answers, but none of its links to other routers is up"),
+                None => String::from("it answers, but all its links to other routers are down"),
             },
         };
         self.failed_routers = survey.faults.routers.iter().map(router).collect();
@@ -219,17 +219,17 @@ impl Report {
         }
         for nic in &self.failed_nics {
             let FailedNode { name, why } = nic;
-            writeln!(out, "  {name} has no link, and no table can help it: {why}")?;
+            writeln!(out, "  {name} has no link, which no table can fix: {why}")?;
         }
         if let Some(why) = &self.refused {
             writeln!(
                 out,
-                "there are no tables for that, and all stay as they are: {why}"
+                "no tables can route around that, so all remain unchanged: {why}"
             )?;
         }
         self.write_deeds(out)?;
         for (name, number) in &self.renumbered {
-            writeln!(out, "{name} is processor {number} now")?;
+            writeln!(out, "{name} is now processor {number}")?;
         }
         self.write_pairs(out)
     }
@@ -238,33 +238,34 @@ impl Report {
         let changed = self.changed_routers.len();
         let routers = count(changed, "router");
         match self.status {
-            Status::NothingToDo => writeln!(out, "every router has the right tables already")?,
+            Status::NothingToDo => writeln!(out, "every router already has the right tables")?,
             Status::Planned => writeln!(out, "{routers} would get new tables")?,
             Status::Done => writeln!(out, "{routers} got new tables: {}", self.times())?,
             Status::Incomplete => writeln!(
                 out,
-                "NOT all routers have the right tables; try again, or look at them with `phitwire ctl`"
+                "NOT all routers have the right tables; try again, or inspect them with `phitwire \
+                 ctl`"
             )?,
             Status::Interrupted => writeln!(
                 out,
-                "told to stop: every router was released, {}; the same command goes on",
+                "interrupted: every router was released, {}; run the same command to continue",
                 if self.took_ms.contains_key("install") {
                     "some have new tables"
                 } else {
-                    "none has new tables"
+                    "none have new tables"
                 }
             )?,
         }
         for (phase, nodes) in &self.late {
             let what = if *phase == "install" || *phase == "release" {
-                "not done in time"
+                "timed out"
             } else {
-                "not waited for any longer, which does no harm"
+                "timed out, which is harmless"
             };
             writeln!(out, "  {phase}: {what}: {}", names(nodes))?;
         }
         for FailedNode { name, why } in &self.lost_meanwhile {
-            writeln!(out, "  {name} was lost meanwhile: {why}")?;
+            writeln!(out, "  {name} was lost during the reroute: {why}")?;
         }
         Ok(())
     }
@@ -284,7 +285,7 @@ impl Report {
             let pairs = count(pairs, "pair");
             writeln!(
                 out,
-                "{pairs} of routers had been harmed and reach each other safely"
+                "{pairs} of routers had lost their safe routes and reach each other again"
             )?;
         }
         if self.disconnected_pairs == 0 {
@@ -294,13 +295,14 @@ impl Report {
         let dead = self.disconnected_pairs - self.living_disconnected;
         writeln!(
             out,
-            "{pairs} of routers, counted in both directions, do not reach each other; of {dead} one has failed"
+            "{pairs} of routers, counted in both directions, cannot reach each other; in {dead} of \
+             them a router has failed"
         )?;
         let living = || self.disconnected.iter().filter(|pair| pair.why != "dead");
         for pair in living().take(MOST_SHOWN) {
             let why = match pair.why {
-                "cut" => "no links join them",
-                _ => "links join them, but no way keeps the order of channels",
+                "cut" => "no links connect them",
+                _ => "links connect them, but no route keeps the order of channels",
             };
             writeln!(out, "  {} to {}: {why}", pair.from, pair.to)?;
         }

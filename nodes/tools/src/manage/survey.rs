@@ -136,7 +136,7 @@ fn trouble(end: &End, ports: &BTreeMap<u32, Vec<LinkReport>>) -> Option<Option<S
             None => link.state.clone(),
         })),
         None => Some(Some(String::from(
-            "its router has no such port: does the lab run another topology?",
+            "the router has no such port: does the lab run another topology?",
         ))),
     }
 }

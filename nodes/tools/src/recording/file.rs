@@ -25,9 +25,9 @@ pub enum FileError {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The file is not a recording.
-    #[error("it is no recording: {0}; `phitwire record` and `phitwire sim --record` write some")]
+    #[error("not a recording: {0}; `phitwire record` and `phitwire sim --record` write recordings")]
     NoRecording(String),
-    #[error("line 1, the header: {0}")]
+    #[error("line 1 (header): {0}")]
     Header(#[from] HeaderError),
     /// A line cannot be parsed.
     #[error("line {0}: {1}")]
@@ -35,7 +35,7 @@ pub enum FileError {
     /// A line does not fit those before it.
     #[error("line {0}: {1}")]
     Fault(u64, Fault),
-    #[error("line {0}: the recording is larger than {1} MiB there, unpacked")]
+    #[error("line {0}: the uncompressed recording exceeds {1} MiB")]
     TooLarge(u64, u64),
 }
 
@@ -116,7 +116,7 @@ pub fn read(from: impl Read) -> Result<Recording, FileError> {
     let mut input = BufReader::new(from);
     if !input.fill_buf()?.starts_with(&[0x1f, 0x8b]) {
         return Err(FileError::NoRecording(
-            "it is not packed by gzip".to_owned(),
+            "not compressed with gzip".to_owned(),
         ));
     }
     let mut lines = Lines {
@@ -126,11 +126,12 @@ pub fn read(from: impl Read) -> Result<Recording, FileError> {
     };
     let first = match lines.next()? {
         Next::Line(first) => first,
-        Next::End => return Err(FileError::NoRecording("it is empty".to_owned())),
+        Next::End => return Err(FileError::NoRecording("the file is empty".to_owned())),
         Next::Cut(why) => return Err(FileError::NoRecording(why)),
     };
-    let header: Header = serde_json::from_slice(&first)
-        .map_err(|error| FileError::NoRecording(format!("its first line is no header: {error}")))?;
+    let header: Header = serde_json::from_slice(&first).map_err(|error| {
+        FileError::NoRecording(format!("invalid header in the first line: {error}"))
+    })?;
     header.check()?;
     let mut state = State::new(&header);
     let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
@@ -199,8 +200,11 @@ impl<R: Read> Lines<R> {
                 line.pop();
                 Next::Line(line)
             }
-            Ok(_) => Next::Cut(format!("it was cut off in line {number}")),
-            Err(error) => Next::Cut(format!("it ends or is damaged in line {number}: {error}")),
+            Ok(_) => Next::Cut(format!("the recording is truncated in line {number}")),
+            Err(error) => Next::Cut(format!(
+                "the recording ends or is damaged in line {number}: \
+                                             {error}"
+            )),
         })
     }
 }

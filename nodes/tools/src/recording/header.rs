@@ -159,21 +159,21 @@ pub struct Header {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HeaderError {
     /// Another version of the format.
-    #[error("it is of version {0} of the format, and this command reads version {VERSION}")]
+    #[error("the recording has format version {0}; this command reads version {VERSION}")]
     Version(u32),
     /// Another layout of the numbers.
-    #[error("its numbers are laid out as {0:?}; this command reads {LAYOUT:?}")]
+    #[error("the recording has the layout {0:?}; this command reads {LAYOUT:?}")]
     Layout([usize; 4]),
     /// Too many nodes or links.
-    #[error("it has {0} {1}; {MOST} are read at most")]
+    #[error("the recording has {0} {1}; the limit is {MOST}")]
     TooMany(usize, &'static str),
     /// A link to a node that does not exist.
-    #[error("link {0} ends at node {1}, and there are {2} nodes")]
+    #[error("link {0} ends at node {1}, but there are only {2} nodes")]
     NoSuchNode(usize, u32, usize),
-    #[error("its clock has {0} units in a second; that is to be a number above zero")]
+    #[error("invalid clock of {0} units per second: expected a number above zero")]
     Clock(String),
     /// An invalid drawing.
-    #[error("its drawing {0}")]
+    #[error("the drawing {0}")]
     Drawing(&'static str),
 }
 
@@ -264,7 +264,7 @@ fn check_drawing(svg: &str) -> Result<(), HeaderError> {
     let wrong = if svg.len() > MOST_DRAWING {
         "is larger than 16 MiB"
     } else if !svg.starts_with("<svg ") {
-        "is no SVG"
+        "is not an SVG"
     } else {
         let lower = svg.to_ascii_lowercase();
         match [
@@ -278,7 +278,7 @@ fn check_drawing(svg: &str) -> Result<(), HeaderError> {
         .iter()
         .any(|word| lower.contains(word))
         {
-            true => "has more in it than a drawing",
+            true => "contains active content",
             false => return Ok(()),
         }
     };

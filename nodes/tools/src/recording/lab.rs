@@ -73,7 +73,7 @@ pub(crate) fn end(report: &LinkReport) -> EndMoment {
 fn node(sample: Option<&NodeSample>) -> NodeMoment {
     let Some(sample) = sample else {
         return NodeMoment {
-            silent: Some("nobody knows of it".to_owned()),
+            silent: Some("no sample of this node".to_owned()),
             ..NodeMoment::default()
         };
     };

@@ -60,18 +60,18 @@ impl PlacedStages {
 /// Why a line is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Fault {
-    #[error("time {0} comes after {1}")]
+    #[error("time runs backwards: {0} after {1}")]
     Backwards(u64, u64),
-    #[error("a number is changed that there is not: there are {0}")]
+    #[error("change of a number out of range: there are {0}")]
     NoSuchNumber(usize),
-    #[error("`v` has an odd number of numbers; they come in pairs")]
+    #[error("`v` has an odd number of elements; expected pairs")]
     Odd,
-    #[error("there are more than {1} {0}")]
+    #[error("more than {1} {0}")]
     TooMany(&'static str, usize),
-    #[error("something happens at link {0}, and there are {1} links")]
+    #[error("event at link {0}, but there are only {1} links")]
     NoSuchLink(u32, usize),
     /// Stages that are not at the end of all numbers, or of no node.
-    #[error("stages are put where they cannot be: at {at} for node {node}")]
+    #[error("stages of node {node} at invalid position {at}")]
     Misplaced {
         node: u32,
         /// Index of the first number of the stages.
@@ -130,7 +130,7 @@ impl State {
         self.t = line.t;
         let is_long = |text: &String| text.len() > LONGEST_TEXT;
         if line.s.iter().any(is_long) || self.texts.len() + line.s.len() > MOST_TEXTS {
-            return Err(Fault::TooMany("texts, or bytes in one", LONGEST_TEXT));
+            return Err(Fault::TooMany("texts, or bytes of a text", LONGEST_TEXT));
         }
         self.texts.extend_from_slice(&line.s);
         for placed in &line.p {

@@ -185,10 +185,16 @@ fn hostile_files_are_refused_with_place_and_reason() {
             read(&b"PK not a recording"[..]).unwrap_err().to_string(),
             "gzip",
         ),
-        (refusal(&[]), "it is empty"),
+        (refusal(&[]), "the file is empty"),
         (refusal(&["{}".to_owned()]), "header"),
-        (with(&|header| header["phitrec"] = json!(2)), "version 2"),
-        (with(&|header| header["layout"][1] = json!(3)), "laid out"),
+        (
+            with(&|header| header["phitrec"] = json!(2)),
+            "format version 2",
+        ),
+        (
+            with(&|header| header["layout"][1] = json!(3)),
+            "has the layout",
+        ),
         (
             with(&|header| header["links"][2] = json!([[99, 1], [0, 1]])),
             "link 2 ends at node 99",
@@ -199,29 +205,32 @@ fn hostile_files_are_refused_with_place_and_reason() {
         ),
         (
             with(&|header| header["svg"] = json!("<svg ><script>x</script></svg>")),
-            "more in it",
+            "active content",
         ),
-        (with(&|header| header["svg"] = json!("<html>")), "no SVG"),
+        (
+            with(&|header| header["svg"] = json!("<html>")),
+            "not an SVG",
+        ),
         (with(&|header| header["surprise"] = json!(1)), "surprise"),
     ] {
         assert!(told.contains(word), "{word}: {told}");
     }
     for (line, word) in [
         (json!({"t": 5, "v": [1]}), "pairs"),
-        (json!({"t": 5, "v": [0, 1]}), "not"),
-        (json!({"t": 5, "v": [-7, 1]}), "not"),
-        (json!({"t": 5, "v": [99_999_999, 1]}), "not"),
-        (json!({"t": 5, "v": [i64::MAX, 1]}), "not"),
-        (json!({"t": 4}), "time 4 comes after 5"),
+        (json!({"t": 5, "v": [0, 1]}), "out of range"),
+        (json!({"t": 5, "v": [-7, 1]}), "out of range"),
+        (json!({"t": 5, "v": [99_999_999, 1]}), "out of range"),
+        (json!({"t": 5, "v": [i64::MAX, 1]}), "out of range"),
+        (json!({"t": 4}), "time runs backwards: 4 after 5"),
         (json!({"t": 5, "x": 1}), "x"),
         (
             json!({"t": 5, "e": [{"kind": "link-down", "link": 99_999, "text": ""}]}),
-            "at link 99999, and there are 10",
+            "at link 99999, but there are only 10",
         ),
         (json!({"t": 5, "s": ["x".repeat(5_000)]}), "texts"),
         (
             json!({"t": 5, "p": [{"node": 0, "at": 3, "stages": []}]}),
-            "stages are put where they cannot be",
+            "stages of node 0 at invalid position 3",
         ),
         (json!("what"), "line 3"),
     ] {

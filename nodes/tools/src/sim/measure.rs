@@ -164,7 +164,7 @@ impl Measured {
 ///
 /// # Errors
 /// See [`ConfigError`].
-#[allow(clippy::too_many_arguments, reason = "each is a thing of its own")]
+#[allow(clippy::too_many_arguments, reason = "each argument is independent")]
 pub fn measure(
     (simulator, cycle): (&dyn Simulator, Duration),
     network: &dyn Network,

@@ -178,7 +178,7 @@ fn phit_hops_per_second(run: &SeedRun) -> f64 {
 }
 
 /// The lines of names and units above [`line()`]s.
-pub const HEADING: &str = "     load, of 1             |               latency, in cycles                    | hops  simulated,   | least served source\n \
+pub const HEADING: &str = "     load fraction          |               latency in cycles                     | hops  simulated,   | least served source\n \
      offered accepted state     |    min     mean     p50     p99   p99.9     max | mean  M phit-hops/s | served of offered, Jain's index, name";
 
 /// Mean over the seeds that measured latencies; `None` if none did.
@@ -254,7 +254,7 @@ pub fn line(measured: &Measured) -> String {
         });
         let _ = write!(
             text,
-            "\n{:28}| means of {} seeds: latency {latency}, accepted {:.4} +- {:.4}",
+            "\n{:28}| means over {} seeds: latency {latency}, accepted {:.4} +- {:.4}",
             "", over.seeds, over.accepted_load.mean, over.accepted_load.half_width
         );
         for (count, state) in [(over.saturated, "saturated"), (over.unsettled, "unsettled")] {
@@ -274,7 +274,8 @@ pub fn warning(measured: &Measured) -> Option<String> {
         .routing
         .map_or(String::new(), |routing| format!(" {routing}"));
     Some(format!(
-        "load {}{routing}, seed {seed}: unsettled: {reason}; give a longer --warmup and --measure, or neither\n",
+        "load {}{routing}, seed {seed}: unsettled: {reason}; use a longer --warmup and --measure, \
+         or omit both\n",
         measured.load.fraction()
     ))
 }
@@ -319,7 +320,7 @@ pub fn details(measured: &Measured) -> String {
     if report.frames_sent > 0 {
         let _ = writeln!(
             text,
-            "links            {} frames, of which {} were lost on the way; {} packets sent again, {} copies discarded",
+            "links            {} frames, {} of them lost; {} packets resent, {} copies discarded",
             report.frames_sent,
             report.frames_lost,
             report.retransmitted_packets,
@@ -329,7 +330,7 @@ pub fn details(measured: &Measured) -> String {
     if let Some(bound) = measured.bound {
         let _ = writeln!(
             text,
-            "bound            {bound:.4}: at a higher load some link would have to carry more than it can"
+            "bound            {bound:.4}: at a higher load some link would exceed its capacity"
         );
     }
     let stages = [
@@ -352,7 +353,7 @@ pub fn details(measured: &Measured) -> String {
     for (name, links) in kinds.filter(|(_, links)| links.links > 0) {
         let _ = writeln!(
             text,
-            "{:16} {:8} of them, busy {:.4} (least {:.4}, most {:.4})",
+            "{:16} {:8}, busy {:.4} (min {:.4}, max {:.4})",
             format!("{name} links"),
             links.links,
             links.mean,
@@ -367,8 +368,8 @@ pub fn details(measured: &Measured) -> String {
     }
     let _ = writeln!(
         text,
-        "sources          served {:.4} to {:.4} of their rate, Jain's index {:.4}, {:.1} packets waiting \
-         each",
+        "sources          served {:.4} to {:.4} of their rate, Jain's index {:.4}, {:.1} packets \
+         queued per source",
         report.fairness.min, report.fairness.max, report.fairness.jain, report.source_backlog
     );
     text

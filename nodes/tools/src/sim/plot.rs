@@ -292,7 +292,7 @@ fn carried(point: &LoadPoint) -> Option<Point> {
 /// The line on which all offered load is accepted.
 fn offered(to: f64) -> Curve {
     Curve {
-        name: "all that is offered".to_owned(),
+        name: "accepted = offered".to_owned(),
         colour: GREY,
         stroke: Stroke::Thin,
         points: vec![Point::new(0.0, 0.0), Point::new(to, to)],
@@ -321,7 +321,7 @@ fn mode_name(mode: &Mode) -> String {
     let name = &mode.name;
     match saturation(mode) {
         Saturation::Never => format!("{name}: steady at all loads"),
-        Saturation::Always => format!("{name}: steady at no load"),
+        Saturation::Always => format!("{name}: not steady at any load"),
         Saturation::Above(load) => format!("{name}: steady up to {}", rounded(load)),
     }
 }
@@ -358,7 +358,7 @@ fn saturations(modes: &[Mode]) -> Vec<Mark> {
             label: rounded(load).to_string(),
             name: match is_alone {
                 true => format!("steady up to {}", rounded(load)),
-                false => "steady up to there".to_owned(),
+                false => "end of steady range".to_owned(),
             },
             colour: if is_alone { GREY } else { colour },
             is_dotted: false,

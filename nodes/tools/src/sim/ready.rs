@@ -50,7 +50,7 @@ pub fn find(name: &str) -> miette::Result<Box<dyn Network>> {
         .collect();
     Err(miette!(
         help = format!(
-            "ready ones: {}; or {}",
+            "available: {}; or {}",
             names.join(", "),
             others.join("; or ")
         ),

@@ -132,8 +132,8 @@ impl Inner {
             let was_up = std::mem::replace(&mut self.up[place], end.up);
             if was_up != end.up && place % 2 == 0 {
                 let (kind, text) = match end.up {
-                    true => ("link-up", "it is up"),
-                    false => ("link-down", "it is down"),
+                    true => ("link-up", "link up"),
+                    false => ("link-down", "link down"),
                 };
                 events.push(Event {
                     kind: kind.to_owned(),

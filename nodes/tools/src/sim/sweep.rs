@@ -61,15 +61,16 @@ pub enum SweepError {
     #[error("{0}")]
     Row(#[from] csv::Error),
     /// A header without rows.
-    #[error("it has no points")]
+    #[error("no points")]
     Empty,
     /// Points of different networks without the figures that convert their units.
     #[error(
-        "its points are of {0}, and others of {1}: to draw both, each row needs `full_gbytes_per_second`, which this command writes"
+        "some points are of {0}, others of {1}: drawing both needs `full_gbytes_per_second` in \
+         each row, which this command writes"
     )]
     Mixed(String, String),
     /// A load that cannot be plotted.
-    #[error("point {0} is not between loads of 0 and 1")]
+    #[error("load of point {0} is not between 0 and 1")]
     Load(usize),
 }
 

@@ -61,9 +61,9 @@ impl Lab {
         if !file.exists() {
             let others = phitwire_nodes::run_dir::labs();
             return Err(match nearest(name, &others) {
-                Some(other) => miette!("lab `{name}` is not running: did you mean `{other}`?"),
+                Some(other) => miette!("lab `{name}` is not running; did you mean `{other}`?"),
                 None => miette!(
-                    "lab `{name}` is not running: {} is not there",
+                    "lab `{name}` is not running: {} does not exist",
                     file.display()
                 ),
             });
@@ -130,7 +130,7 @@ pub fn place(network: &dyn Network, nic: &str) -> miette::Result<Place> {
     let node = find(network, nic)?;
     if !matches!(node, NodeRef::Processor(_)) {
         return Err(miette!(
-            "`{nic}` is a router: packets go from one network interface to another"
+            "`{nic}` is a router: packets go from one NIC to another"
         ));
     }
     let runtime = Runtime::new("trace", 1);
@@ -138,7 +138,7 @@ pub fn place(network: &dyn Network, nic: &str) -> miette::Result<Place> {
     let mut device = made.map_err(|error| miette!("{nic}: {error}"))?;
     let number = device.traffic().and_then(|traffic| traffic.number());
     let number =
-        number.ok_or_else(|| miette!("`{nic}` has no number: nobody can ask it for anything"))?;
+        number.ok_or_else(|| miette!("`{nic}` has no number, so it cannot be a target"))?;
     let probes = device
         .need_probes()
         .map_err(|error| miette!("{nic}: {error}"))?;
@@ -159,7 +159,7 @@ pub fn find(network: &dyn Network, name: &str) -> miette::Result<NodeRef> {
     found.copied().ok_or_else(|| {
         let network_name = network.name();
         match nearest(name, &network.node_names()) {
-            Some(other) => miette!("{network_name} has no node `{name}`: did you mean `{other}`?"),
+            Some(other) => miette!("{network_name} has no node `{name}`; did you mean `{other}`?"),
             None => miette!("{network_name} has no node `{name}`"),
         }
     })
@@ -200,7 +200,7 @@ pub fn send(
 fn begin(client: &mut Client, nic: &str, spec: &ProbeSpec) -> miette::Result<ProbeReport> {
     let answer = client.ask(&Request::Probe(spec.clone()));
     let answer = answer.map_err(|error| miette!("{nic}: {error}"))?;
-    let malformed = |error| miette!("{nic}: the answer is malformed: {error}");
+    let malformed = |error| miette!("{nic}: malformed answer: {error}");
     ProbeReport::deserialize(answer).map_err(malformed)
 }
 
@@ -212,7 +212,7 @@ fn end(
     limit: Duration,
     is_over: &dyn Fn() -> bool,
 ) -> miette::Result<Sent> {
-    let malformed = |error| miette!("{nic}: the answer is malformed: {error}");
+    let malformed = |error| miette!("{nic}: malformed answer: {error}");
     let number = report.probe.number;
     let begun = Instant::now();
     loop {
@@ -258,7 +258,7 @@ pub fn trace(
     let mut notes = Vec::new();
     for (_, name, answer) in lab.ask_routers(&Request::Watch { flow, hold_ms }) {
         if let Err(error) = answer {
-            notes.push(format!("{name} watches nothing: {error}"));
+            notes.push(format!("{name} does not record packets: {error}"));
         }
     }
     let sent = begin(&mut client, from, &spec).and_then(|report| {
@@ -304,13 +304,13 @@ fn sightings(
     for (node, name, answer) in answers {
         let Ok(answer) = answer else { continue };
         let Ok(report) = WatchedReport::deserialize(answer) else {
-            notes.push(format!("{name}: its answer is malformed"));
+            notes.push(format!("{name}: malformed answer"));
             continue;
         };
         if report.watched.dropped > 0 {
             let dropped = report.watched.dropped;
             notes.push(format!(
-                "{name} has forgotten {dropped} packets of other traffic between the two"
+                "{name} discarded its records of {dropped} other packets between the two"
             ));
         }
         let by_ps = (report.clock_offset_ns - offset_ns).saturating_mul(1_000);
@@ -377,7 +377,8 @@ fn told(
     let mut ways = vec![there];
     if ways[0].delivered || sent.end.is_some() {
         if back.hops.is_empty() && ended.is_some() {
-            notes.push("the answer has come, and no router has seen it by itself: one packet may answer several requests".to_owned());
+            let note = "no router saw a separate answer: one packet may answer several requests";
+            notes.push(note.to_owned());
         }
         ways.push(back);
     }

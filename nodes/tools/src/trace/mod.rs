@@ -223,7 +223,7 @@ impl Teller<'_> {
                     "unknown: router {} next to {from} does not answer",
                     self.name(*router)
                 ),
-                _ => format!("not seen: no router next to {from} has seen it"),
+                _ => format!("not seen: no router next to {from} saw it"),
             };
         };
         let out = hop
@@ -233,34 +233,35 @@ impl Teller<'_> {
         match way {
             Way::Delivered => "delivered".to_owned(),
             Way::LastLink { ended } => format!(
-                "sent over the last link, from {last} by port {port} to {out}, and not heard of: {}",
+                "sent over the last link, from {last} by port {port} to {out}, but not seen there: \
+                 {}",
                 match ended {
-                    true => "the link went down before it had acknowledged it",
+                    true => "the link went down before acknowledging it",
                     false => "the link has not acknowledged it",
                 }
             ),
             Way::Misdelivered(node) => format!("delivered to {} instead", self.name(*node)),
             Way::NotSeen => "not seen".to_owned(),
             Way::Inside => match hop.passage.steps.last() {
-                Some(step) => format!("last seen inside {last}, behind its {}", step.stage),
+                Some(step) => format!("last seen inside {last}, after its {}", step.stage),
                 None => format!(
                     "last seen inside {last}, at the front of the queue of port {}",
                     hop.passage.port
                 ),
             },
-            Way::Discarded(why) => format!("thrown away by {last}: {why}"),
+            Way::Discarded(why) => format!("discarded by {last}: {why}"),
             Way::OnLink { acknowledged } => format!(
                 "last seen leaving {last} by port {port} for {out}, {}",
                 match acknowledged {
-                    true => "whose link has acknowledged it, and where it was not seen since",
-                    false => "which has not acknowledged it",
+                    true => "acknowledged by the link, but not seen since",
+                    false => "not acknowledged by the link",
                 }
             ),
             Way::Unasked(router) => format!(
                 "last seen leaving {last} by port {port} for {out}; {} does not answer",
                 self.name(*router)
             ),
-            Way::Endless => format!("goes round in circles; last seen leaving {last}"),
+            Way::Endless => format!("caught in a cycle; last seen leaving {last}"),
         }
     }
 }

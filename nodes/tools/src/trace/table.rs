@@ -9,7 +9,7 @@ use super::{HopTold, Trace, WayTold};
 
 pub fn render(trace: &Trace) -> String {
     let mut text = format!(
-        "{}: {} from {} to {}, known by {:#x}: {}",
+        "{}: {} from {} to {}, identity {:#x}: {}",
         trace.source, trace.operation, trace.from, trace.to, trace.identity, trace.outcome
     );
     if let Some(ended) = trace.ended {
@@ -59,7 +59,7 @@ fn table(way: &WayTold, unit: &str) -> String {
             "link".into(),
             link,
             String::new(),
-            "it is there".into(),
+            "arrived".into(),
         ]);
     }
     table.render()
@@ -126,7 +126,7 @@ fn leaving(hop: &HopTold) -> Option<String> {
     let (port, vc) = (hop.out_port?, hop.out_vc?);
     let next = hop.next.as_deref().unwrap_or("nowhere");
     let resent = match hop.resent {
-        Some(1..) => format!(", which sent {} again", hop.resent.unwrap_or(0)),
+        Some(1..) => format!(", link resent {}", hop.resent.unwrap_or(0)),
         _ => String::new(),
     };
     Some(format!("out by port {port} VC {vc} to {next}{resent}"))

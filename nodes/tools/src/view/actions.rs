@@ -76,12 +76,13 @@ impl Wires {
         match (has("netem"), has("nft")) {
             (true, _) => (Some(Self::Netem), None),
             (false, true) => {
-                let why = "the kernel has no netem here: frames are lost by nftables, nothing else";
+                let why = "this kernel has no netem: impairments are limited to losing frames with \
+                           nftables";
                 (Some(Self::Nft), Some(why.to_owned()))
             }
             (false, false) => {
-                let why = "the kernel has neither netem nor nftables that lose frames here; \
-                           with-netem.sh brings a lab up in one that has netem";
+                let why = "this kernel has neither netem nor random loss in nftables; bring the \
+                           lab up with with-netem.sh, in a kernel that has netem";
                 (None, Some(why.to_owned()))
             }
         }
@@ -100,8 +101,8 @@ impl Actions {
         let is_root = nix::unistd::geteuid().is_root();
         let none = |why: &str| (None, Some(why.to_owned()));
         let (wires, why_not) = match (&found, is_root) {
-            (None, _) => none("netns-scripts/impair.sh was not found beside this command"),
-            (_, false) => none("impairing wires takes root"),
+            (None, _) => none("cannot find netns-scripts/impair.sh near this executable"),
+            (_, false) => none("impairing wires requires root"),
             (Some(script), true) => Wires::of(script),
         };
         Ok(Self {
@@ -133,7 +134,7 @@ impl Actions {
     fn is_there(&self) -> Result<(), String> {
         match self.this.is_there() {
             true => Ok(()),
-            false => Err("the lab that is shown has been taken down".to_owned()),
+            false => Err("this lab has been taken down".to_owned()),
         }
     }
 
@@ -166,8 +167,8 @@ impl Actions {
 
     fn impair(&self, link: u32, netem: &str) -> Result<Event, String> {
         let (script, wires) = self.script.as_deref().zip(self.wires).ok_or_else(|| {
-            let why = self.why_not.as_deref().unwrap_or("it cannot be done here");
-            format!("links are not impaired from here: {why}")
+            let why = self.why_not.as_deref().unwrap_or("not supported here");
+            format!("cannot impair links: {why}")
         })?;
         let words = words_of(netem)?;
         self.is_there()?;
@@ -186,9 +187,9 @@ impl Actions {
             node: None,
             link: Some(link),
             text: match words.is_empty() {
-                true => "its wires are clear again, by hand".to_owned(),
+                true => "wires cleared, by hand".to_owned(),
                 false => format!(
-                    "its wires have {}{}, by hand",
+                    "wires impaired: {}{}, by hand",
                     words.join(" "),
                     if by_nft { " by nftables" } else { "" }
                 ),
@@ -210,7 +211,7 @@ fn words_of(netem: &str) -> Result<Vec<String>, String> {
     match words.len() <= MOST_WORDS && words.iter().all(is_plain) {
         true => Ok(words),
         false => Err(format!(
-            "`{}` is no impairment: words such as `loss 3% delay 2ms 1ms`",
+            "invalid impairment `{}`: expected words such as `loss 3% delay 2ms 1ms`",
             netem.chars().take(60).collect::<String>().escape_debug()
         )),
     }
@@ -230,7 +231,7 @@ fn run(mut command: Command, script: &Path) -> Result<String, String> {
         if Instant::now() > deadline {
             let _ = child.kill();
             let _ = child.wait();
-            return Err(format!("{} takes too long", script.display()));
+            return Err(format!("{} timed out", script.display()));
         }
         std::thread::sleep(Duration::from_millis(20));
     }

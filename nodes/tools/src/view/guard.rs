@@ -52,15 +52,13 @@ impl Guard {
     /// # Errors
     /// The reason of a refusal.
     pub fn may_look(&self, asked: &Asked<'_>) -> Result<(), &'static str> {
-        let host = asked
-            .host
-            .ok_or("the request does not say whom it is for")?;
+        let host = asked.host.ok_or("the request has no Host header")?;
         if !is_address(host) {
-            return Err("use the address that `phitwire view` printed, not another name of it");
+            return Err("use the address printed by `phitwire view`, not another name for it");
         }
         match &self.token {
             Some(token) if !asked.token.is_some_and(|given| is_same(given, token)) => {
-                Err("the token is missing or wrong: `phitwire view` printed an address with it")
+                Err("missing or wrong token: use the address printed by `phitwire view`")
             }
             _ => Ok(()),
         }
@@ -80,7 +78,10 @@ impl Guard {
             .secret
             .is_some_and(|given| is_same(given, &self.secret))
         {
-            return Err("the request comes from another page, or from before a restart: reload it");
+            return Err(
+                "the request comes from another page, or from before a restart: reload the \
+                        page",
+            );
         }
         Ok(())
     }

@@ -55,7 +55,7 @@ fn respond(request: &Request, guard: &Guard, page: &Page, shown: &Shown) -> Answ
         Err(why) => Answer::plain(403, why),
         Ok(()) if is_post => match request.path() {
             "/api/act" => act(&request.body, shown),
-            _ => Answer::plain(404, "nothing is done there"),
+            _ => Answer::plain(404, "POST is supported only at /api/act"),
         },
         Ok(()) => look(request, guard, page, shown),
     };
@@ -104,7 +104,7 @@ fn look(request: &Request, guard: &Guard, page: &Page, shown: &Shown) -> Answer 
             answer.headers.push(packing);
             answer
         }
-        _ => Answer::plain(404, "there is nothing"),
+        _ => Answer::plain(404, "not found"),
     }
 }
 
@@ -115,21 +115,21 @@ fn counters(
 ) -> Result<Map<String, Value>, String> {
     let nodes = live.header().nodes.iter();
     let found = node.and_then(|name| nodes.map(|node| &node.name).find(|own| *own == name));
-    let node = found.ok_or("there is no such node")?;
+    let node = found.ok_or("unknown node")?;
     let patience = std::time::Duration::from_secs(1);
     match actions.ask(node, &Question::Stats, patience)? {
         Value::Object(counters) => Ok(counters),
-        _ => Err(format!("{node} answers something else")),
+        _ => Err(format!("{node}: malformed answer")),
     }
 }
 
 fn act(body: &[u8], shown: &Shown) -> Answer {
     let Shown::Lab(live, actions) = shown else {
-        return Answer::plain(404, "nothing can be done to a recording");
+        return Answer::plain(404, "a recording accepts no actions");
     };
     let act: Act = match serde_json::from_slice(body) {
         Ok(act) => act,
-        Err(error) => return Answer::plain(400, &format!("this is nothing to be done: {error}")),
+        Err(error) => return Answer::plain(400, &format!("invalid action: {error}")),
     };
     match actions.carry_out(act) {
         Ok(event) => {

@@ -138,7 +138,7 @@ impl Teller<'_> {
     fn answers(&mut self, earlier: &NodeSample) -> bool {
         match (&earlier.silent, &self.node.silent) {
             (None, Some(why)) => self.tell(EventKind::NodeSilent, None, why),
-            (Some(_), None) => self.tell(EventKind::NodeBack, None, "it answers again"),
+            (Some(_), None) => self.tell(EventKind::NodeBack, None, "node answers again"),
             (Some(_), Some(_)) | (None, None) => {}
         }
         self.node.silent.is_none()
@@ -148,7 +148,7 @@ impl Teller<'_> {
     fn compare(&mut self, earlier: &NodeSample) {
         let restarted = matches!((earlier.pid, self.node.pid), (Some(a), Some(b)) if a != b);
         if restarted {
-            let text = format!("it runs as process {}", self.node.pid.unwrap_or(0));
+            let text = format!("restarted as process {}", self.node.pid.unwrap_or(0));
             self.tell(EventKind::NodeRestarted, None, text);
         }
         for link in &self.node.links {
@@ -166,19 +166,22 @@ impl Teller<'_> {
     fn compare_links(&mut self, before: &LinkReport, link: &LinkReport) {
         if before.impaired != link.impaired {
             let (kind, words) = match link.impaired {
-                true => (EventKind::Impaired, "the kernel impairs what is sent"),
-                false => (EventKind::ImpairmentGone, "the kernel impairs it no more"),
+                true => (EventKind::Impaired, "the kernel impairs outgoing frames"),
+                false => (
+                    EventKind::ImpairmentGone,
+                    "the kernel no longer impairs outgoing frames",
+                ),
             };
             self.tell(kind, Some(link), format!("to {}: {words}", link.peer));
         }
         match (before.up, link.up) {
             (true, false) => {
-                let why = link.why.as_deref().unwrap_or("nobody knows why");
+                let why = link.why.as_deref().unwrap_or("unknown reason");
                 let text = format!("to {}: {}: {why}", link.peer, link.state);
                 self.tell(EventKind::LinkDown, Some(link), text);
             }
             (false, true) => {
-                let text = format!("to {}: it is up", link.peer);
+                let text = format!("to {}: link up", link.peer);
                 self.tell(EventKind::LinkUp, Some(link), text);
             }
             (true, true) => {
@@ -192,7 +195,7 @@ impl Teller<'_> {
                         std::cmp::Ordering::Greater => EventKind::LaneBack,
                         std::cmp::Ordering::Equal => continue,
                     };
-                    let text = format!("to {}: {new} lanes {what}, {old} before", link.peer);
+                    let text = format!("to {}: {new} lanes {what}, previously {old}", link.peer);
                     self.tell(kind, Some(link), text);
                 }
             }
@@ -204,7 +207,7 @@ impl Teller<'_> {
         if let (Some(before), Some(now)) = (&earlier.routing, &self.node.routing)
             && before.digest != now.digest
         {
-            self.tell(EventKind::Reroute, None, "it has other route tables");
+            self.tell(EventKind::Reroute, None, "route tables changed");
         }
     }
 

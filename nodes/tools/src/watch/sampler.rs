@@ -69,13 +69,13 @@ impl Sampler {
         if !description.exists() {
             if let Some(other) = nearest(lab.lab(), &labs()).filter(|other| *other != lab.lab()) {
                 return Err(miette!(
-                    "lab `{}` is not running: did you mean `{other}`?",
+                    "lab `{}` is not running; did you mean `{other}`?",
                     lab.lab()
                 ));
             }
             return Err(miette!(
-                help = "netns-scripts/up.sh TOPOLOGY --lab NAME brings one up",
-                "lab `{}` is not running: {} is not there",
+                help = "bring one up with netns-scripts/up.sh TOPOLOGY --lab NAME",
+                "lab `{}` is not running: {} does not exist",
                 lab.lab(),
                 description.display()
             ));

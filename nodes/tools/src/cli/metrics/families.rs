@@ -27,13 +27,13 @@ pub fn of(lab: &str, there: Option<&(String, Sample)>) -> Vec<MetricFamily> {
     let mut all = Families::default();
     let labels = || vec![("lab", lab)];
     let is_up = f64::from(u8::from(there.is_some()));
-    all.gauge("lab_up", "Whether the lab is there.", labels(), is_up);
+    all.gauge("lab_up", "Whether the lab is up.", labels(), is_up);
     if let Some((network, sample)) = there {
         let about = vec![("lab", lab), ("network", &**network)];
-        all.gauge("lab_info", "The lab's network.", about, 1.0);
+        all.gauge("lab_info", "Network of the lab.", about, 1.0);
         all.gauge(
             "sample_duration_seconds",
-            "How long asking all nodes took.",
+            "Time taken to query all nodes.",
             labels(),
             sample.took_ms as f64 / 1e3,
         );
@@ -59,7 +59,7 @@ impl Families {
             return;
         }
         if let Some(routing) = &node.routing {
-            let help = "Whether the router takes no packets from its network interfaces.";
+            let help = "Whether the router is quiesced and accepts no packets from its NICs.";
             let value = f64::from(u8::from(routing.quiesced));
             self.gauge("router_quiesced", help, labels(), value);
         }
@@ -84,17 +84,17 @@ impl Families {
             let of_stage = with(of_node, "stage", &stage.name);
             let of_stage = with(&of_stage, "unit", &stage.unit);
             for (at, channel) in stage.channels.iter().enumerate() {
-                let help = "What a stage holds of each channel, in its unit, at all its places.";
+                let help = "Contents of a stage by channel, in the stage's unit.";
                 let held = stage.places.iter().filter_map(|place| place.held.get(at));
                 let labels = with(&of_stage, "channel", channel);
                 self.gauge("stage_held", help, labels, held.sum::<u64>() as f64);
             }
             if let Some(room) = stage.room() {
-                let help = "What a stage can hold, in its unit, at all its places.";
+                let help = "Capacity of a stage, in the stage's unit.";
                 self.gauge("stage_room", help, of_stage.clone(), room as f64);
             }
             if let Some(stalls) = stage.stalls {
-                let help = "How often something has had to wait in a stage.";
+                let help = "Stalls in a stage.";
                 self.counter("stage_stalls_total", help, of_stage, stalls);
             }
         }
@@ -109,24 +109,24 @@ impl Families {
         let gauges = [
             (
                 "link_up",
-                "Whether packets flow, as far as is known.",
+                "Whether packets flow, as far as the node knows.",
                 is(link.up),
             ),
             (
                 "link_impaired",
-                "Whether something like netem stands behind the port.",
+                "Whether a queueing discipline such as netem impairs the port.",
                 is(link.impaired),
             ),
             (
                 "link_unacknowledged_packets",
-                "Packets sent or waiting that the peer has not acknowledged.",
+                "Packets sent or queued that the peer has not acknowledged.",
                 link.unacknowledged_packets as f64,
             ),
         ];
         for (name, help, value) in gauges {
             self.gauge(name, help, labels(), value);
         }
-        let help = "Lanes received on and sent on.";
+        let help = "Active lanes in each direction.";
         for (direction, lanes) in [("receive", link.rx_lanes), ("send", link.tx_lanes)] {
             self.gauge(
                 "link_lanes",
@@ -135,7 +135,7 @@ impl Families {
                 lanes.into(),
             );
         }
-        let help = "Credits left towards the peer on each virtual channel.";
+        let help = "Credits available towards the peer on each virtual channel.";
         for (vc, &credits) in link.credits.iter().enumerate() {
             let vc = vc.to_string();
             self.gauge("link_credits", help, with(&all, "vc", &vc), credits.into());
@@ -157,24 +157,24 @@ impl Families {
             ("link_frames_sent_total", "Frames sent.", link.frames_sent),
             (
                 "link_frames_received_total",
-                "Frames received, however bad.",
+                "Frames received, including bad ones.",
                 link.frames_received,
             ),
             (
                 "link_resent_total",
-                "Packets, or whatever the link repeats, sent again.",
+                "Packets (or the link's unit of retry) resent.",
                 link.resent,
             ),
             (
                 "link_bad_checks_total",
-                "Packets, or whatever the link checks, that came with a wrong check.",
+                "Packets (or the link's unit of checking) received with a bad check.",
                 link.bad_checks,
             ),
         ];
         for (name, help, value) in counters {
             self.counter(name, help, labels(), value);
         }
-        let help = "Bad copies charged to each lane received on.";
+        let help = "Bad copies charged to each receive lane.";
         for (lane, &times) in link.lane_retries.iter().enumerate() {
             let lane = lane.to_string();
             let labels = with(all, "lane", &lane);
@@ -190,28 +190,28 @@ impl Families {
             ("traffic_sent_messages_total", "Messages sent.", run.sent),
             (
                 "traffic_acknowledged_messages_total",
-                "Messages that were answered.",
+                "Messages acknowledged.",
                 run.acknowledged,
             ),
             (
                 "traffic_timed_out_messages_total",
-                "Messages whose time-out passed.",
+                "Messages timed out.",
                 run.timed_out,
             ),
             (
                 "traffic_corrupted_messages_total",
-                "Messages with wrong bytes.",
+                "Messages with corrupted payload.",
                 run.corrupted,
             ),
         ];
         for (name, what, value) in counters {
-            let help = format!("{what} Of the latest traffic run at a network interface.");
+            let help = format!("{what} Latest traffic run of a NIC.");
             self.counter(name, &help, of_node.clone(), value);
         }
         let going = f64::from(u8::from(run.phase != RunPhase::Done));
-        let help = "Whether the latest traffic run at a network interface goes on.";
+        let help = "Whether the latest traffic run of a NIC is still running.";
         self.gauge("traffic_running", help, of_node.clone(), going);
-        let help = "Messages of the latest traffic run that wait for an answer.";
+        let help = "Outstanding messages of the latest traffic run.";
         let outstanding = run.outstanding as f64;
         self.gauge(
             "traffic_outstanding_messages",
@@ -219,7 +219,7 @@ impl Families {
             of_node.clone(),
             outstanding,
         );
-        let help = "Time from issue to answer of the messages of the latest traffic run.";
+        let help = "Time from issue to acknowledgement in the latest traffic run.";
         let mut metric = Metric::from_label(pairs(of_node));
         metric.set_histogram(histogram(&run.latency));
         self.add(
@@ -252,7 +252,10 @@ impl Families {
     /// A counter under the node's own name for it.
     fn own_counter(&mut self, of: &str, name: &str, told: &str, labels: Labels<'_>, value: u64) {
         let (name, scale, unit) = in_base_units(name);
-        let help = format!("Counter {told} of a node, as `phitwire ctl NODE stats` has it{unit}.");
+        let help = format!(
+            "Counter {told} of a node, as printed by `phitwire ctl NODE \
+                            stats`{unit}."
+        );
         let metric = counted(&labels, value as f64 * scale);
         let name = format!("{of}_{name}_total");
         self.add(&name, &help, MetricType::COUNTER, told, metric);

@@ -34,13 +34,14 @@ const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[derive(Debug, Args)]
 pub struct MetricsArgs {
-    /// The lab
+    /// Lab
     #[arg(long)]
     lab: String,
-    /// Where to listen. Whoever reaches it may read it: nothing else is asked
+    /// Address to listen on. Anyone who can reach it can read the metrics: there is no
+    /// authentication
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9464")]
     listen: SocketAddr,
-    /// Print the metrics once and end, and do not listen
+    /// Print the metrics once and exit, without listening
     #[arg(long, conflicts_with = "listen")]
     once: bool,
 }
@@ -52,17 +53,17 @@ pub fn run(args: &MetricsArgs) -> miette::Result<ExitCode> {
     }
     let stop = Stop::at_signals()
         .into_diagnostic()
-        .wrap_err("signals cannot be caught")?;
+        .wrap_err("cannot catch signals")?;
     let listener = TcpListener::bind(args.listen)
         .into_diagnostic()
-        .wrap_err_with(|| format!("cannot listen at {}", args.listen))?;
+        .wrap_err_with(|| format!("cannot listen on {}", args.listen))?;
     let address = listener.local_addr().into_diagnostic()?;
     print(&format!(
         "metrics of lab `{}` at http://{address}/metrics\n",
         args.lab
     ))?;
     if !address.ip().is_loopback() {
-        output::complain("whoever reaches this machine can read them");
+        output::complain("anyone who can reach this machine can read them");
     }
     answer_all(&listener, &mut lab, &stop).into_diagnostic()?;
     Ok(ended(false))
@@ -81,7 +82,7 @@ fn answer_all(listener: &TcpListener, lab: &mut Lab, stop: &Stop) -> io::Result<
                 let (tell, told) = channel();
                 let asked = wants.send(tell).ok();
                 let told = asked.and_then(|()| told.recv().ok());
-                told.unwrap_or_else(|| Err("it is about to end".to_owned()))
+                told.unwrap_or_else(|| Err("shutting down".to_owned()))
             };
             http::serve(listener, stop, |request| reply(request, &name, &metrics))
         });
@@ -98,7 +99,7 @@ fn answer_all(listener: &TcpListener, lab: &mut Lab, stop: &Stop) -> io::Result<
 
 fn reply(request: &Request, lab: &str, metrics: &impl Fn() -> Told) -> Answer {
     if !matches!(request.method.as_str(), "GET" | "HEAD") {
-        return Answer::plain(405, "metrics are read with GET");
+        return Answer::plain(405, "metrics support only GET");
     }
     match request.path() {
         "/metrics" => match metrics() {
@@ -106,7 +107,7 @@ fn reply(request: &Request, lab: &str, metrics: &impl Fn() -> Told) -> Answer {
             Err(why) => Answer::plain(500, &why),
         },
         "/" => Answer::plain(200, &format!("lab {lab}: its metrics are at /metrics")),
-        _ => Answer::plain(404, "there is nothing here: metrics are at /metrics"),
+        _ => Answer::plain(404, "not found: metrics are at /metrics"),
     }
 }
 
@@ -153,6 +154,6 @@ impl Lab {
         });
         let families = families::of(&self.name, sample.as_ref());
         let text = TextEncoder::new().encode_to_string(&families);
-        text.into_diagnostic().wrap_err("the metrics")
+        text.into_diagnostic().wrap_err("cannot encode the metrics")
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn check(args: &SimArgs) -> miette::Result<()> {
         let mut before = files[..number].iter();
         if let Some((other, _)) = before.find(|(_, other)| is_one_file(other, file)) {
             return Err(miette!(
-                "{other} and {option} both name {}: one would be written over the other",
+                "{other} and {option} both write {}: specify different files",
                 file.display()
             ));
         }

@@ -13,7 +13,12 @@ pub(super) struct Loads {
 
 /// A decimal fraction in millionths, exactly.
 fn millionths(text: &str) -> Result<u32, String> {
-    let wrong = || format!("`{text}` is no load: above 0 and at most 1, with up to six decimals");
+    let wrong = || {
+        format!(
+            "invalid load `{text}`: expected a number above 0 and at most 1, with \
+                            up to six decimals"
+        )
+    };
     let (whole, rest) = text.split_once('.').unwrap_or((text, ""));
     let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
     if rest.len() > 6 || !digits(whole) || !digits(rest) || whole.len() + rest.len() == 0 {
@@ -25,7 +30,7 @@ fn millionths(text: &str) -> Result<u32, String> {
 
 fn load(text: &str) -> Result<Load, String> {
     Load::from_millionths(millionths(text)?)
-        .ok_or_else(|| format!("a load of {text}: it must be above 0 and at most 1"))
+        .ok_or_else(|| format!("load {text} is out of range: it must be above 0 and at most 1"))
 }
 
 pub(super) fn parse_loads(text: &str) -> Result<Loads, String> {
@@ -49,7 +54,7 @@ pub(super) fn parse_loads(text: &str) -> Result<Loads, String> {
         next += step.millionths();
     }
     if all.is_empty() {
-        return Err(format!("no load lies in {text}"));
+        return Err(format!("empty load range {text}"));
     }
     Ok(Loads {
         all,

@@ -42,7 +42,7 @@ const LONGEST: u64 = 8;
 /// Simulate a network in virtual time.
 ///
 /// Cycles are those of the machine's routers. Load is the fraction of a port's rate that every
-/// processor offers, all phits (flits) of its packets and of replies counted.
+/// processor offers, counting all phits (flits) of its packets and of replies.
 #[derive(Args, Debug)]
 pub struct SimArgs {
     // Must come first: it reads the arguments before the others take them out.
@@ -50,10 +50,11 @@ pub struct SimArgs {
     given: GivenOptions,
     #[arg(help = networks())]
     topology: String,
-    /// Who sends to whom: uniform, bit-complement, transpose, bit-reverse, shuffle, permutation,
+    /// Traffic pattern: uniform, bit-complement, transpose, bit-reverse, shuffle, permutation,
     /// tornado, neighbour, diagonal, asymmetric, hotspot[:TARGET,...[:PERCENT]], row-adversary,
-    /// group-adversarial; or by ordinates, on networks that are grids: grid-transpose, grid-reversal,
-    /// grid-rotation, grid-complement, grid-tornado, grid-opposite, grid-bit-reverse, grid-shuffle
+    /// group-adversarial; or by coordinates, on networks that are grids: grid-transpose,
+    /// grid-reversal, grid-rotation, grid-complement, grid-tornado, grid-opposite,
+    /// grid-bit-reverse, grid-shuffle
     #[arg(long, default_value = "uniform", value_parser = parse_pattern)]
     traffic: Pattern,
     /// Only the first N processors send and receive [default: all]
@@ -65,48 +66,46 @@ pub struct SimArgs {
     #[arg(long, value_name = "B", help = message_sizes(),
           value_parser = clap::value_parser!(u8).range(1..=largest_message()))]
     message_bytes: Option<u8>,
-    /// Answer each request, and measure until the answer is there
+    /// Answer each request, and measure until the answer arrives
     #[arg(long)]
     request_reply: bool,
-    /// When packets are made
+    /// Arrival process of packets
     #[arg(long, value_enum, default_value_t)]
     process: ProcessName,
-    /// Cycles before the measurement [default: until latency and accepted load are steady]
+    /// Warm-up cycles before the measurement [default: until latency and accepted load are steady]
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u64).range(0..=MOST_CYCLES))]
     warmup: Option<u64>,
-    /// Cycles of the measurement [default: 10000, and up to 80000 until a steady state or saturation
-    /// is known]
+    /// Cycles to measure [default: 10000, and up to 80000 until a steady state or saturation is
+    /// known]
     #[arg(long, value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..=MOST_CYCLES))]
     measure: Option<u64>,
-    /// Cycles that the measured packets have to arrive in afterwards
+    /// Cycles to wait for measured packets to arrive afterwards
     #[arg(long, value_name = "N", default_value_t = Config::default().drain_cycles,
           value_parser = clap::value_parser!(u64).range(0..=MOST_CYCLES))]
     drain: u64,
     #[command(flatten)]
     own: OwnOptions,
-    /// Seed of everything random
+    /// Random seed
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
-    /// Run N seeds, from --seed on, and give confidence intervals
+    /// Run N seeds, starting with --seed, and report confidence intervals
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(1..=10_000))]
     seeds: u64,
-    /// Threads; they change nothing but the time it takes [default: all processors]
+    /// Threads; results do not depend on their number [default: all processors]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     threads: Option<usize>,
-    /// Whether links hand phits over (direct) or carry them in frames between link control blocks
-    /// (encoded) [default: direct where the machine has it, or encoded with --netem]
+    /// Whether links pass phits directly (direct) or carry them in frames between link control
+    /// blocks (encoded) [default: direct if the machine supports it, or encoded with --netem]
     #[arg(long, value_enum)]
     links: Option<LinksName>,
-    /// Impair every direction of every link with these words of tc netem, such as "loss 1% delay
-    /// 10us"
+    /// Impair every direction of every link, in the words of tc netem, such as "loss 1% delay 10us"
     #[arg(long, value_name = "WORDS", value_parser = parse_netem)]
     netem: Option<Netem>,
-    /// Break something while it runs, and mend it: "link NUMBER down at TIME for TIME" or "router
-    /// NAME down at TIME"; without `for` it stays broken, which over encoded links nothing may.
-    /// Several times for several faults
+    /// Inject a fault and repair it: "link NUMBER down at TIME for TIME" or "router NAME down at
+    /// TIME"; without `for` it is permanent, which encoded links do not support. May be repeated
     #[arg(long, value_name = "FAULT")]
     fault: Vec<Fault>,
     #[command(flatten)]
@@ -114,7 +113,7 @@ pub struct SimArgs {
     /// Print JSON: an object, or an array for several loads
     #[arg(long)]
     json: bool,
-    /// Write comma-separated values
+    /// Write CSV
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
     #[command(flatten)]
@@ -122,12 +121,12 @@ pub struct SimArgs {
     /// Draw latency and accepted load over offered load
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
-    /// Write the latencies in HdrHistogram's text format, in cycles; of several points a file each,
-    /// with the load in its name
+    /// Write the latencies in HdrHistogram's text format, in cycles; for several points one file
+    /// each, with the load in its name
     #[arg(long, value_name = "FILE.hgrm")]
     hgrm: Option<PathBuf>,
-    /// Write the frames of all links to a file for Wireshark, as they leave their senders. It needs
-    /// encoded links and one run: one load, one seed; it takes one thread
+    /// Write the frames of all links to a file for Wireshark, as their senders emit them. Requires
+    /// encoded links and a single run (one load, one seed); uses one thread
     #[arg(long, value_name = "FILE.pcapng")]
     capture: Option<PathBuf>,
 }
@@ -146,7 +145,7 @@ fn networks() -> String {
         .map(|machine| machine.networks.names)
         .collect::<Vec<_>>();
     format!(
-        "A description, or the name of a ready one such as quickstart or pair, or {}",
+        "A description, or the name of a ready-made one such as quickstart or pair, or {}",
         names.join("; or ")
     )
 }
@@ -155,7 +154,7 @@ fn message_sizes() -> String {
     let sizes = simulations().map(|of| format!("{}: {}", of.machine, of.message_bytes));
     let sizes: Vec<String> = sizes.collect();
     format!(
-        "Bytes that each message writes [default: {}]",
+        "Bytes written by each message [default: {}]",
         sizes.join(", ")
     )
 }
@@ -173,7 +172,12 @@ fn parse_pattern(text: &str) -> Result<Pattern, String> {
 }
 
 fn parse_netem(words: &str) -> Result<Netem, String> {
-    let wrong = |error| format!("{error} (tc netem's words: \"loss 1% delay 10us 2us\")");
+    let wrong = |error| {
+        format!(
+            "{error} (expected tc netem's words, such as \"loss 1% delay 10us \
+                                 2us\")"
+        )
+    };
     words.parse().map_err(wrong)
 }
 
@@ -185,7 +189,7 @@ enum ProcessName {
 }
 
 fn parse_threads(text: &str) -> Result<usize, String> {
-    let wrong = || "a number from 1 to 1024".to_owned();
+    let wrong = || "expected a number from 1 to 1024".to_owned();
     let count = text.parse().map_err(|_| wrong())?;
     (1..=1024)
         .contains(&count)
@@ -197,12 +201,12 @@ impl SimArgs {
     fn links(&self, machine: &Simulation) -> miette::Result<Links> {
         match (self.links, self.netem) {
             (Some(LinksName::Direct), Some(_)) => Err(miette!(
-                help = "leave --links out, or name encoded",
-                "--netem impairs frames, and direct links have none"
+                help = "omit --links, or specify encoded",
+                "--netem impairs frames, but direct links carry none"
             )),
             (Some(LinksName::Direct), None) if !machine.has_direct_links => Err(miette!(
-                help = "leave --links out, or name encoded",
-                "links of {} networks carry frames: they are simulated encoded only",
+                help = "omit --links, or specify encoded",
+                "links of {} networks carry frames: only encoded links can be simulated",
                 machine.machine
             )),
             (Some(LinksName::Direct), None) => Ok(Links::Direct),
@@ -313,7 +317,7 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
         for fault in late {
             let load = measured.load.fraction();
             complain(&format!(
-                "load {load}: `{fault}` begins after the end of the run: nothing broke"
+                "load {load}: `{fault}` starts after the end of the run and had no effect"
             ));
         }
     }

@@ -52,7 +52,7 @@ impl OwnOptions {
             .0
             .iter()
             .find(|(machine, _)| (machine.is_of)(network))
-            .ok_or_else(|| miette!("networks such as {} cannot be simulated", network.name()))?;
+            .ok_or_else(|| miette!("network {} cannot be simulated", network.name()))?;
         let has = |name: &&str| own.options.iter().any(|option| option.name == *name);
         for (machine, given) in &self.0 {
             if let Some(other) = given.names().find(|name| !has(name)) {
@@ -62,14 +62,14 @@ impl OwnOptions {
                     .map(|option| format!("--{}", option.name));
                 return Err(miette!(
                     help = match own.options.is_empty() {
-                        true => format!("{} networks have no such options", own.machine),
+                        true => format!("{} networks have no options of their own", own.machine),
                         false => format!(
-                            "{} networks have {}",
+                            "{} networks accept {}",
                             own.machine,
                             names.collect::<Vec<_>>().join(", ")
                         ),
                     },
-                    "--{other} is for {} networks only",
+                    "--{other} applies only to {} networks",
                     machine.machine
                 ));
             }

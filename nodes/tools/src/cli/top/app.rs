@@ -278,7 +278,7 @@ impl App {
                 if matches!(key, KeyCode::Char('y' | 'Y')) {
                     return Some(Action::Ask(order));
                 }
-                self.message = Some((format!("left alone: {}", order.what), true));
+                self.message = Some((format!("cancelled: {}", order.what), true));
             }
             Prompt::Menu { ends, end, fault } => self.choose(ends, end, fault, key),
         }
@@ -472,7 +472,7 @@ impl App {
 
     fn no_target(&mut self) {
         let text = match self.link() {
-            Some(_) => "neither end of that link answers",
+            Some(_) => "neither end of that link responds",
             None => "select a link first: 1 lists them",
         };
         self.message = Some((text.to_owned(), false));

@@ -39,7 +39,7 @@ pub fn event_style(kind: EventKind) -> Style {
 /// Draws one router or NIC.
 pub fn draw_node(frame: &mut Frame<'_>, app: &App, name: &str, area: Rect) {
     let (Some(node), Some(look)) = (app.node(name), &app.look) else {
-        let text = format!("lab {} has no node {name} any more", app.lab);
+        let text = format!("lab {} no longer has node {name}", app.lab);
         return frame.render_widget(Paragraph::new(text), area);
     };
     let links = app.link_rows();
@@ -76,7 +76,7 @@ pub fn draw_node(frame: &mut Frame<'_>, app: &App, name: &str, area: Rect) {
             draw_traffic(frame, app, (name, before, run), middle);
         }
         (NodeKind::Nic, None) => {
-            let text = "no run of messages since its process began (phitwire-msgrate starts one)";
+            let text = "no traffic run since this process started (phitwire-msgrate starts one)";
             frame.render_widget(Line::styled(text, faint()), middle);
         }
         (NodeKind::Router, _) => {}
@@ -202,7 +202,7 @@ fn draw_traffic(
     let latest = latest.map(|before| since(&before.latency, &run.latency));
     let (of, counts) = match latest.filter(|counts| counts.count() > 0) {
         Some(counts) => ("lately", counts),
-        None => ("all run", run.latency.clone()),
+        None => ("whole run", run.latency.clone()),
     };
     let quantiles: Vec<String> = [("p50", 500), ("p90", 900), ("p99", 990), ("p99.9", 999)]
         .into_iter()
@@ -217,7 +217,7 @@ fn draw_traffic(
     ])
     .areas(area);
     frame.render_widget(about, first);
-    let text = format!("{of}: {}  most {most}", quantiles.join("  "));
+    let text = format!("{of}: {}  max {most}", quantiles.join("  "));
     frame.render_widget(Line::raw(text), second);
     let label = "answered/s ";
     let [left, rest] =
@@ -327,7 +327,7 @@ fn draw_counters(frame: &mut Frame<'_>, all: &[(String, u64, f64)], scroll: usiz
 /// Draws one link with both ends.
 pub fn draw_link(frame: &mut Frame<'_>, app: &App, link: usize, area: Rect) {
     let (Some(row), Some(look)) = (app.link_row(link), &app.look) else {
-        let text = format!("lab {} has no link {link} any more", app.lab);
+        let text = format!("lab {} no longer has link {link}", app.lab);
         return frame.render_widget(Paragraph::new(text), area);
     };
     let facts = facts(&row);

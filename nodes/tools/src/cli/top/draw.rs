@@ -79,7 +79,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App) {
     draw_head(frame, app, head);
     match &app.page().view {
         _ if app.look.is_none() => {
-            frame.render_widget(Paragraph::new("looking at the lab..."), body);
+            frame.render_widget(Paragraph::new("querying the lab..."), body);
         }
         View::Links => draw_links(frame, app, &app.link_rows(), body),
         View::Nodes => draw_nodes(frame, app, body),
@@ -125,7 +125,7 @@ fn draw_foot(frame: &mut Frame<'_>, app: &App, area: Rect) {
             Span::styled("last event: ", faint()),
             Span::raw(detail::event_text(event)),
         ]),
-        (None, None) => Line::styled("nothing has happened since the first look", faint()),
+        (None, None) => Line::styled("no events yet", faint()),
     };
     let keys = match &app.prompt {
         Some(Prompt::Filter) => Line::raw(format!("/{}_", app.page().filter)),
@@ -176,7 +176,7 @@ pub fn draw_links(frame: &mut Frame<'_>, app: &App, links: &[LinkRow], area: Rec
         Constraint::Length(6),
     ];
     if is_wide {
-        head.extend(["resent", "waiting", "rtt", "what is wrong"]);
+        head.extend(["resent", "waiting", "rtt", "problem"]);
         widths.extend([8, 9, 9].map(Constraint::Length));
         widths.push(Constraint::Fill(4));
     }
@@ -307,8 +307,8 @@ fn node_row(row: &NodeRow, is_wide: bool) -> Row<'static> {
 fn draw_events(frame: &mut Frame<'_>, app: &App, area: Rect) {
     let events = rows::events(app.events.iter(), &app.page().filter);
     let head = match events.len() {
-        0 => "events: none since top was started".to_owned(),
-        count => format!("events, the latest first: {count}"),
+        0 => "no events since top started".to_owned(),
+        count => format!("events, latest first: {count}"),
     };
     let [above, below] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
     frame.render_widget(Line::styled(head, faint()), above);
@@ -336,34 +336,34 @@ fn draw_events(frame: &mut Frame<'_>, app: &App, area: Rect) {
 }
 
 const HELP: &str = "\
-1 2 3   links, nodes, events; Tab: the next of them
-Enter   look at what is selected    Esc  back, or no filter
+1 2 3   links, nodes, events; Tab: next page
+Enter   open the selected row       Esc  back, or clear the filter
 a b     the node at end A or B of a link
-/       show only rows with these words in them; on the page of
-        a node or a link these are names of counters
+/       show only rows that contain these words; on the page of
+        a node or a link, counters with these names
 s       sort: trouble, place, frames, resent, bad
-i       break something at the link, of a list
-x u     take the link down, bring it back; all ask before
-space   stop and go on              q  end
+i       choose a fault to inject at the link
+x u     take the link down, bring it up; all ask first
+space   pause and resume            q  quit
 arrows, j k, PgUp PgDn, Home End    move
 
-use: frames as a share of those of the busiest direction of the lab
-bad: packets or sets that came with a wrong check
-lanes: those that end A and end B receive on
-*: something like netem stands in the way of its frames";
+use: frames relative to the busiest direction of the lab
+bad: packets or sets received with a bad check
+lanes: active receive lanes of ends A and B
+*: netem or another queueing discipline impairs the link";
 
 fn draw_prompt(frame: &mut Frame<'_>, app: &App, area: Rect) {
     match &app.prompt {
         None | Some(Prompt::Filter) => {}
         Some(Prompt::Help) => {
             let lines = HELP.lines().map(Line::from).collect();
-            in_front(frame, area, "keys; any of them closes this", lines);
+            in_front(frame, area, "keys (any key closes this)", lines);
         }
         Some(Prompt::Confirm(order)) => {
             let lines = vec![
                 Line::styled(order.what.clone(), strong()),
                 Line::raw(""),
-                Line::raw("Really? y does it, any other key leaves it alone [y/N]"),
+                Line::raw("Proceed? y confirms, any other key cancels [y/N]"),
             ];
             in_front(frame, area, "confirm", lines);
         }
@@ -382,15 +382,15 @@ fn draw_prompt(frame: &mut Frame<'_>, app: &App, area: Rect) {
                 Line::styled(format!("  {words}  "), style)
             }));
             let other = if ends.len() > 1 {
-                "  Tab: the other end"
+                "  Tab: other end"
             } else {
                 ""
             };
             lines.push(Line::styled(
-                format!("Enter: this one  Esc: none{other}"),
+                format!("Enter: select  Esc: cancel{other}"),
                 faint(),
             ));
-            in_front(frame, area, "which fault", lines);
+            in_front(frame, area, "inject a fault", lines);
         }
     }
 }

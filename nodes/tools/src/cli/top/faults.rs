@@ -9,17 +9,17 @@ pub type Offer = (&'static str, fn(PortId) -> Fault);
 /// The faults of the menu.
 pub const MENU: [Offer; 13] = [
     ("take the link down", |port| Fault::LinkDown { port }),
-    ("bring the link back", |port| Fault::LinkUp { port }),
+    ("bring the link up", |port| Fault::LinkUp { port }),
     ("flip a bit of the next packet", |port| Fault::SoftError {
         port,
     }),
-    ("send everything unacknowledged again", |port| {
+    ("resend everything unacknowledged", |port| {
         Fault::ForceRetry { port }
     }),
     ("send the next set with a bad CRC", |port| Fault::BadCrc {
         port,
     }),
-    ("initialise the lanes again", |port| Fault::Reinit { port }),
+    ("reinitialise the lanes", |port| Fault::Reinit { port }),
     ("lose the receive clock for 100 ms", |port| {
         Fault::LoseClock { port, ms: 100 }
     }),
@@ -32,8 +32,8 @@ pub const MENU: [Offer; 13] = [
     ("noise on lane 1, 1 bit of 1,000", |port| {
         noise(port, 1, "1/1000")
     }),
-    ("no more noise on lane 0", |port| noise(port, 0, "0")),
-    ("no more noise on lane 1", |port| noise(port, 1, "0")),
+    ("end noise on lane 0", |port| noise(port, 0, "0")),
+    ("end noise on lane 1", |port| noise(port, 1, "0")),
     ("inject errors into 1 % of the sets", |port| Fault::Inject {
         port,
         probability: 655,

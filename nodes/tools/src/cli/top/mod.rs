@@ -43,13 +43,13 @@ const TURN: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Args)]
 pub struct TopArgs {
-    /// The lab
+    /// Lab
     #[arg(long)]
     lab: String,
-    /// Look at it this often
+    /// Polling interval
     #[arg(long, value_name = "MS", default_value_t = 500, value_parser = clap::value_parser!(u64).range(100..=60_000))]
     interval: u64,
-    /// Print one look at the lab, with the rates over an interval, and end. Needs no terminal
+    /// Print one sample of the lab, with the rates over an interval, and exit. Needs no terminal
     #[arg(long)]
     once: bool,
     /// With --once: print JSON
@@ -65,29 +65,31 @@ pub fn run(args: &TopArgs) -> miette::Result<ExitCode> {
     let is_dumb = env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     if is_dumb || !stdout().is_terminal() || !stdin().is_terminal() {
         return Err(miette!(
-            help = "--once prints one look at the lab, --once --json the same for programs",
-            "top needs a terminal for input and output, with TERM saying which"
+            help = "--once prints a single sample, --once --json the same for programs",
+            "top needs a terminal for input and output, and TERM"
         ));
     }
     let (worker, summary) = Worker::start(args.lab.clone(), interval)?;
     let stop = Stop::at_signals()
         .into_diagnostic()
-        .wrap_err("signals cannot be caught")?;
+        .wrap_err("cannot catch signals")?;
     // Exit with the terminal: reading from a closed one would never end.
     end_with_reader()
         .into_diagnostic()
-        .wrap_err("the terminal cannot be watched")?;
+        .wrap_err("cannot read the terminal")?;
     let app = App::new(args.lab.clone(), summary);
     // From here on a panic restores the terminal, too.
     let mut terminal = ratatui::try_init()
         .into_diagnostic()
-        .wrap_err("the terminal cannot be used")?;
+        .wrap_err("cannot set up the terminal")?;
     let ended = watch(&mut terminal, app, &worker, &stop);
     // Clear it: tmux keeps the content of an alternate screen that has grown.
     let _ = terminal.clear();
     let restored = ratatui::try_restore();
     let code = ended?;
-    restored.into_diagnostic().wrap_err("the terminal")?;
+    restored
+        .into_diagnostic()
+        .wrap_err("cannot restore the terminal")?;
     Ok(code)
 }
 
@@ -108,14 +110,16 @@ fn watch(
                 Ok(news) => app.hear(news),
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => {
-                    return Err(miette!("the thread that looks at the lab has ended"));
+                    return Err(miette!("the sampling thread has ended"));
                 }
             }
             is_new = true;
         }
         if is_new {
             let drawn = terminal.draw(|frame| draw::draw(frame, &app));
-            drawn.into_diagnostic().wrap_err("the terminal")?;
+            drawn
+                .into_diagnostic()
+                .wrap_err("cannot draw on the terminal")?;
             is_new = false;
         }
         if !event::poll(TURN).into_diagnostic()? {

@@ -52,16 +52,8 @@ pub fn text(lab: &str, network: &str, look: &Look) -> String {
 
 fn links(look: &Look) -> String {
     let mut table = TextTable::new(&[
-        "link",
-        "ends",
-        "state",
-        "lanes",
-        "frames/s",
-        "use",
-        "resent/s",
-        "bad/s",
-        "resent",
-        "what is wrong",
+        "link", "ends", "state", "lanes", "frames/s", "use", "resent/s", "bad/s", "resent",
+        "problem",
     ])
     .figures(4..9);
     for row in rows::links(&look.sample, &look.rates, None, "", Sort::Trouble) {

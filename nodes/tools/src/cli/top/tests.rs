@@ -185,11 +185,7 @@ fn a_wide_screen_also_says_what_is_wrong() {
     let screen = screen(&app(&troubled()), 200, 50);
     shows(
         &screen,
-        &[
-            "what is wrong",
-            "taken down by command at this end",
-            "waiting",
-        ],
+        &["problem", "taken down by command at this end", "waiting"],
     );
 }
 
@@ -301,7 +297,7 @@ fn nothing_is_done_without_a_yes() {
     );
     shows(
         &screen(&app, 80, 24),
-        &["which fault", "flip a bit of the next packet"],
+        &["inject a fault", "flip a bit of the next packet"],
     );
     press(&mut app, &[KeyCode::Enter]);
     let Some(Action::Ask(order)) = press(&mut app, &letters("y")) else {
@@ -356,7 +352,7 @@ fn no_screen_is_too_small_and_no_key_is_wrong() {
         }
     }
     let empty = App::new("demo".into(), String::new());
-    shows(&screen(&empty, 80, 24), &["looking at the lab"]);
+    shows(&screen(&empty, 80, 24), &["querying the lab"]);
 }
 
 #[test]
@@ -365,7 +361,7 @@ fn a_lab_that_has_gone_is_told_and_another_one_is_looked_at() {
     app.hear(News::Gone);
     shows(&screen(&app, 80, 24), &["DOWN"]);
     app.hear(News::Another("a new one".into()));
-    shows(&screen(&app, 80, 24), &["a new one", "looking at the lab"]);
+    shows(&screen(&app, 80, 24), &["a new one", "querying the lab"]);
 }
 
 #[test]

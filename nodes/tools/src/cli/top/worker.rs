@@ -83,7 +83,7 @@ impl Worker {
         };
         let thread = thread::Builder::new().name("sampler".to_owned());
         let thread = thread.spawn(work).into_diagnostic();
-        thread.wrap_err("there can be no thread")?;
+        thread.wrap_err("cannot start a thread")?;
         let summary = is_open.recv().into_diagnostic()??;
         Ok((Self { tasks, news }, summary))
     }
@@ -161,7 +161,7 @@ fn obey(sampler: &mut Sampler, order: &Order) -> News {
             done: true,
         },
         Err(report) => News::Done {
-            text: format!("not done: {report}"),
+            text: format!("failed: {report}"),
             done: false,
         },
     }

@@ -34,7 +34,7 @@ function begin(header, actions, secret) {
   const act = async (act, question, warning) => {
     if (!await confirmed(question, warning)) return;
     try { const done = await (await ask("/api/act", "", { method: "POST", headers: { "Content-Type": "application/json", "X-Phitwire-Secret": secret }, body: JSON.stringify(act) })).json(); notice("Done: " + done.done); }
-    catch (error) { notice("Refused: " + error.message); }
+    catch (error) { notice("Failed: " + error.message); }
   };
   const actionsOf = link => {
     if (!live || !actions) return null;
@@ -42,27 +42,27 @@ function begin(header, actions, secret) {
     const [node, port] = ends[0], own = network.nodes[node].name;
     const button = (text, kind, does) => { const made = make("button", text, kind); made.addEventListener("click", does); return made; };
     const fault = (kind, more) => ({ act: "fault", node: own, link, fault: { kind, port, ...more } });
-    // The end that was told to go down has to be told to come up.
+    // The end that was taken down has to be brought up.
     const restore = () => { const side = [0, 1].find(side => look.state({ at: network.end(link, side) }) === "disabled") || 0, [node, port] = ends[side]; return { act: "fault", node: network.nodes[node].name, link, fault: { kind: "link-up", port } }; };
     first.append(
-      button("Cut\u2026", "danger", () => act(fault("link-down"), `Take the link ${name} down?`, "Packets on it are lost or go other ways until it is restored.")),
-      button("Restore\u2026", "", () => act(restore(), `Bring the link ${name} back?`, "It is initialised anew.")),
-      button("Force retry\u2026", "", () => act(fault("force-retry"), `Let ${own}:${port} send everything unacknowledged again?`, "")),
-      button("Lane noise\u2026", "danger", () => act(fault("lane-noise", { lane: 0, rate: "1/20000" }), `Flip bits of lane 0 of what ${own}:${port} sends?`, "1 in 20,000, until the noise is ended. A lane with too many errors is given up.")),
+      button("Cut\u2026", "danger", () => act(fault("link-down"), `Take the link ${name} down?`, "Its packets are lost or rerouted until the link is restored.")),
+      button("Restore\u2026", "", () => act(restore(), `Bring the link ${name} up?`, "The link is initialised again.")),
+      button("Force retry\u2026", "", () => act(fault("force-retry"), `Make ${own}:${port} resend everything unacknowledged?`, "")),
+      button("Lane noise\u2026", "danger", () => act(fault("lane-noise", { lane: 0, rate: "1/20000" }), `Flip bits on transmit lane 0 of ${own}:${port}?`, "1 in 20,000, until you end the noise. A lane with too many errors is disabled.")),
       button("End noise\u2026", "", () => act(fault("lane-noise", { lane: 0, rate: "0" }), `End the noise at ${own}:${port}?`, "")));
     box.append(first);
-    const wires = make("div", undefined, "acts"), words = make("input"); words.value = "loss 3%"; words.setAttribute("aria-label", actions.wires === "nft" ? "Share of frames to be lost: loss P%" : "Impairment, in the words of netem");
-    const by = actions.wires === "nft" ? "nftables, which can only lose frames (loss P%)," : "netem,";
-    const impair = button(actions.wires === "nft" ? "Lose frames\u2026" : "Impair wires\u2026", "danger", () => act({ act: "impair", link, netem: words.value }, `Impair the wires of ${name}: ${words.value}?`, `Both directions, by the kernel's ${by} until they are cleared.`));
+    const wires = make("div", undefined, "acts"), words = make("input"); words.value = "loss 3%"; words.setAttribute("aria-label", actions.wires === "nft" ? "Share of frames to lose: loss P%" : "Impairment, in the words of netem");
+    const by = actions.wires === "nft" ? "nftables (loss P% only)" : "netem";
+    const impair = button(actions.wires === "nft" ? "Lose frames\u2026" : "Impair wires\u2026", "danger", () => act({ act: "impair", link, netem: words.value }, `Impair the wires of ${name}: ${words.value}?`, `Both directions, with the kernel's ${by}, until cleared.`));
     const clear = button("Clear wires\u2026", "", () => act({ act: "impair", link, netem: "" }, `Clear the wires of ${name}?`, ""));
     if (!actions.wires) impair.disabled = clear.disabled = words.disabled = true;
     wires.append(words, impair, clear); box.append(wires);
-    if (actions.why_not) box.append(make("p", (actions.wires ? "" : "Wires are not impaired from here: ") + actions.why_not + ".", "faint"));
+    if (actions.why_not) box.append(make("p", (actions.wires ? "" : "Cannot impair wires: ") + actions.why_not + ".", "faint"));
     return box;
   };
   const countersOf = node => {
     if (!live) return null;
-    const box = make("details"), head = make("summary", "Every counter"), body = make("div"); box.append(head, body);
+    const box = make("details"), head = make("summary", "All counters"), body = make("div"); box.append(head, body);
     box.addEventListener("toggle", async () => {
       if (!box.open) return;
       try { const counters = await (await ask("/api/counters", "node=" + encodeURIComponent(network.nodes[node].name))).json(); body.replaceChildren(pairs(Object.entries(counters).filter(([, value]) => value).map(([name, value]) => [name, [String(value), "num"]]))); }
@@ -84,7 +84,7 @@ function begin(header, actions, secret) {
       if (inside) typed.focus();
     } else if (node !== undefined) panel.replaceChildren(nodeDetail(look, node, choose, kept.counters));
     else if (several) {
-      const made = make("div"); made.append(make("h2", several.length + " nodes, drawn as one"));
+      const made = make("div"); made.append(make("h2", several.length + " nodes drawn as one"));
       for (const one of several) { const button = make("button", network.nodes[one].name); button.addEventListener("click", () => choose({ node: one })); made.append(button, " "); }
       panel.replaceChildren(made);
     }
@@ -107,7 +107,7 @@ function begin(header, actions, secret) {
     const bad = all.filter(found => found.level === "bad").length, warn = all.filter(found => found.level === "warn").length;
     const silent = network.nodes.filter((_, at) => look.get(network.node(at) + N.silent) > 0).length;
     const words = [bad && `${bad} down`, warn && `${warn} in trouble`, silent && `${silent} silent`].filter(Boolean).join(", ");
-    const verdict = document.getElementById("verdict"); set(verdict, words || "all links well"); verdict.className = bad || silent ? "bad" : warn ? "warn" : "good";
+    const verdict = document.getElementById("verdict"); set(verdict, words || "all links healthy"); verdict.className = bad || silent ? "bad" : warn ? "warn" : "good";
   };
   const frame = now => {
     state.frames++;
@@ -145,7 +145,7 @@ function takeLines(text) {
     const told = JSON.parse(line);
     if (!begun) begun = begin(told, null, ""); else begun.network.add(told);
   }
-  if (!begun || !begun.network.moments.length) return fatal("The recording has no moments in it.");
+  if (!begun || !begun.network.moments.length) return fatal("The recording is empty.");
   begun.dirty();
 }
 
@@ -169,7 +169,7 @@ async function follow() {
       if (told.next < told.end) continue;
       if (network.stopKeeping) { network.stopKeeping = false; next = 0; }
     } catch (error) {
-      if (++missed > 2) { set(sign, "nobody answers: " + error.message); sign.className = "bad"; }
+      if (++missed > 2) { set(sign, "no answer: " + error.message); sign.className = "bad"; }
     }
     await new Promise(done => setTimeout(done, config.interval || 200));
   }
@@ -179,5 +179,5 @@ async function follow() {
   try {
     if (config.mode === "live") await follow();
     else takeLines(config.mode === "file" ? await (await ask("/api/recording")).text() : await unpacked());
-  } catch (error) { state.errors.push(String(error)); fatal("The data cannot be shown: " + error.message); }
+  } catch (error) { state.errors.push(String(error)); fatal("Cannot show the data: " + error.message); }
 })();

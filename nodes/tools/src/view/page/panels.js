@@ -21,9 +21,9 @@ function trouble(look, found) {
   const words = [];
   if (found.fewer) words.push(`${found.lanes} of ${found.most} lanes`);
   if (found.lost >= LOSSES) words.push("loses " + percent(found.lost));
-  if (found.share >= REPEATS) words.push("repeats " + percent(found.share));
+  if (found.share >= REPEATS) words.push("resends " + percent(found.share));
   if (found.badGrown > 2) words.push("bad CRCs");
-  return words.join(", ") || "well";
+  return words.join(", ") || "healthy";
 }
 function linkWords(look, found) { return trouble(look, found) + ", " + short(found.rate) + " " + found.carried + "/" + found.per + (found.up || found.silent ? "" : "\n" + look.why(found)); }
 function nodeWords(look, at) {
@@ -39,10 +39,10 @@ class LinkList {
     this.network = network; this.choose = choose; this.panel = document.getElementById("panel-links");
     this.sort = "score"; this.rows = []; this.shown = 0;
     const carried = network.header.carried;
-    const [whole, body] = table(["Link", "State", ["Lost", "num"], ["Repeated", "num"], ["Bad CRCs", "num"], [`${carried}/${per(network)}`, "num"]]);
+    const [whole, body] = table(["Link", "State", ["Lost", "num"], ["Resent", "num"], ["Bad CRCs", "num"], [`${carried}/${per(network)}`, "num"]]);
     this.body = body;
     const keys = [null, "score", "lost", "share", "bad", "rate"];
-    whole.querySelectorAll("th").forEach((head, at) => { if (!keys[at]) return; head.style.cursor = "pointer"; head.title = "Sort by this"; head.addEventListener("click", () => { this.sort = keys[at]; this.draw(this.look, this.all, this.chosen); }); });
+    whole.querySelectorAll("th").forEach((head, at) => { if (!keys[at]) return; head.style.cursor = "pointer"; head.title = "Sort by this column"; head.addEventListener("click", () => { this.sort = keys[at]; this.draw(this.look, this.all, this.chosen); }); });
     this.note = make("p", "", "faint");
     this.panel.append(whole, this.note);
   }
@@ -59,7 +59,7 @@ class LinkList {
       const isChosen = chosen.link === found.link;
       if (cells.chosen !== isChosen) { cells.chosen = isChosen; cells.row.classList.toggle("chosen", isChosen); }
     }
-    set(this.note, sorted.length > most ? `and ${sorted.length - most} more links` : `Lost and repeated: shares, of the worse direction, over the last ${LONG} s on the page. Bad CRCs: per ${per(this.network)}. The last column: both directions together. Click a head to sort by it.`);
+    set(this.note, sorted.length > most ? `and ${sorted.length - most} more links` : `Lost and resent: share in the worse direction over the last ${LONG} s shown. Bad CRCs: per ${per(this.network)}. Last column: both directions. Click a column header to sort.`);
   }
   grow() {
     const cells = { name: make("span"), dot: dot("off"), words: make("span"), lost: make("span"), share: make("span"), bad: make("span"), rate: make("span"), link: -1 };
@@ -114,7 +114,7 @@ class EventList {
     this.network = network; this.go = go;
     const [whole, body] = table(["When", "What", "Where", ""]);
     this.body = body; this.shown = -1;
-    document.getElementById("panel-events").append(whole, this.none = make("p", "Nothing has happened yet.", "faint"));
+    document.getElementById("panel-events").append(whole, this.none = make("p", "No events yet.", "faint"));
   }
   draw() {
     const { events, generation } = this.network, key = generation + ":" + events.length;
@@ -160,9 +160,9 @@ function linkDetail(look, link, among, actions, choose) {
   found.ends.forEach((end, side) => {
     const way = found.ways[side], column = make("div"), at = end.at;
     column.append(make("h3", "from " + endName(network, network.links[link][side])));
-    const rows = [["state", look.state(end) || "-"], ["lanes received on / sent on", look.get(at + E.rxLanes) + " / " + look.get(at + E.txLanes)], [`${carried} sent per ${per(network)}`, short(way.rate)], ["lost on the way", percent(way.lost)], [`sent again per ${per(network)}`, short(way.resent)], ["sent again, share", percent(way.share)], [`bad CRCs at the other end per ${per(network)}`, short(way.bad)], ["window: unacknowledged", short(look.get(at + E.window))], ["round trip", look.get(at + E.rtt) ? span(look.get(at + E.rtt)) : "-"]];
+    const rows = [["state", look.state(end) || "-"], ["receive / transmit lanes", look.get(at + E.rxLanes) + " / " + look.get(at + E.txLanes)], [`${carried} sent per ${per(network)}`, short(way.rate)], ["lost", percent(way.lost)], [`resent per ${per(network)}`, short(way.resent)], ["resent, share", percent(way.share)], [`bad CRCs at the other end per ${per(network)}`, short(way.bad)], ["window: unacknowledged", short(look.get(at + E.window))], ["round trip", look.get(at + E.rtt) ? span(look.get(at + E.rtt)) : "-"]];
     for (let vc = 0; vc < network.vcs; vc++) { const offer = look.get(network.end(link, 1 - side) + E.credits + network.vcs + vc) || look.get(at + E.credits + network.vcs + vc); if (offer) rows.push(["credits, " + (names[vc] || "virtual channel " + vc), short(look.get(at + E.credits + vc)) + " of " + short(offer)]); }
-    rows.push(["sent in all", short(look.get(at + E.sent))], ["sent again in all", short(look.get(at + E.resent))]);
+    rows.push(["sent in total", short(look.get(at + E.sent))], ["resent in total", short(look.get(at + E.resent))]);
     column.append(pairs(rows)); two.append(column);
   });
   panel.append(two);

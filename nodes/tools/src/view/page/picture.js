@@ -10,7 +10,7 @@ function field(network) {
     return `<g class="node" data-nodes="${at}"><rect x="${x}" y="${y}" width="12" height="12" rx="${round}" fill="#e3edfb" stroke="#2f6db5"/></g>`;
   });
   const width = 40 + across * size, height = 90 + Math.ceil(count / across) * size;
-  return `<svg xmlns="${SVG}" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}"><text x="20" y="34" font-size="13" fill="#6b7480">too large to be drawn: its nodes in order, routers first; links are in the list</text>${parts.join("")}</svg>`;
+  return `<svg xmlns="${SVG}" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}"><text x="20" y="34" font-size="13" fill="#6b7480">too large to draw: nodes in order, routers first; links are in the list</text>${parts.join("")}</svg>`;
 }
 
 class Picture {
@@ -178,7 +178,7 @@ class Strokes {
 
 function legend(network) {
   const place = document.getElementById("legend"), carried = network.header.carried;
-  const scale = network.header.full ? "share of what a wire carries" : carried + "/" + per(network) + " against the busiest link";
-  const entries = [["--u0", "idle"], ["--u1", "to 10 %"], ["--u2", "to 35 %"], ["--u3", "to 70 %"], ["--u4", "above: " + scale], ["--warn", "repeats, losses or lanes lost"], ["--bad", "down"], ["--off", "its node does not answer"]];
+  const scale = network.header.full ? "share of the wire's capacity" : carried + "/" + per(network) + " relative to the busiest link";
+  const entries = [["--u0", "idle"], ["--u1", "to 10 %"], ["--u2", "to 35 %"], ["--u3", "to 70 %"], ["--u4", "above: " + scale], ["--warn", "resends, losses or lost lanes"], ["--bad", "down"], ["--off", "node does not answer"]];
   place.replaceChildren(...entries.map(([colour, words]) => { const entry = make("span", "", ""), line = make("i"); line.style.borderColor = `var(${colour})`; if (colour === "--bad" || colour === "--off") line.style.borderTopStyle = colour === "--bad" ? "dashed" : "dotted"; entry.append(line, words); return entry; }), make("span", "\u00d7 down"), make("span", "? unknown"), make("span", "! bad CRCs"), make("span", "\u21bb sent again"), make("span", "1, 2: lanes left"), make("span", "thin: fewer lanes"));
 }

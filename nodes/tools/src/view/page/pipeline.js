@@ -66,7 +66,7 @@ function stageCards(look, node) {
     const { stage, stalls, sums, room, places } = one, card = make("div", undefined, "stage"), head = make("div", undefined, "head");
     const sum = sums.reduce((a, b) => a + b, 0);
     head.append(make("b", stage.name), make("span", `${short(sum)} ${stage.unit}`, "faint"), make("span", "", "space"));
-    if (stalls !== null) head.append(make("span", short(stalls) + " waits/" + per(look.network), stalls > 0 ? "warn" : "faint"));
+    if (stalls !== null) head.append(make("span", short(stalls) + " stalls/" + per(look.network), stalls > 0 ? "warn" : "faint"));
     card.append(head);
     stage.channels.forEach((name, vc) => {
       const line = make("div", undefined, "vc");
@@ -102,13 +102,13 @@ function nodeDetail(look, node, choose, counters) {
   panel.append(title);
   if (silent) panel.append(make("p", silent, "bad"));
   const traffic = [];
-  if (look.get(base + N.run)) traffic.push(["messages answered per second", [short(look.rate(base + N.answered)), "num"]], ["messages sent per second", [short(look.rate(base + N.sent)), "num"]], ["without answer now", [short(look.get(base + N.outstanding)), "num"]], ["given up in this run", [short(look.get(base + N.timedOut)), "num"]]);
+  if (look.get(base + N.run)) traffic.push(["messages answered per second", [short(look.rate(base + N.answered)), "num"]], ["messages sent per second", [short(look.rate(base + N.sent)), "num"]], ["outstanding", [short(look.get(base + N.outstanding)), "num"]], ["timed out in this run", [short(look.get(base + N.timedOut)), "num"]]);
   if (look.get(base + N.bytesSent)) traffic.push(["bytes of frames sent per second", [short(look.rate(base + N.bytesSent)), "num"]], ["bytes of frames received per second", [short(look.rate(base + N.bytesReceived)), "num"]]);
   if (traffic.length) panel.append(make("h3", "Traffic"), pairs(traffic));
   const latency = latencies(look, node); if (latency) panel.append(latency);
   const cards = stageCards(look, node);
   panel.append(make("h3", kind === "router" ? "Pipeline, from input to output" : "Stages, from request to link"));
-  if (cards.length) panel.append(...cards); else panel.append(make("p", "What is in its stages was not told.", "faint"));
+  if (cards.length) panel.append(...cards); else panel.append(make("p", "The node reported no stages.", "faint"));
   panel.append(make("h3", "Links"));
   const [whole, body] = table(["Port", "To", "State", ["sent", "num"], ["received", "num"]]);
   for (const { link, side, port } of network.linksOf[node]) {
