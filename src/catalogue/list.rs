@@ -18,13 +18,13 @@ impl Catalogue {
     /// # Panics
     /// If there are none, or two have the same `family`. In a `static`, the program does not compile.
     pub const fn new(machines: &'static [&'static Machine]) -> Self {
-        assert!(!machines.is_empty(), "a program needs a machine");
+        assert!(!machines.is_empty(), "a program needs at least one machine");
         let mut one = 0;
         while one < machines.len() {
             let mut other = one + 1;
             while other < machines.len() {
                 let (a, b) = (machines[one].networks.word, machines[other].networks.word);
-                assert!(!is_same(a, b), "two machines have one `family`");
+                assert!(!is_same(a, b), "two machines have the same `family`");
                 other += 1;
             }
             one += 1;

@@ -31,7 +31,7 @@ impl Deadlines {
     /// If `number` is 64 or more.
     #[inline]
     pub(crate) fn set(&mut self, number: usize, at: Time) {
-        assert!(number < PLACES, "there are {PLACES} deadlines");
+        assert!(number < PLACES, "deadline {number} of {PLACES}");
         let mut node = PLACES + number;
         self.nodes[node] = at;
         while node > 1 {

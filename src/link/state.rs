@@ -28,7 +28,7 @@ impl LinkState {
     pub(crate) fn go(&mut self, to: Self) {
         assert!(
             allowed(*self, to),
-            "link state cannot go from {} to {}",
+            "invalid link state transition from {} to {}",
             self.name(),
             to.name()
         );

@@ -139,7 +139,7 @@ impl Pace {
     /// `messages` of those owed were issued.
     #[inline]
     pub(crate) fn issued(&mut self, messages: u64) {
-        debug_assert!(messages <= self.owed, "no more than are owed are issued");
+        debug_assert!(messages <= self.owed, "more messages issued than owed");
         self.owed -= messages;
     }
 

@@ -40,11 +40,11 @@ pub struct Message {
 /// Why a queue was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueueError {
-    #[error("there is no queue {0}: numbers are below {MAX_QUEUES}")]
+    #[error("queue {0} does not exist: numbers are below {MAX_QUEUES}")]
     Number(u8),
-    #[error("queue {0} is open")]
+    #[error("queue {0} is already open")]
     Open(u8),
-    #[error("a queue of {0} messages: 1 to {MAX_ROOM} are possible")]
+    #[error("a queue of {0} messages: expected 1 to {MAX_ROOM}")]
     Room(u32),
 }
 

@@ -36,7 +36,7 @@ impl Names {
         let most = most_outstanding(name_bits);
         assert!(
             (1..=most).contains(&outstanding),
-            "{outstanding} requests may be outstanding: names of {name_bits} bits tell 1 to {most} apart"
+            "{outstanding} outstanding requests: names of {name_bits} bits distinguish 1 to {most}"
         );
         let slot_bits = outstanding.next_power_of_two().ilog2();
         Self {

@@ -74,7 +74,7 @@ impl LateCopies {
     pub(crate) fn new(share: Probability, lateness: Lateness, rng: Rng) -> Self {
         assert!(
             lateness.least <= lateness.most,
-            "the least is not more than the most"
+            "the shortest delay exceeds the longest"
         );
         Self {
             share,

@@ -96,7 +96,7 @@ pub fn a_wrong_peer_is_refused_with_its_name<L: Link>() {
         ),
         (
             end(7, theirs(), name("far", 1)),
-            "right port 5 expects far port 1 at this end, which is left port 3",
+            "right port 5 expects far port 1 at this end, but this is left port 3",
         ),
         (
             end(8, theirs(), ours()),
