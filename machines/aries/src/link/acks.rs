@@ -92,7 +92,7 @@ impl Acks {
     /// If there were fewer.
     #[inline]
     pub fn free(&mut self, vc: usize, flits: u32, now: Time) {
-        assert!(self.held >= flits, "more VC acks than flits");
+        assert!(self.held >= flits, "more flits acknowledged than held");
         self.held -= flits;
         self.news += flits;
         self.freed[vc] = self.freed[vc].wrapping_add(flits);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "more VC acks than flits")]
+    #[should_panic(expected = "more flits acknowledged than held")]
     fn nothing_is_freed_that_was_not_received() {
         let mut acks = acks(true);
         acks.accepted(4, 1, Time::ZERO);

@@ -77,7 +77,7 @@ impl SharedCredits {
     /// If there are too few: the caller checks the credits for the whole packet first.
     #[inline]
     pub fn take(&mut self, vc: usize, flits: u32) {
-        assert!(self.available(vc) >= flits, "a packet without credits");
+        assert!(self.available(vc) >= flits, "packet sent without credits");
         let used = self.used(vc);
         self.common_used += self.beyond(used + flits) - self.beyond(used);
         self.sent[vc] = self.sent[vc].wrapping_add(flits);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a packet without credits")]
+    #[should_panic(expected = "packet sent without credits")]
     fn no_packet_without_credits() {
         open(16, 0).take(0, 17);
     }

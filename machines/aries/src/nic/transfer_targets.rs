@@ -129,7 +129,7 @@ impl Targets {
             self.all.push(target);
         } else {
             let idle = self.all.iter().position(|target| target.open == 0);
-            place = idle.expect("there are more places than transfers");
+            place = idle.expect("there are more targets than transfers");
             self.places.remove(&self.all[place].node.bits());
             self.all[place] = target;
         }
