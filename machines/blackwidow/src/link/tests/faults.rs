@@ -410,13 +410,13 @@ fn a_packet_whose_rest_never_comes_is_given_up() {
 }
 
 #[test]
-#[should_panic(expected = "a phit outside a packet")]
+#[should_panic(expected = "phit outside a packet")]
 fn a_body_outside_a_packet_is_our_bug() {
     Pair::up(16).ends[A].lcb.push(Phit::new(PhitKind::Body, 0));
 }
 
 #[test]
-#[should_panic(expected = "nobody asked room for")]
+#[should_panic(expected = "pushed without checking for room")]
 fn a_packet_without_room_is_our_bug() {
     let mut pair = Pair::up(17);
     for _ in 0..20_000 {

@@ -62,11 +62,7 @@ fn large_networks_are_drawn_by_subtrees_and_expanded_one_by_one() {
     };
     let drawing = |processors| super::drawing(&network(processors), None).expect("a drawing");
     let whole = drawing(16_384);
-    for words in [
-        ">subtree 31</text>",
-        ">rank 3</text>",
-        "512 of each subtree",
-    ] {
+    for words in [">subtree 31</text>", ">rank 3</text>", "512 per subtree"] {
         assert!(whole.contains(words), "{words}");
     }
     assert!(whole.len() < 2 << 20);

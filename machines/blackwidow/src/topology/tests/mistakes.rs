@@ -341,10 +341,10 @@ fn a_faulty_cable_needs_an_entry_that_avoids_it() {
     let problems = read("broken.toml", &broken).expect_err("a fault in the way");
     let message = &problems.mistakes().next().expect("a mistake").message;
     assert!(
-        message.contains("r2-0b has it below, but no link down to it"),
+        message.contains("r2-0b is above it but has no link down to it"),
         "{message}"
     );
-    assert!(message.contains("by r1-0:33"), "{message}");
+    assert!(message.contains("via r1-0:33"), "{message}");
     let entry =
         "processors = \"0-1\"\n[[chip.table]]\nentry = 1\nprocessors = \"2-3\"\nports = \"32\"";
     let avoided = broken.replacen("processors = \"0-1\"", entry, 1);
