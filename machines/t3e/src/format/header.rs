@@ -180,9 +180,9 @@ pub struct Header {
 /// Why a header flit is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum HeaderError {
-    #[error("a header flit has more wrong bits than its check corrects")]
+    #[error("the header flit has more wrong bits than its check can correct")]
     Check,
-    #[error("no packet has command {0:#04x}")]
+    #[error("unknown packet command {0:#04x}")]
     Command(u8),
 }
 

@@ -28,11 +28,11 @@ pub enum Stray {
         /// The direction the packet should take.
         direction: Direction,
     },
-    #[error("it goes around in circles")]
+    #[error("the packet loops")]
     Circle,
-    #[error("it is discarded at node {0}, whose line has no such ordinate")]
+    #[error("the packet is discarded at node {0}, whose line lacks its ordinate")]
     Nowhere(u32),
-    #[error("it is delivered at node {0}")]
+    #[error("the packet is delivered at node {0}")]
     Delivered(u32),
 }
 

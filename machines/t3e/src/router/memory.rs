@@ -121,7 +121,7 @@ impl Memory {
     /// queue for packets to a processor: the output, or [`NO_WAY`].
     pub fn take_in(&mut self, who: u8, word: u64, queue_of: impl FnOnce(u16) -> usize) {
         let found = self.coming.iter().position(|(own, _)| *own == who);
-        let index = found.expect("there is room for a packet that comes in");
+        let index = found.expect("the packet reserved a slot at its head");
         let packet = &mut self.coming[index].1;
         packet.flits[usize::from(packet.at)] = word;
         packet.at += 1;
@@ -171,7 +171,7 @@ impl Memory {
             return;
         }
         let requests = self.requests.get_mut(&packet.number);
-        let requests = requests.expect("it was counted when it came");
+        let requests = requests.expect("the request was counted on arrival");
         *requests -= 1;
         if *requests == 0 {
             self.requests.remove(&packet.number);
@@ -199,7 +199,7 @@ impl Memory {
     /// Returns the selected packet to its queue.
     pub fn put_back(&mut self, vc: usize) {
         if let Some(packet) = self.going[class(vc)].take() {
-            debug_assert_eq!(packet.at, 0, "it has not begun to go");
+            debug_assert_eq!(packet.at, 0, "the packet has not begun to leave");
             self.waiting[class(vc)][usize::from(packet.queue)].push_front(packet);
         }
     }
@@ -212,7 +212,7 @@ impl Memory {
     /// Sends the next flit of the selected packet.
     pub fn take_out(&mut self, vc: usize) -> u64 {
         let going = &mut self.going[class(vc)];
-        let packet = going.as_mut().expect("a flit is taken that is there");
+        let packet = going.as_mut().expect("a packet is leaving");
         let word = packet.flits[usize::from(packet.at)];
         packet.at += 1;
         self.flits -= 1;

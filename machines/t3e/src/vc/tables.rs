@@ -61,7 +61,10 @@ impl RingTables {
     /// If the ring has no such positions.
     #[inline]
     pub fn entry_vc(&self, source: usize, destination: usize) -> u8 {
-        assert!(destination < self.ring.nodes(), "a position of the ring");
+        assert!(
+            destination < self.ring.nodes(),
+            "the destination is outside the ring"
+        );
         (self.channels[source] >> destination & 1) as u8
     }
 

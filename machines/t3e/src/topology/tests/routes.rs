@@ -176,7 +176,7 @@ fn nodes_without_a_way_are_mistakes() {
     assert_eq!(kept.len(), phitwire::net::MAX_MISTAKES);
     assert!(kept.iter().all(|mistake| mistake.kind == K::Unreachable));
     let told = kept[0].to_string();
-    assert!(told.contains("have no way to r"), "{told}");
+    assert!(told.contains("have no route to r"), "{told}");
     // If it is declared isolated, that is not a mistake.
     let torus = broken("4x4x4", &["(1,1,1)"], 0);
     assert!(torus.check().is_empty());
