@@ -198,7 +198,7 @@ phw_run_dir() {
 # Whether the run directory is there. One that is somebody else's, or that others may write to, is never read from: it is
 # refused in the same words as by the binaries.
 phw_has_run_dir() {
-    local run why mode remedy='set PHITWIRE_RUN_DIR to one of yours'
+    local run why mode remedy='set PHITWIRE_RUN_DIR to a directory that you own'
     run=$(phw_run_dir)
     [[ -e $run || -L $run ]] || return 1
     if [[ -L $run ]]; then
@@ -212,9 +212,9 @@ phw_has_run_dir() {
         (( 8#$mode & 8#022 )) || return 0
         why="its mode is $mode"
         # Where everybody has files, others must go on to write.
-        if (( 8#$mode & 8#1000 )); then remedy+=", such as $run/phitwire"; else remedy="chmod go-w $run"; fi
+        if (( 8#$mode & 8#1000 )); then remedy+=", such as $run/phitwire"; else remedy="run \`chmod go-w $run\`"; fi
     fi
-    phw_die "$run is not a directory that only you can write to: $why; $remedy"
+    phw_die "$run must be a directory writable only by you: $why; $remedy"
 }
 
 # Makes the run directory, and marks it as made here: down.sh removes no other.

@@ -174,7 +174,7 @@ impl<N: Driven> Driver<N> {
         self.counters.standstills += 1;
         self.counters.stood_still_ms += ms;
         if Duration::from_millis(ms) >= TOLD {
-            tracing::info!(ms, "the process stood still");
+            tracing::info!(ms, "the process was stopped");
         }
         if span >= LONGEST_GAP {
             self.catches_up = Some(self.clock.now() + Span::from_ns(CATCH_UP.as_nanos() as u64));

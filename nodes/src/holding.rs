@@ -94,12 +94,12 @@ impl Holding {
         let holder = gone.map(|(holder, _, _)| holder.clone());
         let ending = holder.is_some() || course.phase == RunPhase::Draining;
         let whose = holder.as_ref().map_or_else(
-            || "which nobody keeps".to_owned(),
-            |holder| format!("whose {holder} has gone"),
+            || "which no client holds".to_owned(),
+            |holder| format!("whose holder {holder} has disconnected"),
         );
         let (doing, code) = match ending {
-            true => ("still waits for its last answers", Code::Ending),
-            false => ("is still going on", Code::Busy),
+            true => ("is waiting for its last responses", Code::Ending),
+            false => ("is still in progress", Code::Busy),
         };
         Refusal {
             text: format!("{kind} run {run}, {whose}, {doing}"),
@@ -113,7 +113,7 @@ impl Holding {
     pub(crate) fn may_start(&self, client: ClientId) -> Result<(), Refusal> {
         match &self.now {
             Some((keeper, holder)) if *keeper != client => Err(Refusal {
-                text: format!("{holder} measures here"),
+                text: format!("{holder} holds this NIC"),
                 code: Some(Code::Taken),
                 holder: Some(holder.clone()),
                 run: None,
@@ -132,7 +132,11 @@ impl Holding {
         let barriers = device.need_barriers();
         let barriers = barriers.map_err(|error| Refusal::from(error.to_string()))?;
         if unit >= barriers.units() {
-            return Err(format!("no barrier unit {unit}: there are {}", barriers.units()).into());
+            return Err(format!(
+                "barrier unit {unit} does not exist: there are {}",
+                barriers.units()
+            )
+            .into());
         }
         self.may_use(client, unit)?;
         self.units.insert(unit, (client, holder));
@@ -143,7 +147,7 @@ impl Holding {
     pub(crate) fn may_use(&self, client: ClientId, unit: u8) -> Result<(), Refusal> {
         match self.units.get(&unit) {
             Some((keeper, holder)) if *keeper != client => Err(Refusal {
-                text: format!("{holder} has barrier unit {unit} here"),
+                text: format!("{holder} holds barrier unit {unit}"),
                 code: Some(Code::Taken),
                 holder: Some(holder.clone()),
                 run: None,
@@ -167,7 +171,8 @@ impl Holding {
             return;
         };
         for Course { kind, run, .. } in going_on(device) {
-            tracing::warn!(run, %kind, %holder, "gone before its run was over, which ends now");
+            tracing::warn!(run, %kind, %holder,
+                "the holder disconnected during its run, which now ends");
             self.gone = Some((holder.clone(), kind, run));
             match kind {
                 RunKind::Traffic => {
@@ -235,7 +240,7 @@ pub(crate) mod tests {
         for refused in [claim(&mut device, 2), start(&mut device, 2, 5)] {
             let refusal = refused.expect_err("it is taken");
             assert_eq!(refusal.code, Some(Code::Taken));
-            assert_eq!(refusal.text, "tool (process 1) measures here");
+            assert_eq!(refusal.text, "tool (process 1) holds this NIC");
         }
         start(&mut device, 1, 5).expect("nobody else does");
         // The disconnect of another client changes nothing.
@@ -251,7 +256,9 @@ pub(crate) mod tests {
         assert_eq!(refusal.code, Some(Code::Ending));
         assert_eq!(refusal.run, Some((RunKind::Traffic, 5)));
         assert!(
-            refusal.text.contains("tool (process 1) has gone"),
+            refusal
+                .text
+                .contains("whose holder tool (process 1) has disconnected"),
             "{refusal}"
         );
     }

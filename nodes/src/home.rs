@@ -139,7 +139,7 @@ impl Home {
         let cores = if home { &self.own } else { &self.anywhere };
         if let Err(error) = sched_setaffinity(Pid::from_raw(0), cores) {
             // Ignore the error: if the cores are no longer available, the kernel chooses.
-            tracing::debug!(%error, "the cores of the process stay as they were");
+            tracing::debug!(%error, "cannot set the CPU affinity");
         }
     }
 

@@ -146,10 +146,10 @@ mod tests {
     fn a_refusal_arrives_as_it_was_sent() {
         let refusals = [
             Refusal::from("no such port"),
-            Refusal::new(Code::NotUnderstood, "not understood"),
+            Refusal::new(Code::NotUnderstood, "invalid request"),
             Refusal {
                 run: Some((RunKind::Traffic, 9)),
-                ..Refusal::new(Code::Busy, "traffic run 9 is still going on")
+                ..Refusal::new(Code::Busy, "traffic run 9 is still in progress")
             },
         ];
         for refusal in refusals {

@@ -131,7 +131,8 @@ impl AddressSpace {
         let here: Vec<_> = parts.clone().map(|(_, data)| IoSlice::new(data)).collect();
         let there: Vec<_> = parts.map(|(at, data)| remote(*at, data.len())).collect();
         if process_vm_writev(self.pid, &here, &there) != Ok(turn.waiting) {
-            tracing::debug!(pid = %self.pid, "a program took memory away that was written to");
+            tracing::debug!(pid = %self.pid,
+                "a program unmapped memory before data was written to it");
             for (at, data) in &turn.parts {
                 let _ = self.store(*at, data);
             }
