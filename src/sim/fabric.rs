@@ -408,7 +408,7 @@ impl<N: Node> Fabric<N> {
         period: Duration,
         mut done: impl FnMut(&mut Self) -> bool,
     ) -> bool {
-        assert!(period > Duration::ZERO, "a period takes time");
+        assert!(period > Duration::ZERO, "the period must not be zero");
         let end = self.now + limit;
         while !done(self) {
             if self.now >= end {

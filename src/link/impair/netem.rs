@@ -20,7 +20,7 @@ impl Probability {
     /// # Panics
     /// If `denominator` is zero.
     pub const fn from_ratio(numerator: u64, denominator: u64) -> Self {
-        assert!(denominator > 0, "a ratio needs a denominator");
+        assert!(denominator > 0, "the denominator must not be zero");
         if numerator >= denominator {
             return Self::ONE;
         }

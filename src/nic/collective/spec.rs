@@ -94,7 +94,7 @@ pub enum CollectiveSpecError {
     #[error("run number 0 is invalid")]
     ZeroRun,
     /// The previous run had the same number; its packets may still be in flight.
-    #[error("run {0} has been")]
+    #[error("run {0} is already over")]
     SameRun(u32),
     #[error("{0} participants: expected 1 to {MAX_PARTICIPANTS}")]
     Participants(usize),

@@ -158,7 +158,11 @@ impl Harness {
     /// # Panics
     /// If there are not as many registers as nodes.
     pub fn new(shape: &Shape, registers: Vec<RouterRegisters>) -> Self {
-        assert_eq!(registers.len(), shape.nodes() as usize, "one for each node");
+        assert_eq!(
+            registers.len(),
+            shape.nodes() as usize,
+            "one set of registers per node"
+        );
         let router = |(node, registers): (u32, RouterRegisters)| {
             let RouterRegisters {
                 route,

@@ -44,7 +44,7 @@ impl Flaw {
             self.kind, self.class
         );
         match self.port {
-            Some(port) => format!("{came} may be sent to port {port}, which leads nowhere"),
+            Some(port) => format!("{came} may be sent to port {port}, which is not connected"),
             None => format!("{came} has no route"),
         }
     }

@@ -273,11 +273,11 @@ fn without_router(topology: &FoldedClos, link: u32, end: End) -> Option<Mistake>
             .at(
                 Place::Link(link),
                 format!(
-                    "port {} of {} belongs to no virtual router",
+                    "port {} of {} is not assigned to a virtual router",
                     end.port, chip.name
                 ),
             )
-            .help("add the port to the `ports` of one of the chip's routers")
+            .help("add the port to the `ports` of a router on this chip")
     })
 }
 

@@ -159,7 +159,7 @@ impl Context<'_> {
                 ),
                 Some(PortKind::Up | PortKind::Side) => (
                     K::UpDownViolation,
-                    "which does not lead down",
+                    "which is not a downlink",
                     "map it to a downlink (BlackWidow sec. 5.2, 7.7)",
                 ),
                 Some(PortKind::Down) => continue,
