@@ -611,9 +611,12 @@ mod tests {
         };
         let lose = |ms| Fault::LoseClock { port: 0, ms };
         for (fault, why) in [
-            (lose(60_001), "ms is at most 60000, not 60001"),
-            (inject(8, 1), "lane_mask is at most 7, not 8"),
-            (inject(7, 65), "max_per_64_sets is at most 64, not 65"),
+            (lose(60_001), "ms is 60001, but at most 60000 is allowed"),
+            (inject(8, 1), "lane_mask is 8, but at most 7 is allowed"),
+            (
+                inject(7, 65),
+                "max_per_64_sets is 65, but at most 64 is allowed",
+            ),
         ] {
             let refused = device.answer(Time::ZERO, 1, Request::Fault(fault));
             assert_eq!(refused.expect_err(why).text, why);

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "there are 64 deadlines")]
+    #[should_panic(expected = "deadline 64 of 64")]
     fn there_is_no_65th() {
         Deadlines::default().set(64, Time::ZERO);
     }

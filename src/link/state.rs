@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "cannot go from disabled to active")]
+    #[should_panic(expected = "invalid link state transition from disabled to active")]
     fn a_step_that_is_not_there_panics() {
         LinkState::Disabled.go(LinkState::Active);
     }

@@ -100,7 +100,7 @@ pub fn a_wrong_peer_is_refused_with_its_name<L: Link>() {
         ),
         (
             end(8, theirs(), ours()),
-            "expected right port 5, found right port 5 of link 8",
+            "expected right port 5, found right port 5 on link 8",
         ),
     ];
     for (end, expected) in cases {
@@ -109,7 +109,7 @@ pub fn a_wrong_peer_is_refused_with_its_name<L: Link>() {
     let cases = [
         (right().fabric(0xbad), "right port 5 belongs to another lab"),
         (right().rate(L::OTHER_RATE), "lane rate"),
-        (another_end, "calls itself end A"),
+        (another_end, "claims end A"),
     ];
     for (end, expected) in cases {
         let message = refusal::<L>(end);

@@ -404,7 +404,7 @@ mod tests {
                 33,
                 "rings in Z of the ordinates 0 to 32: a ring of 33 nodes",
             ),
-            (4, [0, 4], 4, "a dateline at ordinate 4"),
+            (4, [0, 4], 4, "no node at dateline ordinate 4"),
             (
                 4,
                 [0, 3],

@@ -163,7 +163,7 @@ fn wrong_classes_close_a_circle_and_the_check_finds_it() {
     };
     // From the root on, and in the target group, packets keep the class of their path up.
     let message = circular(|n| n.classes.root = [0, 1, 2, 3]);
-    assert!(message.contains("in a circle through g"), "{message}");
+    assert!(message.contains("in a cycle through g"), "{message}");
     circular(|n| n.classes.blue = [[1, 1, 2, 3], [1, 1, 2, 3]]);
     circular(|n| n.classes.local_up = 2);
 }

@@ -180,7 +180,7 @@ fn many_groups_are_drawn_as_boxes_and_expanded_one_by_one() {
         let said = show::drawing(&large, Some(wrong))
             .expect_err(wrong)
             .to_string();
-        assert!(said.contains("its parts are groups 0 to 8"), "{said}");
+        assert!(said.contains("the parts are groups 0 to 8"), "{said}");
     }
     // Small networks are drawn in full, as shown while watching a lab.
     let small = network(3, 2, 2, 2);

@@ -78,7 +78,7 @@ fn large_networks_are_drawn_by_subtrees_and_expanded_one_by_one() {
     let said = super::drawing(&large, Some("9999"))
         .expect_err("no such")
         .to_string();
-    assert!(said.contains("its parts are subtrees 0 to "), "{said}");
+    assert!(said.contains("the parts are subtrees 0 to "), "{said}");
     let small = quickstart();
     assert_eq!(
         super::drawing(&small, None),
