@@ -209,7 +209,7 @@ pub(crate) mod tests {
             .expect("a name")
             .expect("a legal one");
         let nic = network.device("nic0", &Runtime::new("lab", 1), NOW);
-        LiveDevice::new(nic.expect("it is there"), 1)
+        LiveDevice::new(nic.expect("a valid NIC"), 1)
     }
 
     fn claim(device: &mut LiveDevice, client: ClientId) -> Result<Value, Refusal> {
@@ -229,7 +229,7 @@ pub(crate) mod tests {
 
     fn phase(device: &mut LiveDevice, run: Option<u64>) -> Value {
         let report = device.answer(NOW, 99, Request::TrafficStatus { run });
-        report.expect("there is a run")["phase"].clone()
+        report.expect("the run exists")["phase"].clone()
     }
 
     #[test]
@@ -238,11 +238,11 @@ pub(crate) mod tests {
         assert_eq!(claim(&mut device, 1), Ok(json!({ "latest_run": 0 })));
         assert_eq!(claim(&mut device, 1), Ok(json!({ "latest_run": 0 })));
         for refused in [claim(&mut device, 2), start(&mut device, 2, 5)] {
-            let refusal = refused.expect_err("it is taken");
+            let refusal = refused.expect_err("another client holds it");
             assert_eq!(refusal.code, Some(Code::Taken));
             assert_eq!(refusal.text, "tool (process 1) holds this NIC");
         }
-        start(&mut device, 1, 5).expect("nobody else does");
+        start(&mut device, 1, 5).expect("the holder may start");
         // The disconnect of another client changes nothing.
         device.client_gone(NOW, 2);
         device.advance(NOW);
@@ -251,8 +251,12 @@ pub(crate) mod tests {
 
         device.client_gone(NOW, 1);
         device.advance(NOW);
-        assert_eq!(phase(&mut device, Some(5)), "draining", "it ends by itself");
-        let refusal = claim(&mut device, 2).expect_err("its last answers are out");
+        assert_eq!(
+            phase(&mut device, Some(5)),
+            "draining",
+            "the run ends on its own"
+        );
+        let refusal = claim(&mut device, 2).expect_err("its last responses are pending");
         assert_eq!(refusal.code, Some(Code::Ending));
         assert_eq!(refusal.run, Some((RunKind::Traffic, 5)));
         assert!(
@@ -266,15 +270,15 @@ pub(crate) mod tests {
     #[test]
     fn a_run_that_nobody_keeps_is_in_the_way() {
         let mut device = device();
-        start(&mut device, 1, 5).expect("nobody keeps it");
+        start(&mut device, 1, 5).expect("no client holds it");
         device.client_gone(NOW, 1);
         device.advance(NOW);
         assert_eq!(
             phase(&mut device, None),
             "opening",
-            "begun by hand, it goes on"
+            "a run started by hand continues"
         );
-        let refusal = claim(&mut device, 2).expect_err("it is in the way");
+        let refusal = claim(&mut device, 2).expect_err("the run is in the way");
         assert_eq!(refusal.code, Some(Code::Busy));
         assert_eq!(refusal.run, Some((RunKind::Traffic, 5)));
     }

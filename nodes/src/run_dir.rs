@@ -432,7 +432,7 @@ mod tests {
             refusal.contains(&std::process::id().to_string()),
             "{refusal}"
         );
-        lab.claim("r1").expect("another node's place is free");
+        lab.claim("r1").expect("the claim of another node is free");
         // A killed process: the lock is gone, the files remain.
         let (socket, pid_path) = (claim.socket.clone(), claim.pid_path.clone());
         drop(claim);
@@ -443,7 +443,7 @@ mod tests {
         let claim = lab.claim("r0").expect("the stale socket is replaced");
         assert!(!socket.exists());
         drop(claim);
-        assert!(!lab.path().exists(), "nothing is left behind");
+        assert!(!lab.path().exists(), "no file is left");
     }
 
     #[test]
@@ -453,12 +453,17 @@ mod tests {
         let (claim, this) = (lab.claim("manage").unwrap(), lab.this().unwrap());
         assert!(claim.is_held() && this.is_there());
         fs::rename(lab.path(), run.path().join("moved")).unwrap();
-        assert!(!claim.is_held() && !this.is_there(), "it is gone");
-        let other = lab.claim("manage").expect("nobody manages the new one");
+        assert!(
+            !claim.is_held() && !this.is_there(),
+            "the claim and its file are gone"
+        );
+        let other = lab
+            .claim("manage")
+            .expect("no process manages the new directory");
         assert!(other.is_held() && !claim.is_held() && !this.is_there());
         drop(claim);
         assert!(other.is_held(), "the old one takes nothing away");
-        lab.claim("manage").expect_err("and its place is taken");
+        lab.claim("manage").expect_err("its claim is taken");
     }
 
     #[test]
@@ -470,7 +475,7 @@ mod tests {
             Err(RunDirError::NotOurs { path, why }) if path == run => Some(why),
             _ => None,
         };
-        let early = LabDir::below(&run, "lab").expect("what is not there will be made");
+        let early = LabDir::below(&run, "lab").expect("a missing directory is created later");
         fs::create_dir(&run).unwrap();
         let modes = [
             (0o700, None),

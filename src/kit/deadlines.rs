@@ -102,7 +102,11 @@ mod tests {
             };
             deadlines.set(number, at);
             model[number] = at;
-            let earliest = model.iter().copied().min().expect("there are 64");
+            let earliest = model
+                .iter()
+                .copied()
+                .min()
+                .expect("the model has 64 deadlines");
             assert_eq!(deadlines.earliest(), earliest);
             let now = Time::from_ps(rng.below(300));
             assert_eq!(deadlines.due(now), due(&model, now));

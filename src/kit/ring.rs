@@ -116,7 +116,11 @@ mod tests {
         ring.grow(0);
         ring.grow(0);
         assert_eq!(ring.slots(), 8_192);
-        assert_eq!(Ring::<u32>::new(5).slots(), 8, "never more than the most");
+        assert_eq!(
+            Ring::<u32>::new(5).slots(),
+            8,
+            "never more than the maximum"
+        );
     }
 
     #[test]

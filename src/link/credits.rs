@@ -220,7 +220,7 @@ mod tests {
             assert_eq!(
                 send.release(old, true),
                 Err(Impossible),
-                "who acknowledges more has freed no less"
+                "a newer acknowledgement cannot free less"
             );
             assert_eq!(send.release(wire, true), Ok(0));
             old = wire;
@@ -271,7 +271,7 @@ mod tests {
         freed.free(10);
         assert!(!freed.urgent(19));
         freed.received(30);
-        assert!(freed.urgent(19), "the peer knows of 30 free phits only");
+        assert!(freed.urgent(19), "the peer knows of only 30 free phits");
         freed.tell();
         assert!(!freed.urgent(19));
         freed.free(25);

@@ -467,7 +467,11 @@ mod tests {
                     let silent = whole.map(|wire| wire & !bits_of_lane(ALL_LANES, physical));
                     let (found, lanes) = read_cable(&silent);
                     assert_eq!(lanes, ALL_LANES & !(1 << cut));
-                    assert_eq!(found.order(), cable.order(), "two found leave one place");
+                    assert_eq!(
+                        found.order(),
+                        cable.order(),
+                        "two known lanes determine the third"
+                    );
                 }
             }
         }

@@ -241,6 +241,6 @@ mod tests {
         assert!(merged(3, 3).is_clean());
         assert!(!merged(3, 2).is_clean());
         assert_eq!(merged(3, 2).barriers, 2);
-        assert!(!counts(3).is_clean(), "one is missing");
+        assert!(!counts(3).is_clean(), "one report is missing");
     }
 }

@@ -390,7 +390,7 @@ mod tests {
         assert!(memory.write(base, &[9]).is_err() && !memory.contains(base, 1));
         assert_eq!(memory.attach(Box::new(Shared(vec![0; 8]))), Some(2));
         memory.read(base, &mut out).unwrap();
-        assert_eq!(out, [0; 4], "nothing of its predecessor");
+        assert_eq!(out, [0; 4], "no data of the previous program");
     }
 
     #[test]

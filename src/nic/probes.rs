@@ -156,7 +156,11 @@ mod tests {
         assert_eq!(probed_address(1 << 40 | 0x12345), PROBE_ADDRESS | 0x12345);
         assert!(is_probed(PROBE_ADDRESS) && is_probed(PROBE_ADDRESS + PROBE_BYTES - 1));
         assert!(!is_probed(PROBE_ADDRESS + PROBE_BYTES));
-        assert_eq!(PROBE_ADDRESS >> 48, 0, "it fits into an address");
+        assert_eq!(
+            PROBE_ADDRESS >> 48,
+            0,
+            "the probe address fits into an address"
+        );
     }
 
     #[test]

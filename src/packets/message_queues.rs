@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_full_queue_refuses_until_one_is_taken() {
         let mut queues = MessageQueues::default();
-        assert!(!queues.deliver(2, message(0)), "not open");
+        assert!(!queues.deliver(2, message(0)), "the queue is not open");
         queues.open(2, 2).unwrap();
         for (number, taken) in [(0, true), (1, true), (2, false)] {
             assert_eq!(queues.deliver(2, message(number)), taken);

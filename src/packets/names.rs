@@ -123,11 +123,11 @@ mod tests {
         let mut now = Time::ZERO;
         let mut begin = |now: Time| {
             slab.advance(now);
-            let (slot, period) = slab.begin(Posted(now)).expect("a period has begun");
+            let (slot, period) = slab.begin(Posted(now)).expect("the period has begun");
             slab.finish(slot);
             for _ in 0..511 {
                 // Use all 512 slots in turn, so that the next request gets the same one again.
-                let (slot, _) = slab.begin(Posted(now)).expect("there are 512");
+                let (slot, _) = slab.begin(Posted(now)).expect("512 names are free");
                 slab.finish(slot);
             }
             names.name(slot, period)

@@ -166,7 +166,7 @@ mod tests {
     fn reasons_of_another_age_are_refusals_all_the_same() {
         let read = |text| serde_json::from_str::<Reply>(text).expect("a reply");
         let newer = r#"{"ok":false,"error":"a","refusal":{"text":"a","code":"on-strike"}}"#;
-        let refusal = read(newer).into_result().expect_err("it is refused");
+        let refusal = read(newer).into_result().expect_err("an error reply");
         assert_eq!(refusal, Refusal::new(Code::Other, "a"));
         let older = r#"{"ok":false,"error":"b"}"#;
         assert_eq!(read(older).into_result(), Err("b".into()));

@@ -152,8 +152,8 @@ mod tests {
             trouble = Trouble::after(Some(trouble), at(ms), Errno::ENXIO, 1, 10);
             assert_eq!(trouble.poll(at(ms), 10), None, "once");
         }
-        assert_eq!(trouble.poll(at(9000), 10), None, "nothing has gone out");
-        assert_eq!(trouble.poll(at(1400), 11), None, "not long ago");
+        assert_eq!(trouble.poll(at(9000), 10), None, "no message was sent");
+        assert_eq!(trouble.poll(at(1400), 11), None, "too recent");
         let over = SendNotice::Recovered {
             failure: SendFailure::LinkDown,
             after: Duration::from_millis(499),

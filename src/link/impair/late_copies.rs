@@ -161,7 +161,7 @@ mod tests {
                 None,
                 "not before"
             );
-            let (at, bytes) = late.poll(next).expect("it is due");
+            let (at, bytes) = late.poll(next).expect("the copy is due");
             assert!(at >= last && at == next);
             last = at;
             let ms = at.since(Time::ZERO).as_ns() / 1_000_000;

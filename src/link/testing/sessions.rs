@@ -72,7 +72,7 @@ fn refusal<L: Link>(b: LinkConfigBuilder) -> String {
     let messages: Vec<_> = pair.ends[A].events.iter().collect();
     match messages[..] {
         [LinkEvent::Refused { message }] => message.clone(),
-        _ => panic!("one complaint, not {messages:?}"),
+        _ => panic!("expected one refusal, found {messages:?}"),
     }
 }
 

@@ -197,7 +197,11 @@ mod tests {
             acks.accepted(6, set, Time::from_ns(set));
         }
         assert!(!acks.is_due(Time::from_ns(20)));
-        assert_eq!(acks.due(), Time::from_ns(40_001), "from the first");
+        assert_eq!(
+            acks.due(),
+            Time::from_ns(40_001),
+            "counted from the first credit"
+        );
         acks.accepted(6, 16, Time::from_ns(20));
         assert!(acks.is_due(Time::from_ns(20)));
         acks.tell_all(16);
@@ -211,7 +215,7 @@ mod tests {
         acks.free(3, 50, Time::ZERO);
         assert!(!acks.is_due(Time::ZERO), "112 flits are left");
         acks.free(3, 62, Time::ZERO);
-        assert!(acks.is_due(Time::ZERO), "as much again");
+        assert!(acks.is_due(Time::ZERO), "due again after as many flits");
         acks.tell_all(1);
         acks.accepted(300, 1, Time::ZERO);
         acks.free(5, 13, Time::ZERO);
@@ -238,7 +242,7 @@ mod tests {
         assert_eq!(
             acks.tell(2, 1),
             2,
-            "23 flits are not three blocks, and 20 were told"
+            "23 flits are not three blocks, and 20 were announced"
         );
         acks.free(2, 1, Time::ZERO);
         assert_eq!((acks.tell(2, 1), acks.news), (3, 0));

@@ -187,7 +187,11 @@ mod tests {
 
     fn open(private: u32, common: u32) -> SharedCredits {
         let mut credits = SharedCredits::new(private, common);
-        assert_eq!(credits.available(0), 0, "nothing is known yet");
+        assert_eq!(
+            credits.available(0),
+            0,
+            "the peer has not announced credits yet"
+        );
         assert!(credits.is_owed());
         assert_eq!(credits.check_all(&[0; VCS]), Ok(()));
         credits.release_all(&[0; VCS]);
@@ -212,7 +216,7 @@ mod tests {
         credits.take(3, 14);
         credits.take(3, 102);
         assert_eq!(credits.available(3), 0);
-        assert_eq!(credits.available(4), 16, "its private part");
+        assert_eq!(credits.available(4), 16, "the private part is left");
         credits.take(4, 16);
         assert_eq!(credits.available(4), 0);
         assert_eq!(credits.release(3, 50), Ok(50));

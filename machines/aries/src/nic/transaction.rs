@@ -259,7 +259,7 @@ mod tests {
         let failure = Some(Failure::TimedOut);
         assert_eq!(all.ended(ssid.bits(), failure), NextStep::Waiting);
         let NextStep::Ended(ended) = all.ended(ssid.bits(), None) else {
-            panic!("it has ended")
+            panic!("the transaction has not ended")
         };
         let counts = (ended.user, ended.requests, ended.failed, ended.failure);
         assert_eq!(counts, (42, 3, 1, failure));

@@ -240,7 +240,7 @@ mod tests {
         }
         let table = table1(CRAY_XC).expect("the paper's machine fits");
         for seen in table.also {
-            let paper = seen.paper.expect("all of them are in the paper");
+            let paper = seen.paper.expect("the paper has all rows");
             let off = (seen.ours - paper).abs() / paper;
             assert!(off < 0.005, "{} {}", seen.label, seen.ours);
         }
@@ -254,15 +254,15 @@ mod tests {
             ..CRAY_XC
         };
         let two = Machine { nics: 2, ..CRAY_XC };
-        assert!(!table1(narrow).expect("it fits").within());
-        assert!(!table1(two).expect("it fits").within());
+        assert!(!table1(narrow).expect("the network fits").within());
+        assert!(!table1(two).expect("the network fits").within());
         // The partial network fits with fewer; the full one lacks the XC white paper's cables.
-        assert!(!table3(narrow).expect("it fits").within());
+        assert!(!table3(narrow).expect("the network fits").within());
     }
 
     #[test]
     fn a_missing_cable_is_told() {
-        let mut network = CRAY_XC.generate(6, Some(12)).expect("it fits");
+        let mut network = CRAY_XC.generate(6, Some(12)).expect("the network fits");
         // The four links of the last cable.
         network.links.truncate(network.links.len() - 4);
         let found = network.inventory();

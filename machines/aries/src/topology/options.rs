@@ -235,7 +235,7 @@ mod tests {
         let summary =
             "aries-3x2x2x2-4: dragonfly, 3 groups of 2 x 2 blades, 12 routers, 24 NICs, 60 links";
         assert_eq!(network.summary(), summary);
-        let counted = network.inventory().expect("it is counted of a dragonfly");
+        let counted = network.inventory().expect("a dragonfly has an inventory");
         assert!(counted.contains("12X active optical cables"));
         given.add("set-links", vec!["3".to_owned()]);
         let refused = generate(&given).expect_err("1 or 4");

@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(
             Vc::ALL.map(|vc| credits.available(vc)),
             [INPUT_PHITS; 2],
-            "every place is covered"
+            "credits cover every slot"
         );
     }
 

@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(
             send(&mut buffer, 9, 20),
             (2, 1),
-            "one of the two for the second time"
+            "one of the two packets is resent"
         );
         assert_eq!(buffer.position(), (2, 0));
         let done = acknowledge(&mut buffer, 2, 50).unwrap();

@@ -294,12 +294,12 @@ mod tests {
                 address: 0xffff_ffff_ffc0,
                 len: 8,
             };
-            encode_request(0x7fff, 0x2aaa, tid, &read, &mut request).expect("it fits");
+            encode_request(0x7fff, 0x2aaa, tid, &read, &mut request).expect("the packet fits");
             let done = Response::WriteDone {
                 tid,
                 status: Status::Busy,
             };
-            encode_response(0x7fff, &done, &mut response).expect("it fits");
+            encode_response(0x7fff, &done, &mut response).expect("the packet fits");
             let of = |packet: &PacketBuf, response| {
                 identity_of(response, |at| {
                     packet.as_slice().get(at).map(|phit| phit.content())

@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn flits_come_out_as_they_came_where_positions_wrap() {
         let mut rings: Rings = core::array::from_fn(|_| Ring::new(2_048));
-        assert!(rings[0].slots() < 600, "it has to grow");
+        assert!(rings[0].slots() < 600, "the ring has to grow");
         let mut queues = Queues::new(Depths::LIVE).beginning_at(u16::MAX - 300);
         for word in 0..600 {
             queues.push(&mut rings, 3, word);

@@ -307,7 +307,10 @@ mod tests {
         let choices = [Some(lowest), adaptive].into_iter().flatten();
         let by = |direction: Direction| {
             assert!(ways.broken.works(node, direction));
-            let next = ways.shape.neighbour(node, direction).expect("it works");
+            let next = ways
+                .shape
+                .neighbour(node, direction)
+                .expect("the link works");
             let arrival = Ok(Arrival {
                 direction,
                 vc: None,

@@ -379,7 +379,7 @@ mod tests {
         // X first, since a size is odd.
         assert_eq!(shape.place(5), Place([1, 1, 0]));
         assert_eq!(shape.node(Place([4, 0, 0])), None);
-        assert_eq!(shape.node(Place([16, 0, 0])), None, "not in an address");
+        assert_eq!(shape.node(Place([16, 0, 0])), None, "outside the address");
     }
 
     #[test]

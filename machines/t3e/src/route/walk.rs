@@ -247,9 +247,6 @@ mod tests {
         assert!(!free([1, 2, 2], [3, 0, 4]), "no plane 4 at Y=2");
         // Across the ends of columns, at any position.
         assert!(free([1, 2, 3], [3, 3, 0]));
-        assert!(
-            !free([1, 0, 3], [3, 2, 0]),
-            "from plane 4 there is no way to Y=2"
-        );
+        assert!(!free([1, 0, 3], [3, 2, 0]), "no route from plane 4 to Y=2");
     }
 }

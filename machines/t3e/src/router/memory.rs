@@ -245,7 +245,11 @@ mod tests {
         assert!(memory.has_request(8) && !memory.has_request(9));
         let headers = |packet: Option<Kept>| packet.map(|packet| packet.header());
         assert_eq!(headers(memory.choose(vc::REQUEST, 0b01)), Some(41));
-        assert_eq!(memory.choose(vc::REQUEST, 0), None, "one goes at a time");
+        assert_eq!(
+            memory.choose(vc::REQUEST, 0),
+            None,
+            "one packet leaves at a time"
+        );
         memory.put_back(vc::REQUEST);
         assert_eq!(memory.choose(vc::REQUEST, 0b11), None);
         assert_eq!(
@@ -263,12 +267,16 @@ mod tests {
             assert!(memory.choose(vc::REQUEST, 0).is_some());
             assert!(memory.has_request(7));
             let words = [(); 2].map(|()| memory.take_out(vc::REQUEST));
-            assert_eq!(words, [1, 2].map(|word| who * 10 + word), "as it came");
+            assert_eq!(
+                words,
+                [1, 2].map(|word| who * 10 + word),
+                "flits leave in order of arrival"
+            );
         }
         assert!(!memory.has_request(7));
         assert_eq!((memory.flits(), memory.is_busy()), (0, false));
         assert!(memory.begin(1, (1, true), 2, 11) && !memory.has_request(1));
-        assert!(!memory.begin(2, (1, true), 2, 11), "there is an end to it");
+        assert!(!memory.begin(2, (1, true), 2, 11), "the memory is full");
     }
 
     /// Packets leave as from a single queue that is searched.

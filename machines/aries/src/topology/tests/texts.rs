@@ -20,7 +20,7 @@ fn what_is_written_is_read_again() {
             black_links: Some(2),
             ..spec(4, 3, 2, 3)
         };
-        let network = spec.generate().expect("a good spec");
+        let network = spec.generate().expect("a valid spec");
         assert_eq!(again(&network), network);
     }
 }
@@ -112,7 +112,8 @@ generate = "nothing"\nglobal_links = 1 | x:8:16 | `generate` is "nothing"
 #[test]
 fn a_group_that_falls_apart_is_a_mistake() {
     // A group of two routers without the link between them, and nothing else to join them.
-    let text = "family = \"aries\"\nname = \"x\"\n[dragonfly]\ngroups = 1\nchassis = 1\nblades = 2\n\
+    let text = "family = \"aries\"\nname = \"x\"\n[dragonfly]\ngroups = 1\nchassis = 1\nblades = \
+                2\n\
                 [wiring]\nremove = [\"g0-c0s0:0\"]\n";
     assert!(mistake(text).contains("the network is not connected: 2 pairs"));
 }
@@ -237,6 +238,6 @@ fn the_tables_of_a_small_network() {
     insta::assert_snapshot!("small-inventory", show::inventory(&network(3, 2, 2, 2)));
     let mut spec = spec(6, 6, 16, 48);
     spec.shape.nics = 4;
-    let network = spec.generate().expect("it fits");
+    let network = spec.generate().expect("the network fits");
     insta::assert_snapshot!("partial-inventory", show::inventory(&network));
 }

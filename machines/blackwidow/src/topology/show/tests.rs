@@ -76,7 +76,7 @@ fn large_networks_are_drawn_by_subtrees_and_expanded_one_by_one() {
     let (range, _) = range.expect("its processors");
     assert_eq!(Ok(part.clone()), super::drawing(&large, Some(range)));
     let said = super::drawing(&large, Some("9999"))
-        .expect_err("no such")
+        .expect_err("no such subtree")
         .to_string();
     assert!(said.contains("the parts are subtrees 0 to "), "{said}");
     let small = quickstart();

@@ -57,7 +57,7 @@ fn longest_way(topology: &FoldedClos, samples: u32) -> usize {
         let slice = rng.below(u64::from(topology.slices)) as u8;
         let mut choose = |ports: PortSet| {
             let nth = rng.below(u64::from(ports.len())) as usize;
-            ports.iter().nth(nth).expect("it is among the ports")
+            ports.iter().nth(nth).expect("the port exists")
         };
         let destination = topology.processors[to].number;
         let way = topology
@@ -225,7 +225,7 @@ fn parallel_links_share_the_destinations_below_them() {
     assert_eq!((r2.registers.down_shift, r2.registers.down_mask), (4, 15));
     let mut down: Vec<u8> = (0..256).filter_map(|d| r2.registers.down_port(d)).collect();
     down.dedup();
-    assert_eq!(down.len(), 16, "every link is on the way down to somebody");
+    assert_eq!(down.len(), 16, "every link leads down to some processor");
 }
 
 #[test]

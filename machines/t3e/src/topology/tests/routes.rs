@@ -148,7 +148,7 @@ fn above_544_processors_spares_come_in_fours() {
     let router = torus.registers_of(0).expect("tables");
     assert!(router.table.is_in_fours());
     let Place(at) = torus.shape().place(633);
-    let found = router.table.look_up(9).expect("a way");
+    let found = router.table.look_up(9).expect("a route");
     assert_eq!(found.tag.to, Place(at));
     let odd = broken("8x8x10", &["r9"], 6);
     let (mistakes, followed) = odd.judge(Effort::Bounded);
