@@ -197,7 +197,7 @@ phw_run_dir() {
 # Whether the run directory exists. One that belongs to someone else, or that others can write to, is never read: it is
 # rejected with the same message as by the binaries.
 phw_has_run_dir() {
-    local run why mode remedy='set PHITWIRE_RUN_DIR to one of yours'
+    local run why mode remedy='set PHITWIRE_RUN_DIR to a directory that you own'
     run=$(phw_run_dir)
     [[ -e $run || -L $run ]] || return 1
     if [[ -L $run ]]; then
@@ -211,9 +211,9 @@ phw_has_run_dir() {
         (( 8#$mode & 8#022 )) || return 0
         why="its mode is $mode"
         # Where everyone keeps files, others must still be able to write.
-        if (( 8#$mode & 8#1000 )); then remedy+=", such as $run/phitwire"; else remedy="chmod go-w $run"; fi
+        if (( 8#$mode & 8#1000 )); then remedy+=", such as $run/phitwire"; else remedy="run \`chmod go-w $run\`"; fi
     fi
-    phw_die "$run is not a directory that only you can write to: $why; $remedy"
+    phw_die "$run must be a directory writable only by you: $why; $remedy"
 }
 
 # Creates the run directory and marks it as ours: down.sh removes no other.

@@ -43,7 +43,7 @@ impl Rng {
     /// If `bound` is zero.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
-        assert!(bound > 0, "an empty range has no member");
+        assert!(bound > 0, "the range is empty");
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 

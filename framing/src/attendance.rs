@@ -93,14 +93,18 @@ mod tests {
         assert_eq!(
             clock.look(7_100, 3_000),
             7_100,
-            "and one that ended a little late"
+            "a sleep that ended slightly late"
         );
         assert_eq!(clock.take_standstill(), 0);
         assert_eq!(clock.look(10_200, 3_000), 10_150, "overslept");
         assert_eq!(clock.look(13_200, 0), 10_200, "kept from running");
         assert_eq!(clock.take_standstill(), 50 + 2_950);
         assert_eq!(clock.take_standstill(), 0);
-        assert_eq!(clock.hold(13_900), 10_200, "its inputs are still full");
+        assert_eq!(
+            clock.hold(13_900),
+            10_200,
+            "the input queues are still full"
+        );
         assert_eq!(clock.take_standstill(), 700);
         assert_eq!(clock.attended() + clock.absent(), 13_900);
     }

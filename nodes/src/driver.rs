@@ -174,7 +174,7 @@ impl<N: Driven> Driver<N> {
         self.counters.standstills += 1;
         self.counters.stood_still_ms += ms;
         if Duration::from_millis(ms) >= TOLD {
-            tracing::info!(ms, "the process stood still");
+            tracing::info!(ms, "the process was stopped");
         }
         if span >= LONGEST_GAP {
             self.catches_up = Some(self.clock.now() + Span::from_ns(CATCH_UP.as_nanos() as u64));
@@ -382,11 +382,11 @@ mod tests {
         let us = |n: u64| Time::from_ns(n * 1000);
         let mut spin = Spin::new(Duration::from_micros(8));
         assert!(spin.keeps_on(us(0)) && spin.keeps_on(us(7)));
-        assert!(!spin.keeps_on(us(8)), "the limit is over");
+        assert!(!spin.keeps_on(us(8)), "the limit has passed");
         spin.slept(us(8), us(100), true);
         assert!(
             spin.keeps_on(us(100)) && !spin.keeps_on(us(104)),
-            "half of it"
+            "half of the limit"
         );
         for start in [200, 300, 400, 500] {
             spin.slept(us(start - 50), us(start), true);
@@ -396,7 +396,7 @@ mod tests {
         spin.slept(us(550), us(600), true);
         assert!(!spin.keeps_on(us(600)), "given up");
         spin.slept(us(600), us(603), false);
-        assert!(!spin.keeps_on(us(603)), "it was the clock");
+        assert!(!spin.keeps_on(us(603)), "the clock was at fault");
         spin.slept(us(600), us(603), true);
         assert!(
             spin.keeps_on(us(603)),

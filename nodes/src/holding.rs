@@ -94,12 +94,12 @@ impl Holding {
         let holder = gone.map(|(holder, _, _)| holder.clone());
         let ending = holder.is_some() || course.phase == RunPhase::Draining;
         let whose = holder.as_ref().map_or_else(
-            || "which nobody keeps".to_owned(),
-            |holder| format!("whose {holder} has gone"),
+            || "which no client holds".to_owned(),
+            |holder| format!("whose holder {holder} has disconnected"),
         );
         let (doing, code) = match ending {
-            true => ("still waits for its last answers", Code::Ending),
-            false => ("is still going on", Code::Busy),
+            true => ("is waiting for its last responses", Code::Ending),
+            false => ("is still in progress", Code::Busy),
         };
         Refusal {
             text: format!("{kind} run {run}, {whose}, {doing}"),
@@ -113,7 +113,7 @@ impl Holding {
     pub(crate) fn may_start(&self, client: ClientId) -> Result<(), Refusal> {
         match &self.now {
             Some((keeper, holder)) if *keeper != client => Err(Refusal {
-                text: format!("{holder} measures here"),
+                text: format!("{holder} holds this NIC"),
                 code: Some(Code::Taken),
                 holder: Some(holder.clone()),
                 run: None,
@@ -132,7 +132,11 @@ impl Holding {
         let barriers = device.need_barriers();
         let barriers = barriers.map_err(|error| Refusal::from(error.to_string()))?;
         if unit >= barriers.units() {
-            return Err(format!("no barrier unit {unit}: there are {}", barriers.units()).into());
+            return Err(format!(
+                "barrier unit {unit} does not exist: there are {}",
+                barriers.units()
+            )
+            .into());
         }
         self.may_use(client, unit)?;
         self.units.insert(unit, (client, holder));
@@ -143,7 +147,7 @@ impl Holding {
     pub(crate) fn may_use(&self, client: ClientId, unit: u8) -> Result<(), Refusal> {
         match self.units.get(&unit) {
             Some((keeper, holder)) if *keeper != client => Err(Refusal {
-                text: format!("{holder} has barrier unit {unit} here"),
+                text: format!("{holder} holds barrier unit {unit}"),
                 code: Some(Code::Taken),
                 holder: Some(holder.clone()),
                 run: None,
@@ -167,7 +171,8 @@ impl Holding {
             return;
         };
         for Course { kind, run, .. } in going_on(device) {
-            tracing::warn!(run, %kind, %holder, "gone before its run was over, which ends now");
+            tracing::warn!(run, %kind, %holder,
+                "the holder disconnected during its run, which now ends");
             self.gone = Some((holder.clone(), kind, run));
             match kind {
                 RunKind::Traffic => {
@@ -204,7 +209,7 @@ pub(crate) mod tests {
             .expect("a name")
             .expect("a legal one");
         let nic = network.device("nic0", &Runtime::new("lab", 1), NOW);
-        LiveDevice::new(nic.expect("it is there"), 1)
+        LiveDevice::new(nic.expect("a valid NIC"), 1)
     }
 
     fn claim(device: &mut LiveDevice, client: ClientId) -> Result<Value, Refusal> {
@@ -224,7 +229,7 @@ pub(crate) mod tests {
 
     fn phase(device: &mut LiveDevice, run: Option<u64>) -> Value {
         let report = device.answer(NOW, 99, Request::TrafficStatus { run });
-        report.expect("there is a run")["phase"].clone()
+        report.expect("the run exists")["phase"].clone()
     }
 
     #[test]
@@ -233,11 +238,11 @@ pub(crate) mod tests {
         assert_eq!(claim(&mut device, 1), Ok(json!({ "latest_run": 0 })));
         assert_eq!(claim(&mut device, 1), Ok(json!({ "latest_run": 0 })));
         for refused in [claim(&mut device, 2), start(&mut device, 2, 5)] {
-            let refusal = refused.expect_err("it is taken");
+            let refusal = refused.expect_err("another client holds it");
             assert_eq!(refusal.code, Some(Code::Taken));
-            assert_eq!(refusal.text, "tool (process 1) measures here");
+            assert_eq!(refusal.text, "tool (process 1) holds this NIC");
         }
-        start(&mut device, 1, 5).expect("nobody else does");
+        start(&mut device, 1, 5).expect("the holder may start");
         // The disconnect of another client changes nothing.
         device.client_gone(NOW, 2);
         device.advance(NOW);
@@ -246,12 +251,18 @@ pub(crate) mod tests {
 
         device.client_gone(NOW, 1);
         device.advance(NOW);
-        assert_eq!(phase(&mut device, Some(5)), "draining", "it ends by itself");
-        let refusal = claim(&mut device, 2).expect_err("its last answers are out");
+        assert_eq!(
+            phase(&mut device, Some(5)),
+            "draining",
+            "the run ends on its own"
+        );
+        let refusal = claim(&mut device, 2).expect_err("its last responses are pending");
         assert_eq!(refusal.code, Some(Code::Ending));
         assert_eq!(refusal.run, Some((RunKind::Traffic, 5)));
         assert!(
-            refusal.text.contains("tool (process 1) has gone"),
+            refusal
+                .text
+                .contains("whose holder tool (process 1) has disconnected"),
             "{refusal}"
         );
     }
@@ -259,15 +270,15 @@ pub(crate) mod tests {
     #[test]
     fn a_run_that_nobody_keeps_is_in_the_way() {
         let mut device = device();
-        start(&mut device, 1, 5).expect("nobody keeps it");
+        start(&mut device, 1, 5).expect("no client holds it");
         device.client_gone(NOW, 1);
         device.advance(NOW);
         assert_eq!(
             phase(&mut device, None),
             "opening",
-            "begun by hand, it goes on"
+            "a run started by hand continues"
         );
-        let refusal = claim(&mut device, 2).expect_err("it is in the way");
+        let refusal = claim(&mut device, 2).expect_err("the run is in the way");
         assert_eq!(refusal.code, Some(Code::Busy));
         assert_eq!(refusal.run, Some((RunKind::Traffic, 5)));
     }

@@ -139,7 +139,7 @@ impl Home {
         let cores = if home { &self.own } else { &self.anywhere };
         if let Err(error) = sched_setaffinity(Pid::from_raw(0), cores) {
             // Ignore the error: if the cores are no longer available, the kernel chooses.
-            tracing::debug!(%error, "the cores of the process stay as they were");
+            tracing::debug!(%error, "cannot set the CPU affinity");
         }
     }
 
@@ -270,7 +270,9 @@ mod tests {
     #[test]
     fn network_interfaces_are_behind_their_routers() {
         let text = include_str!("../../netns-scripts/topologies/aries-3x4.toml");
-        let network = CATALOGUE.read("aries-3x4.toml", text).expect("it is good");
+        let network = CATALOGUE
+            .read("aries-3x4.toml", text)
+            .expect("a valid description");
         let before = |name: &str| Place::of(&*network, name).map(|place| place.before);
         for (router, nic) in [
             ("g0-c0s0", "nic0"),
@@ -303,7 +305,7 @@ mod tests {
         assert_eq!(
             stay.moves(at(3_000), shares(100, 0, 1), SPAN),
             None,
-            "nobody waits"
+            "no thread waits"
         );
         assert_eq!(stay.moves(at(3_000), shares(20, 35, 1_000), SPAN), None);
         assert_eq!(
@@ -395,7 +397,7 @@ mod tests {
         home.look(clock.now());
         assert_eq!(sched_getaffinity(this), Ok(before));
         for other in others {
-            other.join().expect("it only spins");
+            other.join().expect("the thread only spins");
         }
         std::thread::sleep(3 * AWAY);
         home.look(clock.now());

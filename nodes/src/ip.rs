@@ -48,24 +48,32 @@ impl FromStr for Subnet {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no network of IPv4 such as 10.77.0.0/16");
+        let wrong = || {
+            format!(
+                "invalid IPv4 network `{text}`: expected an address and prefix, such as \
+                 10.77.0.0/16"
+            )
+        };
         let (address, prefix) = text.split_once('/').ok_or_else(wrong)?;
         let network: Ipv4Addr = address.parse().map_err(|_| wrong())?;
         let prefix: u32 = prefix.parse().map_err(|_| wrong())?;
         if !(8..=30).contains(&prefix) {
-            return Err(format!("`{text}`: the prefix has 8 to 30 bits"));
+            return Err(format!("`{text}`: the prefix length must be 8 to 30"));
         }
         let network = u32::from(network);
         if network & (u32::MAX >> prefix) != 0 {
-            return Err(format!("`{text}` has bits behind its prefix"));
+            return Err(format!("`{text}` has host bits set"));
         }
         if matches!(network >> 24, 0 | 127 | 224..) {
-            return Err(format!("`{text}` has no addresses of single hosts"));
+            return Err(format!("`{text}` is not a unicast network"));
         }
         let of_links = [0, usize::from(u16::MAX)].map(LinkAddresses::of);
-        let [first, last] = of_links.map(|link| link.expect("there are so many").a.into());
+        let [first, last] =
+            of_links.map(|link| link.expect("addresses exist for all link numbers").a.into());
         if network <= last && first <= network | u32::MAX >> prefix {
-            return Err(format!("`{text}` has addresses of the lab's links"));
+            return Err(format!(
+                "`{text}` overlaps the addresses of the lab's links"
+            ));
         }
         Ok(Self { network, prefix })
     }
@@ -177,7 +185,7 @@ impl IpDoor {
                 Ok(Some(bytes)) => *self.take(now, bytes) += 1,
                 Ok(None) => break,
                 Err(error) => {
-                    tracing::warn!(%error, "{DEVICE} is gone: this process carries no IP any more");
+                    tracing::warn!(%error, "{DEVICE} is gone; this process no longer carries IP");
                     self.tun = None;
                 }
             }
@@ -200,7 +208,10 @@ impl IpDoor {
             Err(DatagramError::Silent(_)) => &mut counters.dropped_silent,
             Err(DatagramError::NoProcessor(_)) => &mut counters.dropped_no_processor,
             Err(DatagramError::Length(bytes)) => {
-                unreachable!("a packet with an address has bytes, and the room for {bytes}")
+                unreachable!(
+                    "the packet has an address, so it is not empty, and {bytes} bytes fit into \
+                     the buffer"
+                )
             }
         }
     }
@@ -212,18 +223,18 @@ pub enum OpenError {
     /// The NIC cannot carry datagrams.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    #[error("{0}; `memory_bytes` of the topology says how much there is")]
+    #[error("{0}; raise `memory_bytes` in the topology")]
     NoRoom(#[from] NoRoom),
     /// The subnet is too small.
-    #[error(
-        "the subnet has addresses for {addresses} network interfaces, and there are {processors}"
-    )]
+    #[error("the subnet has addresses for {addresses} NICs, but the network has {processors}")]
     Subnet {
         addresses: u32,
         /// The number needed.
         processors: u16,
     },
-    #[error("the TUN device {DEVICE}: {0}; up.sh --ip makes it, where /dev/net/tun is there")]
+    #[error(
+        "cannot open the TUN device {DEVICE}: {0}; `up.sh --ip` creates it, and needs /dev/net/tun"
+    )]
     Tun(io::Error),
 }
 

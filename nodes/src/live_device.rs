@@ -57,20 +57,20 @@ fn clock_offset_ns(now: Time) -> i64 {
 enum Failure {
     #[error(transparent)]
     Device(#[from] DeviceError),
-    #[error("the spec: {0}")]
+    #[error("invalid run specification: {0}")]
     Spec(serde_json::Error),
     /// The reply cannot be serialised.
     #[error(transparent)]
     Answer(#[from] serde_json::Error),
-    #[error("nothing is known of a traffic run")]
+    #[error("no such traffic run")]
     UnknownRun,
-    #[error("no run of collective operations has been started here")]
+    #[error("no collective run was started here")]
     NoCollectives,
-    #[error("no run of barriers has been started at unit {0}")]
+    #[error("no barrier run was started at unit {0}")]
     NoBarriers(u8),
-    #[error("the other router says: {0}")]
+    #[error("the other router reported: {0}")]
     Remote(RegisterError),
-    #[error("port {port} has no link; these have: {}", .linked.join(" "))]
+    #[error("port {port} has no link; ports with a link: {}", .linked.join(" "))]
     NoLink {
         port: PortId,
         /// The ports that have a link.
@@ -79,16 +79,14 @@ enum Failure {
     /// Not a valid noise rate or lane.
     #[error("{0}")]
     Noise(String),
-    #[error("{0} is at most {2}, not {1}")]
+    #[error("{0} is {1}, but at most {2} is allowed")]
     TooLarge(&'static str, u64, u64),
-    #[error(
-        "a router is held for 1 to {LONGEST_HOLD_MS} ms, not {0}: ask again before they are over"
-    )]
+    #[error("the hold must be 1 to {LONGEST_HOLD_MS} ms, not {0}; renew it before it expires")]
     Hold(u64),
-    #[error("a router watches for 1 to {LONGEST_WATCH_MS} ms, not {0}")]
+    #[error("the watch must be 1 to {LONGEST_WATCH_MS} ms, not {0}")]
     Watch(u64),
     /// The process handles such requests itself.
-    #[error("not the node's business")]
+    #[error("requests of this kind are not for the node")]
     NotOurs,
 }
 
@@ -427,7 +425,9 @@ impl LiveDevice {
             self.held_until = None;
             if let Some(router) = self.device.rerouting() {
                 router.release();
-                tracing::warn!("released: the client that quiesced this router has not");
+                tracing::warn!(
+                    "released the router: the client that quiesced it did not renew the hold"
+                );
             }
         }
     }
@@ -483,38 +483,36 @@ fn down(reason: DownReason) -> &'static str {
     match reason {
         DownReason::Command => "taken down by command at this end",
         DownReason::PeerDown => "taken down by command at the other end",
-        DownReason::NoLanes => "no lane is left: each had too many retries",
-        DownReason::PeerRestarted => "the other end was restarted; initialisation has begun again",
-        DownReason::Silence => "the other end has fallen silent",
+        DownReason::NoLanes => "all lanes failed after too many retries",
+        DownReason::PeerRestarted => "the other end restarted; the link is training again",
+        DownReason::Silence => "the other end is silent",
         DownReason::Stalled => {
-            "the other end is heard, but acknowledges nothing; initialisation has begun again"
+            "the other end is alive but acknowledges nothing; the link is training again"
         }
         DownReason::Missing => {
-            "a packet that was asked for has not come for a minute; initialisation has begun again"
+            "a missing packet was not resent for a minute; the link is training again"
         }
-        DownReason::Unusable => "no frame that came could be used; initialisation has begun again",
+        DownReason::Unusable => "no received frame was usable; the link is training again",
     }
 }
 
 fn silent(report: &LinkReport) -> String {
     let peer = &report.peer;
     let since = match report.heard_ms {
-        Some(ms) => format!(
-            "nothing has been accepted from {peer} for {:.1} s",
-            ms as f64 / 1e3
-        ),
-        None => format!("nothing has been accepted from {peer}"),
+        Some(ms) => format!("nothing accepted from {peer} for {:.1} s", ms as f64 / 1e3),
+        None => format!("nothing accepted from {peer}"),
     };
     match report.unacknowledged_packets {
-        0 => format!("{since}, although it was asked"),
-        packets => format!("{since}, and {packets} packets are unacknowledged"),
+        0 => format!("{since}, despite probes"),
+        packets => format!("{since}; {packets} packets are unacknowledged"),
     }
 }
 
 fn stalled(peer: &str) -> String {
     format!(
-        "{peer} is heard, but acknowledges nothing that it is sent: do frames as long as this link's MTU pass in that \
-         direction? Has its interface got another hardware address (`ip neigh flush all` here, its log tells)?"
+        "{peer} is alive but acknowledges nothing: do frames of this link's MTU get through to \
+         it? Has the hardware address of its interface changed (see its log; run `ip neigh flush \
+         all` here)?"
     )
 }
 
@@ -523,12 +521,15 @@ fn guess(state: LinkState, counters: &LinkCounters, peer: &str) -> String {
     let foreign = [
         (counters.drop_wrong_fabric, "frames of another lab"),
         (counters.drop_wrong_link, "frames of another link"),
-        (counters.drop_wrong_end, "its own frames reflected"),
-        (counters.drop_bad_version, "frames of another version"),
-        (counters.drop_bad_magic, "frames that are not phitwire's"),
+        (counters.drop_wrong_end, "reflections of its own frames"),
+        (
+            counters.drop_bad_version,
+            "frames of another protocol version",
+        ),
+        (counters.drop_bad_magic, "frames of another protocol"),
         (
             counters.drop_wrong_peer,
-            "training frames of another node than the topology names",
+            "training frames from a node other than the expected peer",
         ),
     ];
     let foreign = foreign.iter().max_by_key(|(count, _)| count);
@@ -536,11 +537,13 @@ fn guess(state: LinkState, counters: &LinkCounters, peer: &str) -> String {
     match (state, foreign) {
         (LinkState::Disabled, _) => down(DownReason::Command).to_owned(),
         (LinkState::Dead, _) => down(DownReason::NoLanes).to_owned(),
-        (_, Some((count, what))) => format!("receives {what} ({count}) where {peer} should be"),
-        _ if counters.rx_frames == 0 => {
-            format!("nothing received from {peer}: is its process running, its interface up?")
+        (_, Some((count, what))) => {
+            format!("receives {what} ({count}), expected frames from {peer}")
         }
-        _ => format!("{peer} is heard, initialisation has not ended"),
+        _ if counters.rx_frames == 0 => {
+            format!("nothing received from {peer}: is its process running and its interface up?")
+        }
+        _ => format!("{peer} is alive, but training has not finished"),
     }
 }
 
@@ -610,9 +613,12 @@ mod tests {
         };
         let lose = |ms| Fault::LoseClock { port: 0, ms };
         for (fault, why) in [
-            (lose(60_001), "ms is at most 60000, not 60001"),
-            (inject(8, 1), "lane_mask is at most 7, not 8"),
-            (inject(7, 65), "max_per_64_sets is at most 64, not 65"),
+            (lose(60_001), "ms is 60001, but at most 60000 is allowed"),
+            (inject(8, 1), "lane_mask is 8, but at most 7 is allowed"),
+            (
+                inject(7, 65),
+                "max_per_64_sets is 65, but at most 64 is allowed",
+            ),
         ] {
             let refused = device.answer(Time::ZERO, 1, Request::Fault(fault));
             assert_eq!(refused.expect_err(why).text, why);

@@ -43,7 +43,7 @@ impl Noise {
     ) -> Result<(), String> {
         if usize::from(lane) >= LANES {
             return Err(format!(
-                "there is no lane {lane}: lanes are 0 to {}",
+                "lane {lane} does not exist: lanes are 0 to {}",
                 LANES - 1
             ));
         }
@@ -91,7 +91,8 @@ impl Noise {
 /// # Errors
 /// When the text has another form, or is not between 0 and 1.
 pub fn parse_rate(text: &str) -> Result<Probability, String> {
-    let wrong = || format!("`{text}` is no rate: write 1/1000, 0.001, 0.1% or 0");
+    let wrong =
+        || format!("invalid rate `{text}`: expected a rate such as 1/1000, 0.001, 0.1% or 0");
     if let Some((numerator, denominator)) = text.split_once('/') {
         let numerator: u64 = numerator.trim().parse().map_err(|_| wrong())?;
         let denominator: u64 = denominator.trim().parse().map_err(|_| wrong())?;

@@ -76,33 +76,36 @@ pub enum ProcessError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// Loopback ports end at 65535.
-    #[error("link {link} needs UDP port {port}, beyond 65535: choose a lower --loopback base port")]
+    #[error("link {link} needs UDP port {port}, above 65535; choose a lower --loopback base port")]
     LoopbackPort {
         link: u16,
         /// UDP port that the link would need.
         port: u32,
     },
-    #[error("link {0} has no address in the plan")]
+    #[error("the plan has no address for link {0}")]
     NoAddress(u16),
-    #[error("the signal handler: {0}")]
+    #[error("cannot install the signal handler: {0}")]
     Signals(#[from] ctrlc::Error),
-    #[error("the control socket {path}: {source}; PHITWIRE_RUN_DIR names another place for it")]
+    #[error(
+        "cannot create the control socket {path}: {source}; set PHITWIRE_RUN_DIR to another \
+         directory"
+    )]
     ControlSocket {
         /// Path of the socket.
         path: PathBuf,
         source: io::Error,
     },
-    #[error("the door {path}: {source}; PHITWIRE_RUN_DIR names another place for it")]
+    #[error("cannot create the door {path}: {source}; set PHITWIRE_RUN_DIR to another directory")]
     Door {
         /// Path of the socket.
         path: PathBuf,
         source: io::Error,
     },
-    #[error("no descriptor to be woken by: {0}")]
+    #[error("cannot create the wake-up descriptor: {0}")]
     Wake(io::Error),
     #[error("--ip: {0}")]
     Ip(#[from] ip::OpenError),
-    #[error("the event loop: {0}")]
+    #[error("event loop failed: {0}")]
     Loop(#[from] io::Error),
 }
 
@@ -170,7 +173,7 @@ pub fn run(
 ) -> Result<(), ProcessError> {
     // Otherwise the kernel may end each sleep 50 us late, more than the delay of a link.
     if let Err(error) = set_timerslack(TIMER_SLACK_NS) {
-        tracing::debug!(%error, "the timer slack stays as it was");
+        tracing::debug!(%error, "cannot set the timer slack");
     }
     let claim = LabDir::new(&config.lab)?.claim(&config.node)?;
     let stop = Stop::new().map_err(ProcessError::Wake)?;
@@ -230,7 +233,7 @@ pub fn run(
     process.events.flush_all(Instant::now(), log);
     process.wires.flush_all();
     if let Err(error) = output::print(&process.summary(drained)) {
-        tracing::warn!(%error, "the summary cannot be printed");
+        tracing::warn!(%error, "cannot print the summary");
     }
     Ok(())
 }
@@ -428,16 +431,16 @@ impl Process<'_> {
         });
         let io = self.driver.backend.counters();
         let mut text = format!(
-            "{} `{}` of lab `{}` ran {:.1} s and ended {}\n  frames sent {}, received {}, dropped \
-             {}; engine {}\n",
+            "{} `{}` of lab `{}` ran for {:.1} s and ended {}\n  frames sent {}, received {}, \
+             dropped {}; engine {}\n",
             self.driver.node.device.kind(),
             self.config.node,
             self.config.lab,
             self.started.elapsed().as_secs_f64(),
             if drained {
-                "with nothing held"
+                "with no packets or requests left"
             } else {
-                "with packets or requests still held"
+                "with packets or requests left"
             },
             io.frames_sent,
             io.frames_received,

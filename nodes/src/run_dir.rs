@@ -27,8 +27,8 @@ const MAX_SOCKET_PATH: usize = 107;
 #[derive(Debug, thiserror::Error)]
 pub enum RunDirError {
     #[error(
-        "`{0}` cannot name a {1}: use letters, digits, `.`, `_` and `-`, beginning with a letter \
-         or digit"
+        "`{0}` is not a valid {1} name: use letters, digits, `.`, `_` and `-`, beginning with a \
+         letter or digit"
     )]
     BadName(String, &'static str),
     #[error(
@@ -38,8 +38,8 @@ pub enum RunDirError {
     PathTooLong(PathBuf),
     /// A process for that node is already running.
     #[error(
-        "node `{node}` of lab `{lab}` runs already, as process {pid}; stop it first (`kill {pid}` \
-         or `netns-scripts/down.sh --lab {lab}`)"
+        "node `{node}` of lab `{lab}` is already running as process {pid}; stop it first (`kill \
+         {pid}` or `netns-scripts/down.sh --lab {lab}`)"
     )]
     Running {
         lab: String,
@@ -47,7 +47,7 @@ pub enum RunDirError {
         pid: String,
     },
     /// Others could leave files for us to read in this directory.
-    #[error("{path} is not a directory that only you can write to: {why}")]
+    #[error("{path} must be a directory writable only by you: {why}")]
     NotOurs {
         path: PathBuf,
         /// Why, and the remedy.
@@ -65,21 +65,24 @@ pub enum RunDirError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotOurs {
     /// A symbolic link: its maker decides where it leads.
-    #[error("it is a symbolic link; set PHITWIRE_RUN_DIR to one of yours")]
+    #[error("it is a symbolic link; set PHITWIRE_RUN_DIR to a directory that you own")]
     Link,
-    #[error("it is a file; set PHITWIRE_RUN_DIR to one of yours")]
+    #[error("it is a file; set PHITWIRE_RUN_DIR to a directory that you own")]
     File,
-    #[error("it belongs to user {0}; set PHITWIRE_RUN_DIR to one of yours")]
+    #[error("it belongs to user {0}; set PHITWIRE_RUN_DIR to a directory that you own")]
     Owner(u32),
     /// Shared by everybody, such as `/tmp`.
-    #[error("its mode is {mode:o}; set PHITWIRE_RUN_DIR to one of yours, such as {path}/phitwire")]
+    #[error(
+        "its mode is {mode:o}; set PHITWIRE_RUN_DIR to a directory that you own, such as \
+         {path}/phitwire"
+    )]
     Shared {
         path: PathBuf,
         /// Mode bits of the directory.
         mode: u32,
     },
     /// Writable by its group or by everybody.
-    #[error("its mode is {mode:o}; chmod go-w {path}")]
+    #[error("its mode is {mode:o}; run `chmod go-w {path}`")]
     Writable {
         path: PathBuf,
         /// Mode bits of the directory.
@@ -429,7 +432,7 @@ mod tests {
             refusal.contains(&std::process::id().to_string()),
             "{refusal}"
         );
-        lab.claim("r1").expect("another node's place is free");
+        lab.claim("r1").expect("the claim of another node is free");
         // A killed process: the lock is gone, the files remain.
         let (socket, pid_path) = (claim.socket.clone(), claim.pid_path.clone());
         drop(claim);
@@ -440,7 +443,7 @@ mod tests {
         let claim = lab.claim("r0").expect("the stale socket is replaced");
         assert!(!socket.exists());
         drop(claim);
-        assert!(!lab.path().exists(), "nothing is left behind");
+        assert!(!lab.path().exists(), "no file is left");
     }
 
     #[test]
@@ -450,12 +453,17 @@ mod tests {
         let (claim, this) = (lab.claim("manage").unwrap(), lab.this().unwrap());
         assert!(claim.is_held() && this.is_there());
         fs::rename(lab.path(), run.path().join("moved")).unwrap();
-        assert!(!claim.is_held() && !this.is_there(), "it is gone");
-        let other = lab.claim("manage").expect("nobody manages the new one");
+        assert!(
+            !claim.is_held() && !this.is_there(),
+            "the claim and its file are gone"
+        );
+        let other = lab
+            .claim("manage")
+            .expect("no process manages the new directory");
         assert!(other.is_held() && !claim.is_held() && !this.is_there());
         drop(claim);
         assert!(other.is_held(), "the old one takes nothing away");
-        lab.claim("manage").expect_err("and its place is taken");
+        lab.claim("manage").expect_err("its claim is taken");
     }
 
     #[test]
@@ -467,15 +475,17 @@ mod tests {
             Err(RunDirError::NotOurs { path, why }) if path == run => Some(why),
             _ => None,
         };
-        let early = LabDir::below(&run, "lab").expect("what is not there will be made");
+        let early = LabDir::below(&run, "lab").expect("a missing directory is created later");
         fs::create_dir(&run).unwrap();
         let modes = [
             (0o700, None),
             (0o755, None),
-            (0o770, Some("its mode is 770; chmod go-w ")),
+            (0o770, Some("its mode is 770; run `chmod go-w ")),
             (
                 0o1777,
-                Some("its mode is 1777; set PHITWIRE_RUN_DIR to one of yours, such as "),
+                Some(
+                    "its mode is 1777; set PHITWIRE_RUN_DIR to a directory that you own, such as ",
+                ),
             ),
         ];
         for (mode, refusal) in modes {

@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(
             lines,
             [(2600, bad(3, 2499), 500)],
-            "nothing is forgotten at the end"
+            "the last notices are flushed"
         );
     }
 
@@ -162,13 +162,13 @@ mod tests {
         let mut lines = 0;
         for second in [0, 2, 4] {
             let now = start + Duration::from_secs(second);
-            log.flush(now, |_, _| panic!("nothing waits"));
+            log.flush(now, |_, _| panic!("a notice is pending"));
             note(&mut log, now, bad(0, 0), |_, _| lines += 1);
         }
         assert_eq!(lines, 3);
         log.flush(start + Duration::from_secs(9), |_, _| {
-            panic!("nothing waits")
+            panic!("a notice is pending")
         });
-        assert_eq!(log.next_flush(), None, "nothing to wake up for");
+        assert_eq!(log.next_flush(), None, "no wake-up is scheduled");
     }
 }

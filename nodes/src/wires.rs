@@ -78,7 +78,7 @@ impl Wires {
         let names = wires.iter().map(|of| of.wire.interface.clone());
         Self {
             watch: InterfaceWatch::new(names)
-                .inspect_err(|error| tracing::warn!(%error, "interfaces are not watched"))
+                .inspect_err(|error| tracing::warn!(%error, "cannot watch interfaces"))
                 .ok(),
             wires,
             log: Throttle::new(),
@@ -112,7 +112,7 @@ impl Wires {
         };
         if let Err(error) = watch.update() {
             // Stop watching: the socket would stay readable. Links continue; dead ones fall silent.
-            tracing::warn!(%error, "interfaces are not watched any longer");
+            tracing::warn!(%error, "stopped watching interfaces");
             self.watch = None;
             return;
         }
@@ -268,18 +268,19 @@ fn write(port: PortId, notice: &Notice, count: u64) {
     match notice {
         Notice::Wire { interface, state } => match state.why(interface) {
             Some(why) => tracing::warn!(port, state = state.name(), count, "wire: {why}"),
-            None => tracing::info!(port, interface, count, "wire: whole again"),
+            None => tracing::info!(port, interface, count, "wire: works again"),
         },
         Notice::Readdressed { interface, mac } => tracing::warn!(
             port,
             count,
-            "the hardware address of interface {interface} is now {mac}: the other end of a UDP link sends to the old one \
-             until it asks for it again (`ip neigh flush dev INTERFACE` there)"
+            "the hardware address of interface {interface} changed to {mac}; the other end of a \
+             UDP link sends to the old one until it resolves the address again (run `ip neigh \
+             flush dev INTERFACE` there)"
         ),
         Notice::Send(SendNotice::Failing { failure, errno }) => match failure {
             // Expected when peers start later.
-            SendFailure::Refused => tracing::info!(port, %errno, "frames are not sent: {failure}"),
-            _ => tracing::warn!(port, %errno, count, "frames are not sent: {failure}"),
+            SendFailure::Refused => tracing::info!(port, %errno, "cannot send frames: {failure}"),
+            _ => tracing::warn!(port, %errno, count, "cannot send frames: {failure}"),
         },
         Notice::Send(SendNotice::Recovered {
             failure,
@@ -290,11 +291,12 @@ fn write(port: PortId, notice: &Notice, count: u64) {
             frames,
             after_ms = after.as_millis() as u64,
             count,
-            "frames are sent again; those not sent: {failure}"
+            "sending frames again; frames were dropped because {failure}"
         ),
         Notice::SocketFull { messages } => tracing::warn!(
             messages,
-            "the kernel dropped what came while receive buffers were full: the process has no time, or stood still"
+            "the kernel dropped frames because receive buffers were full: the process was stopped \
+             or got too little CPU time"
         ),
     }
 }

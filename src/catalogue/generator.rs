@@ -51,19 +51,20 @@ pub const COMMON_OPTIONS: [OptionSpec; 3] = [
         "profile",
         "PROFILE",
         Kind::Words(&[Profile::ALL[0].0, Profile::ALL[1].0]),
-        "Depths of buffers and windows: for processes, or the chip's own [default: live]",
+        "Depths of buffers and windows: live (for processes) or paper (as on the chip) [default: \
+         live]",
     ),
     OptionSpec::new(
         "paced",
         "DILATION",
         Kind::Number(1, MAX_DILATION as u64),
-        "Pace the clock: one emulated nanosecond takes N real ones [default: free-running]",
+        "Run the clock at 1/DILATION of real time [default: free-running]",
     ),
     OptionSpec::new(
         "name",
         "NAME",
         Kind::Text,
-        "Name of the network [default: made from its shape]",
+        "Name of the network [default: derived from its shape]",
     ),
 ];
 
@@ -77,7 +78,7 @@ pub fn common<Own: OwnSettings>(given: &Given) -> Result<(String, Settings<Own>)
     let word = |text: &str| {
         let found = Profile::ALL.iter().find(|(name, _)| *name == text);
         let found = found.map(|(_, profile)| *profile);
-        found.ok_or_else(|| "it is no profile".to_owned())
+        found.ok_or_else(|| "unknown profile".to_owned())
     };
     if let Some(profile) = given.get_with("profile", word)? {
         settings.profile = profile;

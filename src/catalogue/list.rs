@@ -51,13 +51,13 @@ impl Catalogue {
     /// static TWICE: Catalogue = Catalogue::new(&[&phitwire_toy::MACHINE, &phitwire_toy::MACHINE]);
     /// ```
     pub const fn new(machines: &'static [&'static Machine]) -> Self {
-        assert!(!machines.is_empty(), "a program needs a machine");
+        assert!(!machines.is_empty(), "a program needs at least one machine");
         let mut one = 0;
         while one < machines.len() {
             let mut other = one + 1;
             while other < machines.len() {
                 let (a, b) = (machines[one].networks.word, machines[other].networks.word);
-                assert!(!is_same(a, b), "two machines have one `family`");
+                assert!(!is_same(a, b), "two machines have the same `family`");
                 other += 1;
             }
             one += 1;

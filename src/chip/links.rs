@@ -22,7 +22,7 @@ impl<E: LinkControlBlock> Links<E> {
         configured: impl IntoIterator<Item = (PortId, E::Config)>,
         now: Time,
     ) -> Self {
-        assert!(ports <= 64, "ports have a bit each");
+        assert!(ports <= 64, "a chip has at most 64 ports");
         let mut links = Self {
             ports: (0..ports).map(|_| None).collect(),
             in_use: 0,

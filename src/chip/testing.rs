@@ -88,7 +88,7 @@ impl<L: Joining> End<L> {
             if vc.is_some_and(|vc| !L::can_begin(&self.lcb, vc, words.len())) {
                 break;
             }
-            let words = self.queue.pop_front().expect("there is one");
+            let words = self.queue.pop_front().expect("a queued packet");
             words
                 .into_iter()
                 .for_each(|word| L::push(&mut self.lcb, word));
@@ -206,7 +206,7 @@ where
             }
             self.step();
         }
-        panic!("{what} takes too long; events {:?}", self.events);
+        panic!("{what} does not happen; events {:?}", self.events);
     }
 
     pub fn bring_up(&mut self) {

@@ -18,43 +18,43 @@ pub enum DeviceError {
         /// The requested register.
         register: String,
     },
-    #[error("this {0} has no route tables that could be replaced")]
+    #[error("this {0} has no replaceable route tables")]
     NoTables(Kind),
-    #[error("this {0} watches no packets: routers do")]
+    #[error("this {0} cannot watch packets; only routers can")]
     NoTracing(Kind),
-    #[error("this {0} routes nothing, or does not tell how")]
+    #[error("this {0} cannot report routes")]
     NoOutlook(Kind),
-    #[error("this {0} probes nobody: network interfaces do")]
+    #[error("this {0} cannot send probes; only NICs can")]
     NoProbes(Kind),
     #[error(transparent)]
     Probe(#[from] ProbeError),
-    #[error("a {0} makes no traffic")]
+    #[error("a {0} cannot generate traffic")]
     NoTraffic(Kind),
     #[error("this {0} has no collective engine")]
     NoCollectives(Kind),
-    #[error("this {0} puts nothing for local programs")]
+    #[error("this {0} cannot send puts for local programs")]
     NoPuts(Kind),
     #[error("this {0} has no door for local programs")]
     NoDoor(Kind),
     #[error("this {0} has no barrier units")]
     NoBarriers(Kind),
-    #[error("no maintenance packets begin at this {0}")]
+    #[error("this {0} cannot send maintenance packets")]
     NoRemoteRegisters(Kind),
-    #[error("{register}: no maintenance packet can take such a way")]
+    #[error("{register}: no maintenance packet can take this path")]
     Unreachable {
         /// The requested register.
         register: String,
     },
     #[error("port {0} has no link")]
     NoLink(PortId),
-    #[error("port {port} has a {link} link, which has no such register")]
+    #[error("port {port}: {link} links have no such register")]
     NoSuchFault {
         /// The port.
         port: PortId,
         /// The machine's name.
         link: &'static str,
     },
-    #[error("there is no register {register}{hint}")]
+    #[error("unknown register {register}{hint}")]
     UnknownRegister {
         /// The requested register.
         register: String,
@@ -72,7 +72,7 @@ pub enum DeviceError {
     #[error("{0}")]
     Tables(Box<dyn StdError + Send + Sync>),
     /// The number of a NIC is its position on this machine.
-    #[error("network interfaces of this machine keep their numbers")]
+    #[error("NICs of this machine cannot be renumbered")]
     FixedNumber,
     #[error(transparent)]
     Traffic(#[from] SpecError),

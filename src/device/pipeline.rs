@@ -183,7 +183,7 @@ mod tests {
         let report = PipelineReport {
             stages: vec![stage, links],
         };
-        assert_eq!(report.inside(), 8, "what is in links is not its own");
+        assert_eq!(report.inside(), 8, "packets in links do not count");
         let text = serde_json::to_string(&report).unwrap();
         assert_eq!(
             serde_json::from_str::<PipelineReport>(&text).unwrap(),

@@ -6,11 +6,11 @@ use thiserror::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RegisterError {
     /// The register does not exist, or its tile is not in use.
-    #[error("there is no such register")]
+    #[error("no such register")]
     Unknown,
-    #[error("the register can only be read")]
+    #[error("the register is read-only")]
     ReadOnly,
-    #[error("the register does not take this value: it takes {takes}")]
+    #[error("invalid value: expected {takes}")]
     BadValue {
         /// The accepted values, in words.
         takes: &'static str,

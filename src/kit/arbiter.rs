@@ -54,7 +54,7 @@ impl MatrixArbiter {
     /// `requests` must not be empty; for an empty mask the result is meaningless (but below 8).
     #[inline]
     pub const fn pick(self, requests: u8) -> u8 {
-        debug_assert!(requests != 0, "an arbiter needs a request");
+        debug_assert!(requests != 0, "an arbiter needs at least one request");
         if requests & requests.wrapping_sub(1) == 0 {
             return (requests.trailing_zeros() & 7) as u8;
         }
@@ -94,7 +94,7 @@ impl RoundRobin {
     /// prefers the other next time.
     #[inline]
     pub const fn arbitrate(&mut self, index: u32, first: bool, second: bool) -> usize {
-        debug_assert!(first || second, "an arbiter needs a request");
+        debug_assert!(first || second, "an arbiter needs at least one request");
         let prefers_second = (self.0 >> index) & 1 != 0;
         let choice = second && (prefers_second || !first);
         self.0 = (self.0 & !(1 << index)) | ((!choice as u64) << index);

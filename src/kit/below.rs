@@ -7,6 +7,6 @@
 /// In debug builds, if `index` is not below `N`.
 #[inline(always)]
 pub const fn below<const N: usize>(index: usize) -> usize {
-    debug_assert!(index < N, "the index is out of range");
+    debug_assert!(index < N, "index out of range");
     index % N
 }

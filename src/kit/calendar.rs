@@ -35,7 +35,7 @@ impl<T> Calendar<T> {
     pub fn enter(&mut self, now: u64, ahead: u64, item: T) {
         debug_assert!(
             (1..=MAX_AHEAD_CYCLES).contains(&ahead),
-            "{ahead} cycles ahead"
+            "{ahead} cycles ahead, outside 1 to {MAX_AHEAD_CYCLES}"
         );
         let slot = (now + ahead) as usize % SLOTS;
         self.slots[slot].push(item);

@@ -31,7 +31,7 @@ impl Deadlines {
     /// If `number` is 64 or more.
     #[inline]
     pub(crate) fn set(&mut self, number: usize, at: Time) {
-        assert!(number < PLACES, "there are {PLACES} deadlines");
+        assert!(number < PLACES, "deadline {number} of {PLACES}");
         let mut node = PLACES + number;
         self.nodes[node] = at;
         while node > 1 {
@@ -102,7 +102,11 @@ mod tests {
             };
             deadlines.set(number, at);
             model[number] = at;
-            let earliest = model.iter().copied().min().expect("there are 64");
+            let earliest = model
+                .iter()
+                .copied()
+                .min()
+                .expect("the model has 64 deadlines");
             assert_eq!(deadlines.earliest(), earliest);
             let now = Time::from_ps(rng.below(300));
             assert_eq!(deadlines.due(now), due(&model, now));
@@ -134,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "there are 64 deadlines")]
+    #[should_panic(expected = "deadline 64 of 64")]
     fn there_is_no_65th() {
         Deadlines::default().set(64, Time::ZERO);
     }

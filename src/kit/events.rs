@@ -19,7 +19,7 @@ impl<E> Events<E> {
     }
 
     /// Adds an event. Returns the number of events lost by that: 0 or 1.
-    #[must_use = "lost events are counted"]
+    #[must_use = "dropped events must be counted"]
     pub fn push(&mut self, event: E) -> u64 {
         let lost = self.queue.len() == self.most && self.queue.pop_front().is_some();
         self.queue.push_back(event);

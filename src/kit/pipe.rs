@@ -174,7 +174,7 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
     /// Returns whether to wake the reader.
     #[inline]
     pub fn write_at_once(&mut self, places: u8) -> bool {
-        debug_assert!(self.places < DEPTH, "a write without a credit");
+        debug_assert!(self.places < DEPTH, "write without a credit");
         let wakes = self.is_empty();
         self.tail = self.tail.wrapping_add(1);
         self.places += places;
@@ -185,7 +185,7 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
     /// and whether to wake the writer.
     #[inline]
     pub fn read_at_once(&mut self, places: u8) -> (Next, bool) {
-        debug_assert!(!self.is_empty(), "a read before the item is there");
+        debug_assert!(!self.is_empty(), "read from an empty pipe");
         self.head = self.head.wrapping_add(1);
         self.places -= places;
         let next = if self.is_empty() {
@@ -220,7 +220,7 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
     #[inline]
     pub fn write(&mut self, now: u32) -> (usize, bool) {
         self.age(now);
-        debug_assert!(self.credits(now) > 0, "a write without a credit");
+        debug_assert!(self.credits(now) > 0, "write without a credit");
         let wakes = self.is_empty();
         let place = usize::from(self.tail) % RING_PLACES;
         self.tail = self.tail.wrapping_add(1);
@@ -246,7 +246,7 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
     /// and whether to wake the writer in `BACK` cycles.
     #[inline]
     pub fn read(&mut self, now: u32) -> (Next, bool) {
-        debug_assert!(self.is_ready(now), "a read before the item is there");
+        debug_assert!(self.is_ready(now), "read before the item is ready");
         self.age(now);
         self.head = self.head.wrapping_add(1);
         self.reads |= 1;

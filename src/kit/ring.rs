@@ -57,7 +57,10 @@ impl<T: Copy + Default> Ring<T> {
     /// If there are fewer slots.
     #[inline]
     pub fn put(&mut self, from: u64, elements: &[T]) {
-        debug_assert!(elements.len() <= self.slots.len(), "more than there is");
+        debug_assert!(
+            elements.len() <= self.slots.len(),
+            "more elements than slots"
+        );
         let from = self.index(from);
         if let Some(places) = self.slots.get_mut(from..from + elements.len()) {
             copy_few(elements, places);
@@ -89,7 +92,7 @@ impl<T: Copy + Default> Ring<T> {
     #[cold]
     pub fn grow(&mut self, from: u64) {
         let old = self.slots();
-        assert!(old < self.most.into(), "a ring beyond what was asked for");
+        assert!(old < self.most.into(), "the ring is at its limit");
         let mut wider = Self {
             slots: vec![T::default(); 2 * old as usize].into_boxed_slice(),
             most: self.most,
@@ -113,7 +116,11 @@ mod tests {
         ring.grow(0);
         ring.grow(0);
         assert_eq!(ring.slots(), 8_192);
-        assert_eq!(Ring::<u32>::new(5).slots(), 8, "never more than the most");
+        assert_eq!(
+            Ring::<u32>::new(5).slots(),
+            8,
+            "never more than the maximum"
+        );
     }
 
     #[test]
@@ -132,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "beyond what was asked for")]
+    #[should_panic(expected = "the ring is at its limit")]
     fn never_grows_beyond_the_most() {
         Ring::<u32>::new(8).grow(0);
     }

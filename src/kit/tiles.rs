@@ -10,7 +10,7 @@ pub const COLUMNS: usize = 8;
 pub fn boxed<T: Copy, const N: usize>(value: T) -> Box<[T; N]> {
     match vec![value; N].into_boxed_slice().try_into() {
         Ok(array) => array,
-        Err(_) => unreachable!("the vector was made with N elements"),
+        Err(_) => unreachable!("the vector has N elements"),
     }
 }
 

@@ -50,7 +50,7 @@ impl LinkStandard {
         let differ = codes()
             .enumerate()
             .all(|(at, code)| first(code) == Some(at));
-        assert!(differ, "rates have a code each: {:?}", self.rates);
+        assert!(differ, "two rates share a code: {:?}", self.rates);
     }
 }
 
@@ -192,10 +192,10 @@ pub enum LinkConfigError {
     #[error("epoch 0 is reserved")]
     ZeroEpoch,
     /// A dilation of 0 would stop the clock.
-    #[error("a paced clock needs a dilation of at least 1")]
+    #[error("the dilation of a paced clock must be at least 1")]
     ZeroDilation,
     /// A value is outside the protocol's range.
-    #[error("{field} is {value}, outside {min} to {max}")]
+    #[error("{field} is {value}, expected {min} to {max}")]
     OutOfRange {
         /// Name of the field.
         field: &'static str,
@@ -207,7 +207,7 @@ pub enum LinkConfigError {
         max: u64,
     },
     /// A time is zero, or a longest time is below its shortest.
-    #[error("{field}: the longest time is shorter than the shortest, or zero")]
+    #[error("{field}: the maximum is zero or below the minimum")]
     TimesInverted {
         /// Name of the time or pair of times.
         field: &'static str,

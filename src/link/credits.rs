@@ -70,7 +70,7 @@ impl SendCredits {
     /// If there are too few: the caller first checks for the credits of a whole packet.
     #[inline]
     pub fn take(&mut self, phits: u32) {
-        assert!(self.available >= phits, "a phit without a credit");
+        assert!(self.available >= phits, "phit sent without a credit");
         self.available -= phits;
     }
 
@@ -80,7 +80,7 @@ impl SendCredits {
     /// If more return than were taken.
     #[inline]
     pub fn give(&mut self, phits: u32) {
-        assert!(phits <= self.used(), "a credit that nobody took");
+        assert!(phits <= self.used(), "more credits returned than taken");
         self.available += phits;
         self.freed = self.freed.wrapping_add(phits);
     }
@@ -154,7 +154,7 @@ impl FreedCount {
         self.freed += u64::from(phits);
         assert!(
             self.freed <= self.received,
-            "more VC acknowledgements than phits"
+            "more phits acknowledged than received"
         );
     }
 
@@ -220,7 +220,7 @@ mod tests {
             assert_eq!(
                 send.release(old, true),
                 Err(Impossible),
-                "who acknowledges more has freed no less"
+                "a newer acknowledgement cannot free less"
             );
             assert_eq!(send.release(wire, true), Ok(0));
             old = wire;
@@ -251,13 +251,13 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a phit without a credit")]
+    #[should_panic(expected = "phit sent without a credit")]
     fn no_phit_without_a_credit() {
         SendCredits::new(100).take(1);
     }
 
     #[test]
-    #[should_panic(expected = "more VC acknowledgements than phits")]
+    #[should_panic(expected = "more phits acknowledged than received")]
     fn nothing_is_freed_that_was_not_received() {
         let mut freed = FreedCount::new(100, 0);
         freed.received(4);
@@ -271,7 +271,7 @@ mod tests {
         freed.free(10);
         assert!(!freed.urgent(19));
         freed.received(30);
-        assert!(freed.urgent(19), "the peer knows of 30 free phits only");
+        assert!(freed.urgent(19), "the peer knows of only 30 free phits");
         freed.tell();
         assert!(!freed.urgent(19));
         freed.free(25);

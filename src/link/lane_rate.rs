@@ -18,7 +18,7 @@ impl LaneRate {
     /// # Panics
     /// If `bits_per_second` is zero.
     pub const fn new(code: u8, bits_per_second: u64) -> Self {
-        assert!(bits_per_second > 0, "a lane carries something");
+        assert!(bits_per_second > 0, "the rate of a lane must not be zero");
         Self {
             code,
             bits_per_second,
@@ -45,7 +45,7 @@ impl LaneRate {
     /// # Panics
     /// If `lanes` is zero.
     pub const fn time_of(self, bits: u64, lanes: u32) -> Duration {
-        assert!(lanes > 0, "a phit needs a lane");
+        assert!(lanes > 0, "at least one lane is needed");
         let rate = self.bits_per_second * lanes as u64;
         Duration::from_ps((bits * 1_000_000_000_000 + rate / 2) / rate)
     }

@@ -319,7 +319,10 @@ mod tests {
     fn fewer_lanes_are_believed_until_a_frame_was_accepted_and_others_are_not() {
         let mut lanes = LaneWatch::new(0b110, 0);
         assert!(!lanes.may_come_on(0b111) && !lanes.may_come_on(0b001));
-        assert!(!lanes.may_come_on(0b100), "nobody told the peer");
+        assert!(
+            !lanes.may_come_on(0b100),
+            "the peer does not know of the lane"
+        );
         lanes.told(1 << 0b110 | 1 << 0b100);
         assert!(lanes.may_come_on(0b110) && lanes.may_come_on(0b100));
         lanes.settle(0b100);

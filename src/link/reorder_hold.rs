@@ -85,14 +85,18 @@ mod tests {
         assert_eq!(
             hold.get(),
             Duration::from_us(1_250),
-            "grows to what was seen"
+            "grows to the observed delay"
         );
         hold.at_least(Duration::from_us(10));
         assert_eq!(hold.get(), Duration::from_us(1_250), "is kept");
         hold.at_least(Duration::from_ms(2));
         assert_eq!(hold.get(), Duration::from_us(2_500));
         hold.late(Duration::from_ms(1));
-        assert_eq!(hold.get(), Duration::from_us(2_500), "knows better");
+        assert_eq!(
+            hold.get(),
+            Duration::from_us(2_500),
+            "keeps the larger observation"
+        );
         hold.late(Duration::from_ms(2));
         assert_eq!(hold.get(), Duration::from_ms(4), "at once");
         hold.filled(Duration::from_ms(900));

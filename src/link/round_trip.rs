@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(
             rtt.timeout(),
             Duration::from_ms(1),
-            "never below the shortest"
+            "never below the minimum"
         );
         for _ in 0..200 {
             rtt.sample(Duration::from_ms(200));
@@ -150,7 +150,7 @@ mod tests {
         for _ in 0..200 {
             rtt.sample(Duration::from_us(30));
         }
-        assert!(rtt.timeout() < Duration::from_ms(2), "and comes back");
+        assert!(rtt.timeout() < Duration::from_ms(2), "falls again");
     }
 
     #[test]

@@ -581,5 +581,5 @@ pub trait Session: EndStatus + Debug + Sized {
 
 const _: () = assert!(
     ALL_LANES.count_ones() == 3,
-    "degrade goes 3 -> 2 -> 1 -> none"
+    "the degrade register falls 3 -> 2 -> 1 -> none"
 );

@@ -28,7 +28,7 @@ impl LinkState {
     pub(crate) fn go(&mut self, to: Self) {
         assert!(
             allowed(*self, to),
-            "link state cannot go from {} to {}",
+            "invalid link state transition from {} to {}",
             self.name(),
             to.name()
         );
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "cannot go from disabled to active")]
+    #[should_panic(expected = "invalid link state transition from disabled to active")]
     fn a_step_that_is_not_there_panics() {
         LinkState::Disabled.go(LinkState::Active);
     }

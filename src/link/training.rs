@@ -303,8 +303,7 @@ impl Handshake {
         if !challenge {
             self.told |= 1 << (rx_lanes & 7);
         }
-        let name =
-            |end: &EndName| name_bytes(&end.node).expect("names were checked by the builder");
+        let name = |end: &EndName| name_bytes(&end.node).expect("the builder checked the names");
         Some(Training {
             header: FrameHeader {
                 kind: Training::KIND,
@@ -376,21 +375,21 @@ pub(crate) fn judge(
     let (link, peer, found) = (config.link, &config.peer, peer_name(training));
     if header.fabric != config.fabric {
         return Err(Refusal::Fabric(format!(
-            "link {link}: {found} belongs to another lab (fabric {:#010x}, ours is {:#010x})",
+            "link {link}: {found} belongs to another lab (fabric {:#010x}, this lab has {:#010x})",
             header.fabric, config.fabric
         )));
     }
     if header.end == config.end {
         let end = if config.end == LinkEnd::A { 'A' } else { 'B' };
         return Err(Refusal::End(format!(
-            "link {link}: {found} calls itself end {end}, which is {}: the cable leads back or two \
-             nodes run as the same one",
+            "link {link}: {found} claims end {end}, which is {}: the cable loops back, or two \
+             processes run the same node",
             config.local
         )));
     }
     if header.link != link {
         return Err(Refusal::Link(format!(
-            "link {link}: expected {peer}, found {found} of link {}",
+            "link {link}: expected {peer}, found {found} on link {}",
             header.link
         )));
     }
@@ -405,13 +404,13 @@ pub(crate) fn judge(
     };
     if wanted != config.local {
         return Err(Refusal::Peer(format!(
-            "link {link}: {found} expects {wanted} at this end, which is {}",
+            "link {link}: {found} expects {wanted} at this end, but this is {}",
             config.local
         )));
     }
     judge_offer(config, terms, training).map_err(|what| {
         Refusal::Peer(format!(
-            "link {link}: {found} cannot work with this end: {what}"
+            "link {link}: {found} is incompatible with this end: {what}"
         ))
     })
 }
@@ -419,19 +418,25 @@ pub(crate) fn judge(
 fn judge_offer(config: &LinkConfig, terms: &Terms, training: &Training) -> Result<(), String> {
     let rate = LaneRate::from_code(config.standard.rates, training.rate);
     if rate != Some(config.rate) {
-        return Err(format!("lane rate {rate:?}, ours is {:?}", config.rate));
+        return Err(format!(
+            "its lane rate is {rate:?}, this end has {:?}",
+            config.rate
+        ));
     }
     let max_packet = training.max_packet.min(terms.max_packet);
     if training.max_packet < terms.least_packet {
-        return Err(format!("longest packet of {} phits", training.max_packet));
+        return Err(format!(
+            "its longest packet of {} phits is too short",
+            training.max_packet
+        ));
     }
     for credits in training.credits {
         if credits < max_packet.into() || credits > MAX_CREDIT_PHITS {
-            return Err(format!("{credits} phits of input buffer"));
+            return Err(format!("its input buffer of {credits} phits is invalid"));
         }
     }
     if training.window_packets == 0 {
-        return Err("a window of no packets".to_owned());
+        return Err("its window is 0 packets".to_owned());
     }
     Ok(())
 }
@@ -462,7 +467,11 @@ mod tests {
                     let silent = whole.map(|wire| wire & !bits_of_lane(ALL_LANES, physical));
                     let (found, lanes) = read_cable(&silent);
                     assert_eq!(lanes, ALL_LANES & !(1 << cut));
-                    assert_eq!(found.order(), cable.order(), "two found leave one place");
+                    assert_eq!(
+                        found.order(),
+                        cable.order(),
+                        "two known lanes determine the third"
+                    );
                 }
             }
         }

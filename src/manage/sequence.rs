@@ -360,7 +360,7 @@ mod tests {
             .iter()
             .filter(|command| command.phase == ReroutePhase::Quiesce)
             .count();
-        assert_eq!(quiesce, 2 * (1 + 45 / 5), "asked again every 5 ms");
+        assert_eq!(quiesce, 2 * (1 + 45 / 5), "repeated every 5 ms");
         assert_eq!(
             reroute.outcome().took[&ReroutePhase::Quiesce],
             Duration::from_ms(45)
@@ -395,7 +395,7 @@ mod tests {
             };
             assert!(
                 asked.iter().filter(released).count() > 100,
-                "again and again"
+                "too few release requests"
             );
         }
         assert!(!reroute.outcome().is_installed());

@@ -8,7 +8,7 @@ use super::mistake::Problems;
 use super::side_networks::RegisterValue;
 
 /// Message for machines that are not [`TunableChannels`].
-pub const NO_CHANNEL_TABLES: &str = "this machine has no tables of virtual channels";
+pub const NO_CHANNEL_TABLES: &str = "this machine has no virtual-channel tables";
 
 /// Options of a search for tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

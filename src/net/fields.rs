@@ -76,8 +76,8 @@ impl Fields {
         self.mistakes.push(
             kind.at(Place::Text(error.span().unwrap_or(0..0)), message)
                 .help(match kind {
-                    K::DuplicateName => "a key stands once per table: rename or remove one",
-                    _ => "the description is TOML; see https://toml.io",
+                    K::DuplicateName => "a table cannot repeat a key: rename or remove one",
+                    _ => "descriptions are written in TOML; see https://toml.io",
                 }),
         );
     }
@@ -101,7 +101,11 @@ impl Fields {
                 let near = comparable.min_by_key(|known| distance(known, name));
                 let help = match near.filter(|known| distance(known, name) <= 2) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("{} has the keys {}", section.what, section.known.join(", ")),
+                    None => format!(
+                        "{} accepts the keys {}",
+                        section.what,
+                        section.known.join(", ")
+                    ),
                 };
                 K::UnknownKey
                     .at(
@@ -172,7 +176,7 @@ impl Fields {
         };
         self.bad(
             value.span(),
-            format!("this is {article} {found}"),
+            format!("found {article} {found}"),
             format!("write {wanted}"),
         );
     }
@@ -180,7 +184,7 @@ impl Fields {
     pub fn text<'r>(&mut self, value: Value<'r, '_>) -> Option<&'r str> {
         let text = value.get_ref().as_str();
         if text.is_none() {
-            self.wrong_type(value, "a text in quotation marks");
+            self.wrong_type(value, "a string in quotation marks");
         }
         text
     }
@@ -195,7 +199,7 @@ impl Fields {
                 .collect();
             self.bad(
                 value.span(),
-                format!("\"{}\" is not known here", Shown(text)),
+                format!("unknown value \"{}\"", Shown(text)),
                 format!("write {}", all.join(" or ")),
             );
         }
@@ -228,7 +232,7 @@ impl Fields {
             None => {
                 let (least, most) = right.into_inner();
                 let remedy = match least == most {
-                    true => format!("only {least} is possible here"),
+                    true => format!("only {least} is allowed here"),
                     false => format!("write a number from {least} to {most}"),
                 };
                 let message = format!("{} is out of range", Shown(integer.as_str()));
@@ -254,7 +258,7 @@ impl Fields {
         match value.get_ref().as_array() {
             Some(array) => array,
             None => {
-                self.wrong_type(value, "an array, [ ... ]");
+                self.wrong_type(value, "an array: [ ... ]");
                 &[]
             }
         }
@@ -276,7 +280,7 @@ impl Fields {
         match value.get_ref().as_table() {
             Some(table) => Some(Section::new(table, value.span(), what)),
             None => {
-                self.wrong_type(value, "a table, { ... } or a section of its own");
+                self.wrong_type(value, "a table: { ... } or a separate section");
                 None
             }
         }

@@ -23,7 +23,7 @@ impl Files {
     pub fn open(&self, name: &str) -> Result<Vec<u8>, String> {
         match &self.0 {
             Some(open) => open(name),
-            None => Err(String::from("no other file is read from here")),
+            None => Err(String::from("other files cannot be read here")),
         }
     }
 }

@@ -75,7 +75,7 @@ impl Graph {
     pub fn judge_name(&self) -> Mistakes {
         let mut mistakes = Mistakes::default();
         if let Some(why) = name_problem(&self.name) {
-            let message = format!("this cannot be a name: {why}");
+            let message = format!("invalid network name: {why}");
             mistakes.push(MistakeKind::BadValue.at(Place::Network, message));
         }
         mistakes

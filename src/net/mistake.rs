@@ -139,7 +139,7 @@ impl Mistake {
     pub fn circle(place: Place, names: &[String]) -> Self {
         let (all, first) = (names.join(", "), &names[0]);
         let message = format!(
-            "packets can wait for each other in a circle through {all}, {first}: a deadlock"
+            "possible deadlock: packets can wait for each other in a cycle through {all}, {first}"
         );
         MistakeKind::CyclicDependency.at(place, message)
     }

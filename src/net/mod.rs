@@ -35,7 +35,7 @@ pub use files::Files;
 pub use graph::Graph;
 #[allow(
     unused_imports,
-    reason = "not every build has a machine that is a graph alone"
+    reason = "some builds have no machine that is only a graph"
 )]
 pub use graph::of_graph;
 pub use index::{Joined, PortIndex};

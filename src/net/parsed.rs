@@ -52,21 +52,21 @@ pub(crate) fn text<'t>(file: &str, bytes: &'t [u8]) -> Result<&'t str, Problems>
         let shown = String::from_utf8_lossy(bytes);
         let mistake = K::NotText.at(
             Place::Text(at..at + 1),
-            format!("the byte {:#04x} is no text", bytes[at]),
+            format!("invalid UTF-8: byte {:#04x}", bytes[at]),
         );
         problem(
             file,
             &shown,
-            mistake.help("a description is TOML, written in UTF-8"),
+            mistake.help("descriptions are TOML, encoded in UTF-8"),
         )
     })
 }
 
 fn too_large(file: &str) -> Problems {
-    let message = format!("a description of more than {MAX_DESCRIPTION_BYTES} bytes is not read");
+    let message = format!("the description exceeds {MAX_DESCRIPTION_BYTES} bytes");
     let mistake = K::TooLarge.at(Place::Text(0..0), message).help(
-        "the largest network of one slice takes 5.5 million; slices are separate networks, and one of several alike \
-         stands for all",
+        "the largest network of one slice takes 5.5 million bytes; slices are separate networks, \
+         so describe one of several identical ones",
     );
     problem(file, "", mistake)
 }

@@ -63,8 +63,8 @@ impl Runtime {
         match self.cut_through {
             None => Ok(()),
             Some(_) => Err(PlanError::Refused(format!(
-                "`{router}` takes whole packets or sets from its links, never phits before their packet \
-                 is checked; leave --cut-through out"
+                "`{router}` accepts whole packets or sets, checked before they move on, and \
+                 cannot cut through; omit --cut-through"
             ))),
         }
     }
@@ -94,7 +94,7 @@ pub enum PlanError {
     #[error("the topology has no node `{0}`")]
     NoSuchNode(String),
     /// The id of a link does not fit into a frame.
-    #[error("link {0} cannot run between processes: their ids end at 65535")]
+    #[error("link {0} cannot run between processes: link ids end at 65535")]
     TooManyLinks(usize),
     #[error("link {link}: {error}")]
     Link {

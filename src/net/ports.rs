@@ -16,13 +16,13 @@ pub struct PortSet(u64);
 /// Why a text is not a set of ports.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PortSetError {
-    #[error("`{}` is neither a port number nor a range like `0-3`", Shown(.0))]
+    #[error("`{}` is not a port number or a range like `0-3`", Shown(.0))]
     NotANumber(String),
     #[error("port {0} does not exist: a chip has ports 0 to 63")]
     OutOfRange(u32),
-    #[error("the range {0}-{1} runs backwards")]
+    #[error("the range {0}-{1} is reversed")]
     Backwards(u32, u32),
-    #[error("port {0} is named twice")]
+    #[error("port {0} is listed twice")]
     Twice(u8),
 }
 

@@ -196,8 +196,8 @@ pub fn name_in_range(fields: &mut Fields, text: &str, span: Range<usize>) {
     if text.len() > MAX_NAME_BYTES {
         fields.bad(
             span,
-            format!("\"{}\" cannot be a name: it is too long", Shown(text)),
-            format!("write 1 to {MAX_NAME_BYTES} letters, digits, `-`, `_` and `.`"),
+            format!("\"{}\" is not a valid name: it is too long", Shown(text)),
+            format!("write 1 to {MAX_NAME_BYTES} letters, digits, `-`, `_` or `.`"),
         );
     }
 }
@@ -216,9 +216,11 @@ pub fn name_problem(text: &str) -> Option<&'static str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     match text.chars().next() {
         None => Some("it is empty"),
-        Some(first) if !first.is_ascii_alphanumeric() => Some("of its first letter"),
+        Some(first) if !first.is_ascii_alphanumeric() => {
+            Some("it must begin with a letter or digit")
+        }
         _ if text.len() > MAX_NAME_BYTES => Some("it is too long"),
-        _ if !text.chars().all(plain) => Some("of a letter in it"),
+        _ if !text.chars().all(plain) => Some("it contains an invalid character"),
         _ => None,
     }
 }
@@ -295,8 +297,8 @@ fn cable(fields: &mut Fields, section: &mut Section<'_, '_>) -> Permutation {
             [Some(x), Some(y), Some(z)] => invert = [x, y, z],
             _ => fields.bad(
                 value.span(),
-                "a link has three lanes, each inverted or not",
-                "write [true, false, false], say",
+                "`invert` must be three booleans, one per lane",
+                "write for example [true, false, false]",
             ),
         }
     }
@@ -306,8 +308,8 @@ fn cable(fields: &mut Fields, section: &mut Section<'_, '_>) -> Permutation {
             Some(lanes) => order = lanes,
             None => fields.bad(
                 value.span(),
-                "this is no order of three lanes",
-                "name each of 0, 1 and 2 once, like [2, 0, 1]",
+                "this is not an order of the three lanes",
+                "write 0, 1 and 2 once each, like [2, 0, 1]",
             ),
         }
     }
@@ -320,7 +322,7 @@ pub fn end<E: Ends>(fields: &mut Fields, value: Value<'_, '_>, names: &E) -> Opt
     let Some((name, port)) = split.and_then(|(n, p)| Some((n, p.parse::<u32>().ok()?))) else {
         fields.bad(
             value.span(),
-            format!("\"{}\" names no port", Shown(text)),
+            format!("\"{}\" does not specify a port", Shown(text)),
             format!("write NODE:PORT, like \"{}\"", E::EXAMPLE),
         );
         return None;
@@ -328,10 +330,10 @@ pub fn end<E: Ends>(fields: &mut Fields, value: Value<'_, '_>, names: &E) -> Opt
     let place = Place::Text(value.span());
     let Some(node) = names.find(name) else {
         fields.mistakes.add(|| {
-            let message = format!("there is no node `{}`", Shown(name));
+            let message = format!("unknown node `{}`", Shown(name));
             K::UnknownNode
                 .at(place, message)
-                .label("unknown node")
+                .label("not in this description")
                 .help(names.instead_of(name))
         });
         return None;

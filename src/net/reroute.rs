@@ -66,7 +66,7 @@ pub trait Reroutable {
         _replaced: &BTreeMap<u32, u32>,
     ) -> Result<(), String> {
         Err(String::from(
-            "routers of this machine can neither be isolated nor be told of other processors",
+            "this machine cannot isolate routers or replace NICs",
         ))
     }
 

@@ -123,8 +123,12 @@ impl<Own: OwnSettings> Settings<Own> {
         let is_whole = settings.memory_bytes.is_multiple_of(Own::MEMORY_UNIT_BYTES);
         if let Some(span) = memory.filter(|_| !is_whole) {
             let unit = Own::MEMORY_UNIT_BYTES;
-            let help = format!("memory comes in cache lines: write a multiple of {unit}");
-            fields.bad(span, "this is no whole number of cache lines", help);
+            let help = format!("write a multiple of {unit}, the size of a cache line");
+            fields.bad(
+                span,
+                "the memory size is not a multiple of a cache line",
+                help,
+            );
         }
         fields.finish(section);
         settings

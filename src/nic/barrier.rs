@@ -70,22 +70,22 @@ impl Default for BarrierSpec {
 /// Why a [`BarrierSpec`] cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BarrierSpecError {
-    #[error("a run's number must not be zero")]
+    #[error("run number 0 is invalid")]
     ZeroRun,
-    #[error("no barrier unit {0}: there are {1}")]
+    #[error("barrier unit {0} does not exist: there are {1}")]
     Unit(u8, u8),
-    #[error("a barrier without participants")]
+    #[error("the barrier has no participants")]
     NoParticipants,
-    #[error("processor {0} is named twice")]
+    #[error("processor {0} is listed twice")]
     Twice(u16),
-    #[error("this processor is not among the participants")]
+    #[error("this processor is not a participant")]
     NotParticipant,
-    #[error("run {0} is still going on at unit {1}")]
+    #[error("run {0} is still in progress at unit {1}")]
     Busy(u32, u8),
     /// The unit was not prepared.
-    #[error("unit {0} is not ready: this processor has no access to it, or it waits for a barrier")]
+    #[error("unit {0} is not ready: this processor has no access to it, or a barrier is pending")]
     NotReady(u8),
-    #[error("the patience is zero, or longer than an hour")]
+    #[error("the timeout (`patience_ns`) is zero or longer than an hour")]
     Patience,
 }
 
@@ -241,6 +241,6 @@ mod tests {
         assert!(merged(3, 3).is_clean());
         assert!(!merged(3, 2).is_clean());
         assert_eq!(merged(3, 2).barriers, 2);
-        assert!(!counts(3).is_clean(), "one is missing");
+        assert!(!counts(3).is_clean(), "one report is missing");
     }
 }

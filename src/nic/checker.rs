@@ -556,7 +556,7 @@ fn word_at(memory: &Memory, address: u64) -> u64 {
     let mut word = [0; 8];
     memory
         .read(address, &mut word)
-        .expect("the range has been checked");
+        .expect("the range was checked");
     u64::from_le_bytes(word)
 }
 
@@ -565,7 +565,7 @@ fn set_words(memory: &mut Memory, announcement: &Announcement, stamp: Stamp) {
     for address in announcement.all_addresses() {
         memory
             .write(address, &stamp.first_count(address).to_le_bytes())
-            .expect("the range has been checked");
+            .expect("the range was checked");
     }
 }
 
@@ -575,7 +575,7 @@ fn fill(memory: &mut Memory, announcement: &Announcement) {
         for at in (0..stride_of(announcement.size)).step_by(LINE) {
             memory
                 .write(address + at, &read_line(address + at))
-                .expect("the range has been checked");
+                .expect("the range was checked");
         }
     }
 }

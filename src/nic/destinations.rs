@@ -62,7 +62,7 @@ mod tests {
             processors: vec![3, 5, 9],
             ..TrafficSpec::default()
         };
-        Destinations::new(&spec, own).expect("it takes part")
+        Destinations::new(&spec, own).expect("the NIC takes part")
     }
 
     #[test]
@@ -73,7 +73,7 @@ mod tests {
         let mut drawn: Vec<u16> = of(TrafficPattern::Uniform, 3).take(50).collect();
         drawn.sort_unstable();
         drawn.dedup();
-        assert_eq!(drawn, [5, 9], "both, and never itself");
+        assert_eq!(drawn, [5, 9], "both others, never itself");
         assert_eq!(of(TrafficPattern::Neighbour, 9).next(), Some(3));
         let destinations = vec![3];
         assert_eq!(of(TrafficPattern::List { destinations }, 3).next(), None);

@@ -63,12 +63,12 @@ pub trait OwnMemory: Debug + Send {
 
 /// Some of the bytes are not mapped, or not for this access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the program's memory cannot be reached there")]
+#[error("the program's memory is not mapped there")]
 pub struct Unreachable;
 
 /// An access beyond the end of the memory, or to what a program has unmapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("access to {len} bytes at {address:#x} leaves a memory of {size} bytes")]
+#[error("access to {len} bytes at {address:#x} exceeds the memory of {size} bytes")]
 pub struct OutOfRange {
     /// First byte of the access.
     pub(crate) address: u64,
@@ -100,7 +100,7 @@ impl Memory {
     pub fn new(size: u64) -> Self {
         assert!(
             size <= MAX_MEMORY_BYTES,
-            "the configuration bounds the memory"
+            "the configuration limits the memory"
         );
         let pages = size.div_ceil(PAGE_BYTES as u64) as usize;
         Self {
@@ -115,7 +115,10 @@ impl Memory {
     /// # Panics
     /// If it is larger than [`OWN_AT`].
     pub fn attach(&mut self, window: Box<dyn Window>) -> Option<usize> {
-        assert!(window.size() <= OWN_AT, "who made it bounds it");
+        assert!(
+            window.size() <= OWN_AT,
+            "the creator of a window limits its size"
+        );
         let free = self.windows.iter().position(Option::is_none);
         let index = free.unwrap_or(self.windows.len());
         if index == MAX_WINDOWS {
@@ -241,7 +244,7 @@ impl Memory {
         let seen = self.seen(address, 8).filter(|_| address.is_multiple_of(8));
         let (index, offset) = seen.ok_or_else(|| self.out_of_range(address, 8))?;
         let window = self.windows[index].as_mut();
-        Ok(window.expect("it was seen").update(offset, change))
+        Ok(window.expect("the window was found").update(offset, change))
     }
 
     #[cold]
@@ -387,7 +390,7 @@ mod tests {
         assert!(memory.write(base, &[9]).is_err() && !memory.contains(base, 1));
         assert_eq!(memory.attach(Box::new(Shared(vec![0; 8]))), Some(2));
         memory.read(base, &mut out).unwrap();
-        assert_eq!(out, [0; 4], "nothing of its predecessor");
+        assert_eq!(out, [0; 4], "no data of the previous program");
     }
 
     #[test]

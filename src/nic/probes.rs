@@ -85,12 +85,12 @@ pub struct ProbeEnd {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProbeError {
     /// The maximum of requests is outstanding or waiting for the link.
-    #[error("too many requests are outstanding: try again")]
+    #[error("too many requests are outstanding; try again")]
     Full,
     /// The machine or its memory has no such operation.
-    #[error("there is no such operation of that length at that address")]
+    #[error("no operation with this length and address")]
     Impossible,
-    #[error("nobody has number {0}")]
+    #[error("no NIC has number {0}")]
     Nobody(u16),
 }
 
@@ -156,7 +156,11 @@ mod tests {
         assert_eq!(probed_address(1 << 40 | 0x12345), PROBE_ADDRESS | 0x12345);
         assert!(is_probed(PROBE_ADDRESS) && is_probed(PROBE_ADDRESS + PROBE_BYTES - 1));
         assert!(!is_probed(PROBE_ADDRESS + PROBE_BYTES));
-        assert_eq!(PROBE_ADDRESS >> 48, 0, "it fits into an address");
+        assert_eq!(
+            PROBE_ADDRESS >> 48,
+            0,
+            "the probe address fits into an address"
+        );
     }
 
     #[test]

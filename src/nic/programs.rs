@@ -289,7 +289,7 @@ impl Programs {
 
     pub fn ended(&mut self, name: u64, answer: Answer<'_>) {
         let Some(request) = self.under_way.remove(&name) else {
-            debug_assert!(false, "what programs ask for is kept until it ends");
+            debug_assert!(false, "a program's request is kept until it ends");
             return;
         };
         let Some(client) = request.client else {
@@ -446,7 +446,7 @@ fn begin(
         fetch: wanted.fetch,
     };
     let before = programs.under_way.insert(name, request);
-    debug_assert!(before.is_none(), "names are those of requests under way");
+    debug_assert!(before.is_none(), "the name is still in use");
     if let Some(slot) = programs.slot(client) {
         slot.requests += 1;
     }

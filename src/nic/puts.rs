@@ -10,7 +10,7 @@ pub enum PutError {
     #[error("too many requests are outstanding")]
     Full,
     /// No processor has that number, or the length is not possible.
-    #[error("there is no such put")]
+    #[error("puts of this form are not supported")]
     Impossible,
 }
 

@@ -131,7 +131,7 @@ impl Runs {
         answered: Answered<'_>,
     ) {
         let Some(driver) = &mut self.driver else {
-            unreachable!("a driver stays until all it asked for has ended");
+            unreachable!("a driver stays until all its requests have ended");
         };
         match request {
             RunRequest::Message(index) => {

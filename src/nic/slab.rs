@@ -285,7 +285,10 @@ impl<E: Entry> Slab<E> {
     #[inline]
     fn leave(&mut self, index: u32, state: State) -> E {
         let slot = &mut self.slots[index as usize];
-        assert!(slot.state == State::Waiting, "a waiting request is ended");
+        assert!(
+            slot.state == State::Waiting,
+            "only a waiting request can end"
+        );
         slot.state = state;
         let entry = slot.entry;
         self.waiting.remove(&mut self.slots, index);

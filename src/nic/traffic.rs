@@ -400,7 +400,7 @@ impl Driver {
                 self.counts.timed_out += 1;
                 return;
             }
-            Answered::Damaged => unreachable!("this is said of announcements"),
+            Answered::Damaged => unreachable!("only announcements can be damaged"),
             Answered::Refused => {
                 self.counts.refused += 1;
                 return;

@@ -37,7 +37,7 @@ impl Driver {
         // Do not count repetitions against the window: the run does not wait for them.
         while let Some(&index) = self.to_repeat.front() {
             let request = RunRequest::Repetition {
-                index: u16::try_from(index).expect("targets are different processors"),
+                index: u16::try_from(index).expect("targets are distinct processors"),
                 serial: self.serial,
             };
             let Target {

@@ -62,7 +62,9 @@ fn a_target_all_of_whose_addresses_are_given_up_does_not_hold_up_the_others() {
                             Answered::Written,
                         );
                     }
-                    RunRequest::Repetition { .. } | RunRequest::Question(_) => panic!("of nobody"),
+                    RunRequest::Repetition { .. } | RunRequest::Question(_) => {
+                        panic!("unexpected request")
+                    }
                     RunRequest::Message(index) => {
                         let answered = [Answered::Written, Answered::Unknown];
                         let answered = answered[usize::from(processor == 1)];
@@ -107,7 +109,7 @@ fn blocks_follow_those_of_which_nothing_is_known() {
         for answered in [Answered::Unknown, Answered::Refused, Answered::Written] {
             for _ in 0..5 {
                 driver.issue(ms(0), &mut taken);
-                assert!(taken.0.len() <= 2, "one at a time to an address");
+                assert!(taken.0.len() <= 2, "one request per address at a time");
                 answer(&mut driver, &mut taken, ms(9), ms(0), answered);
             }
         }
@@ -209,7 +211,7 @@ fn a_target_that_no_announcement_reaches_is_known_after_one_time_out() {
     driver.announcement_answered((0, true), Duration::ZERO, Answered::Unknown);
     while let Some((processor, request, address)) = taken.0.pop_front() {
         let RunRequest::Message(index) = request else {
-            panic!("nothing else is sent");
+            panic!("only messages are sent");
         };
         assert_eq!(processor, 2);
         driver.message_answered(now, now, (index, address), Answered::Written);
@@ -461,17 +463,17 @@ fn zeros_found(op: Operation, size: u32, says: Answered<'_>) -> [(u64, u64); 2] 
         driver.message_answered(now, now, (index, address), answered);
     }
     let counts = |driver: &Driver| (driver.report().corrupted, driver.report().unwritten);
-    assert!(!driver.issue(now, &mut taken), "one is to be asked");
+    assert!(!driver.issue(now, &mut taken), "one target is to be probed");
     let before = counts(&driver);
     for _ in 0..3 {
         let question = (1, RunRequest::Question(0), 0);
         assert_eq!(taken.0.pop_front(), Some(question), "{op:?} {size}");
-        assert!(taken.0.is_empty(), "the other is not asked");
+        assert!(taken.0.is_empty(), "the other target is not probed");
         driver.question_answered(0, Answered::Damaged);
         assert!(!driver.issue(now, &mut taken));
     }
     driver.question_answered(0, says);
-    assert!(driver.issue(now, &mut taken), "it is done");
+    assert!(driver.issue(now, &mut taken), "the run has ended");
     let report = driver.report();
     assert_eq!((report.phase, report.acknowledged), (RunPhase::Done, 4));
     assert!(!report.is_clean() && report.duplicated == 0);
@@ -546,7 +548,7 @@ fn a_source_that_is_held_up_catches_up_with_a_window_of_messages() {
         assert_eq!(driver.report().sent, window);
         assert_eq!(driver.report().not_offered, 90 - window);
         let end = driver.deadline();
-        assert_eq!(end, Some(ms(1_000)), "nothing else to wake up for");
+        assert_eq!(end, Some(ms(1_000)), "no other wake-up");
         taken.1 = false;
         let all = Answered::Written;
         answer(&mut driver, &mut taken, ms(100), ms(100), all);
@@ -558,7 +560,7 @@ fn a_source_that_is_held_up_catches_up_with_a_window_of_messages() {
         assert!(driver.issue(ms(2_500), &mut taken));
         let report = driver.report();
         let due = report.sent + report.not_offered;
-        assert_eq!(due, 1_000, "all that was due in its second");
+        assert_eq!(due, 1_000, "all messages due in this second");
     }
 }
 

@@ -139,7 +139,7 @@ impl Pace {
     /// `messages` of those owed were issued.
     #[inline]
     pub(crate) fn issued(&mut self, messages: u64) {
-        debug_assert!(messages <= self.owed, "no more than are owed are issued");
+        debug_assert!(messages <= self.owed, "more messages issued than owed");
         self.owed -= messages;
     }
 
@@ -182,7 +182,7 @@ mod tests {
     fn issues(pace: &mut Pace, end: Time) -> Vec<Time> {
         let mut all = Vec::new();
         while let Some(now) = pace.next_issue().filter(|&at| at < end) {
-            assert_eq!(pace.owed(now), 1, "one at a time, each at its own time");
+            assert_eq!(pace.owed(now), 1, "one message at a time, each when due");
             pace.issued(1);
             all.push(now);
         }
@@ -238,12 +238,12 @@ mod tests {
             assert_eq!(
                 pace.next_issue(),
                 None,
-                "whatever is in the way says when it is over"
+                "a blocked message schedules no wake-up"
             );
         }
         assert_eq!(pace.dropped(), 50);
         pace.issued(50);
-        let next = pace.next_issue().expect("nothing is owed");
+        let next = pace.next_issue().expect("no message is owed");
         assert!(next > at(100) && next <= at(101));
         assert_eq!(pace.owed(at(110)), 10);
         pace.issued(4);

@@ -243,53 +243,57 @@ impl Default for TrafficSpec {
 /// Why a [`TrafficSpec`] cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
-    #[error("a run's number must not be zero")]
+    #[error("run number 0 is invalid")]
     ZeroRun,
     /// Run numbers grow, so a greater one would be the last.
     #[error(
-        "number of run {0} is above {MAX_RUN}: use the time of day in microseconds, as phitwire-msgrate does"
+        "run number {0} exceeds {MAX_RUN}; use the time of day in microseconds, as \
+         phitwire-msgrate does"
     )]
     Run(u64),
-    #[error("a message of {size} bytes: 1 to {most} are possible")]
+    #[error("a message of {size} bytes: expected 1 to {most}")]
     Size {
         /// Bytes requested.
         size: u32,
         /// Largest possible.
         most: u32,
     },
-    #[error("a get of {size} bytes: multiples of {unit} are possible")]
+    #[error("a get of {size} bytes: expected a multiple of {unit}")]
     GetSize {
         /// Bytes requested.
         size: u32,
         unit: u32,
     },
-    #[error("an atomic operation on {0} bytes: runs have them on 8")]
+    #[error("an atomic operation on {0} bytes: runs support only 8")]
     AmoSize(u32),
-    #[error("this network interface has no atomic operations")]
+    #[error("this NIC does not support atomic operations")]
     NoAtomics,
     /// The NIC's packets cannot choose their paths.
-    #[error("this network interface has no choice of ways")]
+    #[error("this NIC cannot choose between routing modes")]
     NoWays,
-    #[error("this network interface has no such ways: {0:?} are possible")]
+    #[error("this NIC does not support this routing mode: expected one of {0:?}")]
     NoSuchWays(&'static [Ways]),
-    #[error("puts of {0} bytes have no room for their number (8 have): they need ordered ways")]
+    #[error(
+        "puts of {0} bytes cannot carry a sequence number (those of 8 can) and need an ordered \
+         routing mode"
+    )]
     Unnumbered(u32),
-    #[error("a window of {0} messages: 1 to {MAX_WINDOW} are possible")]
+    #[error("a window of {0} messages: expected 1 to {MAX_WINDOW}")]
     Window(u32),
-    #[error("a rate of {0} messages per second: 1 to {MAX_RATE} are possible")]
+    #[error("a rate of {0} messages per second: expected 1 to {MAX_RATE}")]
     Rate(u64),
-    #[error("{0} addresses per target: 1 to {MAX_ADDRESSES} are possible")]
+    #[error("{0} addresses per target: expected 1 to {MAX_ADDRESSES}")]
     Addresses(u16),
-    #[error("there is no processor {0} in this network (numbers have 15 bits)")]
+    #[error("processor {0} does not exist in this network (numbers have 15 bits)")]
     Processor(u16),
     /// A processor is named twice; it and what it receives would count twice.
-    #[error("processor {0} is named twice")]
+    #[error("processor {0} is listed twice")]
     Twice(u16),
     /// The NIC has no number.
-    #[error("this network interface is not among the virtual nodes")]
+    #[error("this NIC is not one of the virtual nodes")]
     Nameless,
     /// The NIC is not a participant of a pattern by index.
-    #[error("processor {0} is not among the participants")]
+    #[error("processor {0} is not a participant")]
     NotParticipant(u16),
     #[error("this pattern needs {need} participants, not {have}")]
     Participants {
@@ -299,8 +303,8 @@ pub enum SpecError {
     },
     /// A group pattern lacks the group of a participant, or all participants are in one group.
     #[error(
-        "this pattern needs participants of two groups at least, and the group of each: {groups} groups are told of \
-         {participants} participants"
+        "this pattern needs participants from at least two groups, and the group of each: found \
+         {groups} groups for {participants} participants"
     )]
     Groups {
         /// Participants with a group.
@@ -308,13 +312,13 @@ pub enum SpecError {
         /// Participants.
         participants: usize,
     },
-    #[error("a hot spot needs at least one target and 1 to 100 percent")]
+    #[error("a hotspot needs at least one target and a share of 1 to 100 percent")]
     Hotspot,
-    #[error("{0} bytes of memory have no room for the run's addresses")]
+    #[error("{0} bytes of memory are too few for the addresses of the run")]
     Memory(u64),
-    #[error("run {0} is still going on")]
+    #[error("run {0} is still in progress")]
     Busy(u64),
-    #[error("run {run} would come after run {latest}: numbers of runs grow")]
+    #[error("run {run} is older than run {latest}: run numbers must increase")]
     Outdated {
         /// The number requested.
         run: u64,

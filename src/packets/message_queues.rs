@@ -40,11 +40,11 @@ pub struct Message {
 /// Why a queue was not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueueError {
-    #[error("there is no queue {0}: numbers are below {MAX_QUEUES}")]
+    #[error("queue {0} does not exist: numbers are below {MAX_QUEUES}")]
     Number(u8),
-    #[error("queue {0} is open")]
+    #[error("queue {0} is already open")]
     Open(u8),
-    #[error("a queue of {0} messages: 1 to {MAX_ROOM} are possible")]
+    #[error("a queue of {0} messages: expected 1 to {MAX_ROOM}")]
     Room(u32),
 }
 
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn a_full_queue_refuses_until_one_is_taken() {
         let mut queues = MessageQueues::default();
-        assert!(!queues.deliver(2, message(0)), "not open");
+        assert!(!queues.deliver(2, message(0)), "the queue is not open");
         queues.open(2, 2).unwrap();
         for (number, taken) in [(0, true), (1, true), (2, false)] {
             assert_eq!(queues.deliver(2, message(number)), taken);

@@ -36,7 +36,7 @@ impl Names {
         let most = most_outstanding(name_bits);
         assert!(
             (1..=most).contains(&outstanding),
-            "{outstanding} requests may be outstanding: names of {name_bits} bits tell 1 to {most} apart"
+            "{outstanding} outstanding requests: names of {name_bits} bits distinguish 1 to {most}"
         );
         let slot_bits = outstanding.next_power_of_two().ilog2();
         Self {
@@ -123,11 +123,11 @@ mod tests {
         let mut now = Time::ZERO;
         let mut begin = |now: Time| {
             slab.advance(now);
-            let (slot, period) = slab.begin(Posted(now)).expect("a period has begun");
+            let (slot, period) = slab.begin(Posted(now)).expect("the period has begun");
             slab.finish(slot);
             for _ in 0..511 {
                 // Use all 512 slots in turn, so that the next request gets the same one again.
-                let (slot, _) = slab.begin(Posted(now)).expect("there are 512");
+                let (slot, _) = slab.begin(Posted(now)).expect("512 names are free");
                 slab.finish(slot);
             }
             names.name(slot, period)

@@ -120,7 +120,10 @@ impl<E: TransferEnd> TransferNic<E> {
         const {
             let most = E::ABILITIES.max_size as usize;
             assert!(ANNOUNCEMENT_BYTES <= most && most <= MAX_DATA);
-            assert!(MAX_DATA <= MAX_SIZE as usize, "a run has no blocks");
+            assert!(
+                MAX_DATA <= MAX_SIZE as usize,
+                "runs of this machine send no blocks"
+            );
             assert!(!E::MESSAGES || MESSAGE_BYTES <= most);
             assert!(E::ABILITIES.get_unit > 0);
         }

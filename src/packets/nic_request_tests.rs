@@ -49,9 +49,9 @@ fn completion(fabric: &mut Fabric<Nic>) -> Option<Completion> {
 
 /// Posts a request at A and returns its outcome.
 fn asked(fabric: &mut Fabric<Nic>, asked: Transfer) -> Outcome {
-    let name = post(fabric, NIC_A, asked).expect("there is room");
+    let name = post(fabric, NIC_A, asked).expect("there is room for a request");
     fabric.run_for(Duration::from_ms(100));
-    let ended = completion(fabric).expect("it was answered");
+    let ended = completion(fabric).expect("the request was answered");
     assert_eq!((ended.name, ended.kind), (name, asked.kind));
     ended.outcome
 }
@@ -61,7 +61,7 @@ fn found(outcome: Outcome) -> u64 {
     let Outcome::Done { data, len: 8 } = outcome else {
         panic!("a word was found: {outcome:?}");
     };
-    u64::from_le_bytes(*data.first_chunk().expect("it is longer"))
+    u64::from_le_bytes(*data.first_chunk().expect("the data has 8 bytes"))
 }
 
 fn counters(fabric: &Fabric<Nic>, nic: NodeId) -> TransferNicCounters {
@@ -82,11 +82,15 @@ fn additions_of_a_run_are_carried_out_once_each() {
             ..TrafficSpec::default()
         };
         let started = fabric.command(nic, |nic, now| nic.start(now, spec));
-        started.expect("it may run");
+        started.expect("the run is valid");
     }
     let done = |fabric: &Fabric<Nic>| {
-        let [mut report, other] =
-            [NIC_A, NIC_B].map(|nic| fabric.node(nic).report(Some(1)).expect("it was started"));
+        let [mut report, other] = [NIC_A, NIC_B].map(|nic| {
+            fabric
+                .node(nic)
+                .report(Some(1))
+                .expect("the run was started")
+        });
         report.merge(&other);
         report
     };
@@ -152,7 +156,7 @@ fn a_full_queue_refuses_messages_and_tells_their_senders() {
     let message = |number| Transfer::new(1, Kind::Message, 3).with(&[number; MESSAGE_BYTES]);
     assert_eq!(asked(&mut fabric, message(0)), Outcome::Refused);
     fabric.command(NIC_B, |nic, _| {
-        nic.queues_mut().open(3, 2).expect("it is not open");
+        nic.queues_mut().open(3, 2).expect("the queue is not open");
         assert!(nic.queues_mut().arm(3, 2));
     });
     let done = Outcome::Done {
@@ -183,19 +187,19 @@ fn a_late_answer_ends_no_request_of_another_period() {
     let mut fabric = joined([one, told::<2>(B, 64)]);
     serve(&mut fabric, false);
     let increment = Transfer::new(1, Kind::Increment, 0);
-    let first = post(&mut fabric, NIC_A, increment).expect("there is room");
+    let first = post(&mut fabric, NIC_A, increment).expect("there is room for a request");
     fabric.run_for(Duration::from_ms(2_500));
-    let ended = completion(&mut fabric).expect("its time is over");
+    let ended = completion(&mut fabric).expect("the request timed out");
     assert_eq!((ended.name, ended.outcome), (first, Outcome::Unknown));
     // Posted in the next period; the slot is the same.
-    let second = post(&mut fabric, NIC_A, increment).expect("a period has begun");
+    let second = post(&mut fabric, NIC_A, increment).expect("the period has begun");
     assert_ne!(first, second);
     let third = post(&mut fabric, NIC_A, increment);
     assert_eq!(third, Err(PostError::TooMany));
     serve(&mut fabric, true);
     fabric.run_for(Duration::from_ms(10));
     assert_eq!(counters(&fabric, NIC_A).late_responses, 1);
-    let ended = completion(&mut fabric).expect("it was answered");
+    let ended = completion(&mut fabric).expect("the request was answered");
     assert_eq!((ended.name, found(ended.outcome)), (second, 1));
     assert_eq!(completion(&mut fabric), None);
 }
@@ -247,7 +251,7 @@ fn completions_that_nobody_fetches_take_the_place_of_requests() {
         ..Transfer::new(1, Kind::Get, 0)
     };
     for _ in 0..64 {
-        post(&mut fabric, NIC_A, get).expect("there is room");
+        post(&mut fabric, NIC_A, get).expect("there is room for a request");
         fabric.run_for(Duration::from_us(100));
     }
     let posted = post(&mut fabric, NIC_A, get);

@@ -160,7 +160,7 @@ impl<E: TransferEnd> TrafficRuns for TransferNic<E> {
         let responder = &self.side.responder;
         let word = |address| {
             let word = responder.word(address);
-            word.expect("what is announced is within the memory")
+            word.expect("announced addresses are within the memory")
         };
         self.runs.report(run, &responder.checker, word)
     }

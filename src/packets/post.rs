@@ -10,13 +10,13 @@ use crate::time::Time;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
     /// NICs of this machine cannot send it: its kind, data or destination is not supported.
-    #[error("there are no such requests here")]
+    #[error("this machine does not support such requests")]
     NotHere,
     /// Too many requests are outstanding, or too many completions unfetched; or the names of this
     /// period are used up, or belong to a predecessor.
     #[error("too many requests are outstanding")]
     TooMany,
-    #[error("the link has no room")]
+    #[error("the link has no room for the request")]
     NoRoom,
 }
 
@@ -104,14 +104,17 @@ impl Completions {
 
     /// Counts a posted request.
     pub(super) fn posted(&mut self) {
-        debug_assert!(self.has_room(), "that was asked");
+        debug_assert!(self.has_room(), "the caller checked for room");
         self.open += 1;
     }
 
     /// Adds a completion.
     pub(super) fn push(&mut self, completion: Completion) {
         self.ended.push_back(completion);
-        debug_assert!(self.ended.len() <= self.open as usize, "each was posted");
+        debug_assert!(
+            self.ended.len() <= self.open as usize,
+            "more completions than posted requests"
+        );
     }
 
     /// The next completion, oldest first.

@@ -211,7 +211,10 @@ impl<E: TransferEnd> Side<E> {
             return None;
         }
         let (slot, request) = self.pending.expire(oldest)?;
-        let period = self.pending.period(slot).expect("it waited there");
+        let period = self
+            .pending
+            .period(slot)
+            .expect("the expired request was waiting in this slot");
         Some((self.names.name(slot, period), request))
     }
 }
@@ -233,7 +236,7 @@ impl<E: TransferEnd> Issuer for Side<E> {
             Message::Put { address, data } => (Kind::Put, address, data.len() as u8, data),
             Message::Get { address, len } => (Kind::Get, address, len, &[][..]),
             Message::Add { address } => (Kind::Increment, address, 0, &[][..]),
-            Message::Block(_) => unreachable!("it has no ability for these"),
+            Message::Block(_) => unreachable!("this machine sends no blocks"),
         };
         if !self.has_room(kind, len) {
             return false;

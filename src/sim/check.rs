@@ -15,7 +15,10 @@ use crate::nic::{BarrierReport, CollectiveReport};
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
     /// Credits are neither at the sender nor explained by anything in flight.
-    #[error("link {} {direction:?} vc {vc}: {left} of {offered} {unit} of credit are left at rest", link.0)]
+    #[error(
+        "link {} {direction:?} vc {vc}: {left} of {offered} {unit} of credit remain at rest",
+        link.0
+    )]
     Credits {
         link: LinkId,
         direction: Direction,
@@ -28,7 +31,7 @@ pub enum Violation {
         unit: &'static str,
     },
     /// The sender still holds data for resending at rest.
-    #[error("link {} {direction:?}: {amount} {unit} are unacknowledged at rest", link.0)]
+    #[error("link {} {direction:?}: {amount} {unit} unacknowledged at rest", link.0)]
     Unacknowledged {
         link: LinkId,
         direction: Direction,
@@ -37,7 +40,7 @@ pub enum Violation {
         unit: &'static str,
     },
     /// The sender took data from its core but has not sent it at rest.
-    #[error("link {} {direction:?}: {amount} {unit} are unsent at rest", link.0)]
+    #[error("link {} {direction:?}: {amount} {unit} unsent at rest", link.0)]
     Unsent {
         link: LinkId,
         direction: Direction,
@@ -46,7 +49,10 @@ pub enum Violation {
         unit: &'static str,
     },
     /// Data was lost or created on a link.
-    #[error("link {} {direction:?}: {taken} {unit} taken, {accepted} accepted, {given_up} given up", link.0)]
+    #[error(
+        "link {} {direction:?}: {taken} {unit} taken, {accepted} accepted, {given_up} given up",
+        link.0
+    )]
     Conservation {
         link: LinkId,
         direction: Direction,
@@ -61,7 +67,7 @@ pub enum Violation {
     },
     #[error("barriers: {0}")]
     Barriers(String),
-    #[error("node {}: {amount} {unit} are inside at rest", node.0)]
+    #[error("node {}: {amount} {unit} inside at rest", node.0)]
     Inside {
         node: NodeId,
         amount: u64,
@@ -69,7 +75,10 @@ pub enum Violation {
         unit: &'static str,
     },
     /// A NIC's requests or block transfers never ended.
-    #[error("node {}: {requests} requests and {transfers} block transfers are outstanding at rest", node.0)]
+    #[error(
+        "node {}: {requests} requests and {transfers} block transfers outstanding at rest",
+        node.0
+    )]
     Outstanding {
         node: NodeId,
         requests: u32,
@@ -206,10 +215,10 @@ pub(crate) fn check_messages(report: &TrafficReport, allow: Allowance) -> Result
     let failed = report.refused + report.timed_out;
     let ended = report.acknowledged + failed;
     check(&[
-        (report.surplus(), "carried out that nobody sent"),
+        (report.surplus(), "executed but never sent"),
         (report.duplicated, "duplicated"),
         (report.corrupted, "corrupted"),
-        (report.unwritten, "that found unwritten memory"),
+        (report.unwritten, "read from unwritten memory"),
         (report.misordered, "misordered"),
         (report.outstanding, "neither answered nor timed out"),
         (report.refused.saturating_sub(refusals), "refused"),
@@ -219,9 +228,9 @@ pub(crate) fn check_messages(report: &TrafficReport, allow: Allowance) -> Result
         ),
         (
             (report.acknowledged + report.refused).saturating_sub(report.sent),
-            "answers too many",
+            "answers more than requests",
         ),
-        (report.sent.abs_diff(ended), "without a fate"),
+        (report.sent.abs_diff(ended), "without an outcome"),
     ])?;
     if allow.failures() > 0 {
         return Ok(());
@@ -271,11 +280,11 @@ pub(crate) fn check_collectives(
     allow: Allowance,
 ) -> Result<(), Violation> {
     if report.wrong > 0 {
-        return Err(Violation::Collectives("a result was wrong"));
+        return Err(Violation::Collectives("wrong result"));
     }
     let whole = report.is_clean() && report.iterations == iterations;
     if !whole && allow.failures() == 0 {
-        let what = "not everybody had every result";
+        let what = "some participants lack results";
         return Err(Violation::Collectives(what));
     }
     Ok(())

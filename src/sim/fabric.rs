@@ -214,7 +214,7 @@ impl<N: Node> Fabric<N> {
         let id = u32::try_from(self.slots.len())
             .ok()
             .filter(|id| *id != NO_WIRE);
-        let id = NodeId(id.expect("node numbers fit 32 bits"));
+        let id = NodeId(id.expect("node numbers fit into 32 bits"));
         let wires = vec![NO_WIRE; node.ports()];
         self.slots.push(Slot {
             node,
@@ -270,7 +270,7 @@ impl<N: Node> Fabric<N> {
         assert_eq!(
             slot.wires.len(),
             node.ports(),
-            "an incarnation has the ports of the last one"
+            "the new incarnation has another number of ports"
         );
         let old = core::mem::replace(&mut slot.node, node);
         slot.waiting = None;
@@ -408,7 +408,7 @@ impl<N: Node> Fabric<N> {
         period: Duration,
         mut done: impl FnMut(&mut Self) -> bool,
     ) -> bool {
-        assert!(period > Duration::ZERO, "a period takes time");
+        assert!(period > Duration::ZERO, "the period must not be zero");
         let end = self.now + limit;
         while !done(self) {
             if self.now >= end {
@@ -539,7 +539,7 @@ impl<N: Node> Fabric<N> {
         if let Some(wakeup) = slot.node.next_wakeup() {
             assert!(
                 slot.spins < MAX_SPINS,
-                "node {} asks to run at {now:?} for ever ({:?})",
+                "node {} asks to run at {now:?} forever ({:?})",
                 id.0,
                 wakeup.reason
             );

@@ -60,7 +60,10 @@ impl Wire {
     /// # Panics
     /// If the latency is zero: a frame must not arrive at the instant it is sent.
     pub(crate) fn new(latency: Duration) -> Self {
-        assert!(latency > Duration::ZERO, "a wire has some latency");
+        assert!(
+            latency > Duration::ZERO,
+            "the latency of a wire must not be zero"
+        );
         Self {
             latency,
             noise: None,
@@ -132,7 +135,10 @@ impl Wire {
     /// # Panics
     /// On a [`from_abroad`](Self::from_abroad) wire, which does not follow its own clock.
     pub(crate) fn set_late_copies(&mut self, late: LateCopies) {
-        assert!(!self.from_abroad, "late copies need the wire's own clock");
+        assert!(
+            !self.from_abroad,
+            "late copies need a wire that follows its own clock"
+        );
         self.late = Some(late);
     }
 
@@ -278,7 +284,7 @@ impl Wire {
         let arrival = at + self.latency;
         debug_assert!(
             self.flight.back().is_none_or(|(last, _)| *last <= arrival),
-            "departures come in order"
+            "departures are in order"
         );
         self.flight.push_back((arrival, frame));
     }

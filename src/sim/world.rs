@@ -167,7 +167,7 @@ impl<L: Network> World<L> {
     /// If the node has another type.
     pub fn node<D: Any>(&self, node: NodeId) -> &D {
         let own = self.fabric.node(node).downcast_ref();
-        own.expect("the node is of that type")
+        own.expect("the node has this type")
     }
 
     /// Commands a node as its concrete type, and schedules it to run.
@@ -177,7 +177,7 @@ impl<L: Network> World<L> {
     pub fn command<D: Any, R>(&mut self, node: NodeId, act: impl FnOnce(&mut D, Time) -> R) -> R {
         self.fabric.command(node, |device, now| {
             let own = device.downcast_mut();
-            act(own.expect("the node is of that type"), now)
+            act(own.expect("the node has this type"), now)
         })
     }
 

@@ -90,11 +90,11 @@ fn what_a_device_cannot_do_is_said_alike() {
         assert_eq!(refused, "a nic has no register chip.id");
         let refused = text(nic.need_rerouting().map(drop));
         assert!(
-            refused.contains("this nic has no route tables"),
+            refused.contains("this nic has no replaceable route tables"),
             "{refused}"
         );
         let refused = text(router.need_traffic().map(drop));
-        assert_eq!(refused, "a router makes no traffic");
+        assert_eq!(refused, "a router cannot generate traffic");
         let refused = text(router.need_collectives_mut().map(drop));
         assert_eq!(refused, "this router has no collective engine");
         assert!(nic.need_traffic_mut().is_ok() && router.need_registers(name).is_ok());
@@ -113,7 +113,7 @@ fn registers_that_there_are_not_are_named() {
         ] {
             let registers = router.need_registers(name).unwrap();
             let refused = text(registers.read(name));
-            assert!(refused.contains("no register"), "{refused}");
+            assert!(refused.contains("unknown register"), "{refused}");
             assert!(refused.contains(&name.to_string()), "{refused}");
             let refused = text(registers.write(name, 1));
             assert!(refused.starts_with(&name.to_string()), "{refused}");
@@ -121,7 +121,10 @@ fn registers_that_there_are_not_are_named() {
         let in_use = RegisterName::Name("chip.ports_in_use");
         let registers = router.need_registers(in_use).unwrap();
         assert_ne!(registers.read(in_use).unwrap(), 0);
-        assert!(registers.write(in_use, 1).is_err(), "it can only be read");
+        assert!(
+            registers.write(in_use, 1).is_err(),
+            "the register is read-only"
+        );
     }
 }
 
@@ -177,8 +180,14 @@ fn tables_of_another_topology_are_refused_whole() {
     };
     for (wrong, why) in [
         (spoilt(|table| *table = json!([])), "another topology?"),
-        (spoilt(|table| table[0] = json!(1_u64 << 63)), "ports only"),
-        (spoilt(|table| *table = json!("all")), "not understood"),
+        (
+            spoilt(|table| table[0] = json!(1_u64 << 63)),
+            "a router has only",
+        ),
+        (
+            spoilt(|table| *table = json!("all")),
+            "cannot parse the tables",
+        ),
     ] {
         let refused = text(router.install(wrong));
         assert!(refused.contains(why), "{refused}");

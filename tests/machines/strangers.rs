@@ -173,8 +173,7 @@ fn the_largest_number_of_a_processor_is_the_one_that_is_named() {
         (u64::MAX / 2, false),
     ] {
         let told = told(&text.replace("nic1 = 1", &format!("nic1 = {number}")));
-        let is_refused =
-            told.contains("out of range") || told.contains("does not fit into 15 bits");
+        let is_refused = told.contains("out of range") || told.contains("exceeds 15 bits");
         // The largest number is valid, although not one of this router.
         assert_eq!(is_refused, !is_right, "{told}");
         assert!(is_right || told.contains("32767"), "{told}");

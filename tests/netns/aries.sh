@@ -124,7 +124,7 @@ for kind in "${kinds[@]}"; do
     check "$kind: nothing to reroute at first" reroute
     check "$kind: and nothing else is disturbed" report_is '.status == "nothing-to-do" and .took_ms == {}'
     if (( EUID == 0 )) && id nobody >/dev/null 2>&1 && phw_is_machine_root; then
-        check_fails "$kind: another user may not" "only you can write to" runuser -u nobody -- env PHITWIRE_RUN_DIR="$(phw_run_dir)" \
+        check_fails "$kind: another user may not" "writable only by you" runuser -u nobody -- env PHITWIRE_RUN_DIR="$(phw_run_dir)" \
             "$PHITWIRE_BIN_DIR/phitwire" manage reroute --lab "$LAB"
     fi
 
@@ -211,7 +211,7 @@ check "a router whose manager was killed resumes automatically" bash -c '
     "$1" ctl --lab "$2" g0-c0s0 quiesce --for 300 && "$1" ctl --lab "$2" g0-c0s0 routing | grep -q "quiesced true" \
         && sleep 0.5 && "$1" ctl --lab "$2" g0-c0s0 routing | grep -q "quiesced false"' bash "$PHITWIRE_BIN_DIR/phitwire" "$LAB"
 if command -v python3 >/dev/null; then
-    check_fails "tables of another topology are rejected" "tables of another topology" bash -c '
+    check_fails "tables of another topology are rejected" "tables for another topology" bash -c '
         echo "{\"cmd\":\"install\",\"tables\":[$(printf "{\"local_minimal\":[],\"local_non_minimal\":[],\"global_minimal\":[],\"global_non_minimal\":[]}%s" , , , "")]}" \
             | timeout 5 python3 -c "
 import socket, sys

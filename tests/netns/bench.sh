@@ -91,7 +91,7 @@ bench_case "all(.[]; $clean)" latency --size 8
 bench barrier --lab "$LAB" --seconds 60 >/dev/null 2>&1 &
 runner=$!
 check "barriers continue" phw_until 10 going_on
-check_fails "other tools are rejected in the meantime" 'phitwire-bench \(process [0-9]+\) measures here; wait for it' bench latency --lab "$LAB" --size 8
+check_fails "other tools are rejected in the meantime" 'phitwire-bench \(process [0-9]+\) holds this NIC; wait for it' bench latency --lab "$LAB" --size 8
 tool=$(t_ctl nic0 traffic start '{"run":1}' 2>&1 | grep -o 'process [0-9]*') || true
 kill -KILL "${tool#process }"
 settled "$runner"
@@ -132,6 +132,6 @@ settled "$pid"
 check "Ctrl-C ends it in order (status $SETTLED)" test "$SETTLED" = 130
 check "nor is one impaired then" unimpaired
 
-check_fails "BlackWidow has no additions" "this network interface has no atomic operations" bench gups --lab "$LAB" --seconds 0.1
-check_fails "nor such registers" "a YARC link, which has no such register" t_ctl nic0 fault bad-crc 0
+check_fails "BlackWidow has no additions" "this NIC does not support atomic operations" bench gups --lab "$LAB" --seconds 0.1
+check_fails "nor such registers" "YARC links have no such register" t_ctl nic0 fault bad-crc 0
 check_fails "nor collective engines" "needs two NICs with collective engines" bench barrier --lab "$LAB"

@@ -55,7 +55,7 @@ deaths() {
     well_again "$what, interface up again"
 
     ip -n "$near" link set "$near_if" mtu 600
-    told "$what, short MTU" nic0 short-mtu "mtu of 600, frames need 1500"
+    told "$what, short MTU" nic0 short-mtu "MTU 600, but frames need 1500"
     ip -n "$near" link set "$near_if" mtu 1500
     well_again "$what, MTU as before"
 
@@ -86,7 +86,7 @@ silence() {
     t_has_nft || { skip "$what, silence" "nftables cannot cut a link here"; return 0; }
     t_impair --nft "$id" loss 100%
     # A folded Clos keeps the link and reports it as silent; a dragonfly takes it down and trains it again.
-    silent() { state_is nic0 p0 silent || says nic0 "fallen silent" >/dev/null; }
+    silent() { state_is nic0 p0 silent || says nic0 "the other end is silent" >/dev/null; }
     check "$what, silence: reported within four seconds" phw_until 4 silent
     check "$what, silence: since when" says nic0 "silent"
     check_fails "$what, silence: status.sh fails" "NOT FULLY UP" status
@@ -101,8 +101,8 @@ forbidden() {
         add rule inet t c udp dport != 0 drop' 2>/dev/null || { skip "$what, filter" "nftables cannot drop here"; return 0; }
     check "$what, filter: what it forbids is counted" phw_until 2 grows_beyond nic0 io.tx_dropped_forbidden 0
     nsenter "--net=/run/netns/$near" nft 'delete table inet t'
-    check "$what, filter: the log says when it is over" phw_until 5 bash -c "grep -q 'frames are sent again' '$(phw_lab_dir "$LAB")/nic0.log'"
-    check "$what, filter: reported once" test "$(log_of nic0 | grep -c 'frames are not sent: a filter')" = 1
+    check "$what, filter: the log says when it is over" phw_until 5 bash -c "grep -q 'sending frames again' '$(phw_lab_dir "$LAB")/nic0.log'"
+    check "$what, filter: reported once" test "$(log_of nic0 | grep -c 'cannot send frames: a filter')" = 1
 }
 
 # A process that starts while its interface is down or missing waits for it, like a running one. It used to fail.

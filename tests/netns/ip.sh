@@ -259,7 +259,7 @@ done
 up() { "$PHW_SCRIPTS/up.sh" --lab "$LAB" quickstart "$@"; }
 t_lab ip_wrong
 check_fails "a subnet that is none" '10\.77\.0\.0/16' up --subnet 10.77.0.0
-check_fails "a subnet too small" 'addresses for 2 network interfaces' up --subnet 10.77.0.0/30
+check_fails "a subnet too small" 'addresses for 2 NICs' up --subnet 10.77.0.0/30
 check_fails "a subnet of the links" 'addresses of the lab.s links' up --subnet 198.18.0.0/24
 check_fails "an MTU that is none" '--ip-mtu must be 576 to 65520' up --ip-mtu 100
 check_fails "no namespaces" 'needs namespaces' up --ip --loopback

@@ -91,12 +91,12 @@ chmod 777 "$foreign"
 # do not count.
 without_blanks() { "$@" 2>&1 | sed 's/^ *[×│]//' | tr -d ' \n'; return "${PIPESTATUS[0]}"; }
 refused() {
-    local says="only you can write to: $2; $remedy"
+    local says="writable only by you: $2; $remedy"
     check_fails "$1 refuses a run directory: $2" "${says// /}" without_blanks env "PHITWIRE_RUN_DIR=$foreign" "${@:3}"
 }
 # The scripts share one check, the binaries another. The first reason shows that each command makes it.
 everybody_refuses() {
-    local remedy=${2:-set PHITWIRE_RUN_DIR to one of yours}
+    local remedy=${2:-set PHITWIRE_RUN_DIR to a directory that you own}
     refused up.sh "$1" "$up" quickstart --lab "x_$$"
     refused "phitwire ctl" "$1" "$PHITWIRE_BIN_DIR/phitwire" ctl --lab "$whole" all links
     [[ $1 == "its mode is 777" ]] || t_long || return 0
@@ -104,9 +104,9 @@ everybody_refuses() {
     refused down.sh "$1" "$down" --lab "$whole"
     refused impair.sh "$1" "$PHW_SCRIPTS/impair.sh" --lab "$whole" all show
 }
-everybody_refuses "its mode is 777" "chmod go-w $foreign"
+everybody_refuses "its mode is 777" "run \`chmod go-w $foreign\`"
 chmod 1777 "$foreign"
-everybody_refuses "its mode is 1777" "set PHITWIRE_RUN_DIR to one of yours, such as $foreign/phitwire"
+everybody_refuses "its mode is 1777" "set PHITWIRE_RUN_DIR to a directory that you own, such as $foreign/phitwire"
 chmod 700 "$foreign"
 if chown -R 1 "$foreign" 2>/dev/null; then
     everybody_refuses "it belongs to user 1"

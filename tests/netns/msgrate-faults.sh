@@ -144,10 +144,10 @@ others() {
     local words
     for words in "--from nic2 --to nic1" "--from nic0 --to nic2" "--from nic1 --to nic0"; do
         # shellcheck disable=SC2086  # words
-        check_fails "a second run is rejected ($words)" 'phitwire-msgrate \(process [0-9]+\) measures here; wait for it, end it \(kill [0-9]+\)' \
+        check_fails "a second run is rejected ($words)" 'phitwire-msgrate \(process [0-9]+\) holds this NIC; wait for it, end it \(kill [0-9]+\)' \
             rate $words --seconds 1
     done
-    check_fails "so is one begun by hand" 'measures here' \
+    check_fails "so is one begun by hand" 'holds this NIC' \
         t_ctl nic1 traffic start '{"run":9000000000000000,"pattern":{"list":{"destinations":[2]}},"count":1}'
     check "one of others goes beside it" rate --from nic2 --to nic3 --seconds 0.3
     told_to_end "$runner"

@@ -52,7 +52,7 @@ check "so does SIGTERM" test "$SETTLED" = 130
 long_rate "$T_SCRATCH/first.json" &
 runner=$!
 under_way nic0
-check_fails "a second measurement of the same NICs is rejected" 'measures here' \
+check_fails "a second measurement of the same NICs is rejected" 'holds this NIC' \
     "$PHITWIRE_BIN_DIR/phitwire-msgrate" --lab "$LAB" --seconds 1
 told_to_end "$runner"
 check "and does not disturb the first (status $SETTLED)" test "$SETTLED" = 130

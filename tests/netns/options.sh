@@ -37,7 +37,7 @@ while read -r options; do
         *plain*) check "up.sh $options: plain system calls carry the frames" test "$(engines)" = plain ;;
         *uring*)
             # Each process logs what the kernel refused.
-            if refusal=$(grep -ohE 'reason=.*io_uring.*|io_uring is not usable.*' "$(phw_lab_dir "$LAB")"/*.log | head -n 1); then
+            if refusal=$(grep -ohE 'reason=.*io_uring.*|io_uring is unavailable.*' "$(phw_lab_dir "$LAB")"/*.log | head -n 1); then
                 skip "up.sh $options: io_uring carries the frames" "the kernel refuses it: $refusal"
             else
                 check "up.sh $options: io_uring carries the frames" test "$(engines)" = uring

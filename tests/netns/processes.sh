@@ -55,7 +55,7 @@ within() {
     (( status == wanted && begin <= most ))
 }
 check "ctl all queries all processes although four are stopped" within 9000 1 "$PHITWIRE_BIN_DIR/phitwire" ctl --lab "$LAB" all links
-check "and names these" test "$(grep -c "stands still" "$T_SCRATCH/said")" = 4
+check "and names these" test "$(grep -c "no answer in time" "$T_SCRATCH/said")" = 4
 check "wait observes its timeout" within 5000 1 "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 1
 kill -CONT "${pids[@]}"
 check "they continue" "$PHITWIRE_BIN_DIR/phitwire" wait --lab "$LAB" --timeout 15
@@ -67,7 +67,7 @@ ends_in_order() {
     : >"$log"
     kill "-$1" "$pid"
     check "SIG$1 ends $2" phw_until 15 phw_all_gone "$pid"
-    check "which prints a summary" grep -E "\`$2\` of lab \`$LAB\` ran [0-9.]+ s and ended $3" "$log"
+    check "which prints a summary" grep -E "\`$2\` of lab \`$LAB\` ran for [0-9.]+ s and ended $3" "$log"
     check "with its counters" grep -E "^  frames sent [0-9]+, received [0-9]+, dropped [0-9]+; engine " "$log"
     check "and takes its socket away" test ! -e "$socket"
     check "$2 restarts" "$PHW_SCRIPTS/node.sh" --lab "$LAB" start "$2"
@@ -75,13 +75,13 @@ ends_in_order() {
 }
 node=$(phw_plan_nodes "$LAB" | tail -n 1)
 for signal in INT TERM; do
-    ends_in_order "$signal" "$node" "with nothing held"
+    ends_in_order "$signal" "$node" "with no packets or requests left"
 done
 
 # Under traffic a source drains its outstanding messages; a router need not, since more keep arriving.
 for node in nic0 r1-0; do
-    how="with nothing held" traffic=(--from nic0 --from nic1 --to nic2 --window 64)
-    [[ $node == nic0 ]] || how="with (nothing held|packets or requests still held)" traffic=()
+    how="with no packets or requests left" traffic=(--from nic0 --from nic1 --to nic2 --window 64)
+    [[ $node == nic0 ]] || how="with (no packets or requests left|packets or requests left)" traffic=()
     long_rate "$T_SCRATCH/during.json" "${traffic[@]}" &
     runner=$!
     under_way nic0

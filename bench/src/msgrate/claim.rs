@@ -195,13 +195,13 @@ mod tests {
     fn each_reason_is_told_once_with_all_its_nodes_and_a_remedy() {
         let taken = refusal(
             Code::Taken,
-            "phitwire-msgrate (process 4711) measures here",
+            "phitwire-msgrate (process 4711) holds this NIC",
             None,
         );
         let run = Some((RunKind::Traffic, 9));
         let busy = refusal(
             Code::Busy,
-            "traffic run 9, which nobody keeps, is still going on",
+            "traffic run 9, which no client holds, is still in progress",
             run,
         );
         let refusals = [
@@ -212,10 +212,10 @@ mod tests {
         ];
         assert_eq!(
             in_the_way("demo", &refusals),
-            "nic0, nic2: phitwire-msgrate (process 4711) measures here; wait for it, end it (kill \
-             4711), or measure other NICs (--from, --to)\nnic1, nic3: traffic run 9, which nobody \
-             keeps, is still going on; to end it: for n in nic1 nic3; do phitwire ctl --lab demo \
-             $n traffic stop; done"
+            "nic0, nic2: phitwire-msgrate (process 4711) holds this NIC; wait for it, end it (kill \
+             4711), or measure other NICs (--from, --to)\nnic1, nic3: traffic run 9, which no \
+             client holds, is still in progress; to end it: for n in nic1 nic3; do phitwire ctl \
+             --lab demo $n traffic stop; done"
         );
         let run = Some((RunKind::Collective, 9));
         let text = in_the_way("demo", &[("nic0", refusal(Code::Busy, "x", run))]);

@@ -71,7 +71,7 @@ fn tables_are_printed_for_people_and_programs() {
     for part in [
         "1 ring in X, ordinates 0 to 7",
         "dateline of + at 0, of - at 7",
-        "No packets can wait",
+        "No deadlock",
     ] {
         assert!(text.contains(part), "{part} in {text}");
     }
@@ -107,7 +107,7 @@ fn tables_are_printed_for_people_and_programs() {
     bad(
         dir.path(),
         "topology channels other.toml",
-        "this machine has no tables of virtual channels",
+        "this machine has no virtual-channel tables",
     );
 }
 

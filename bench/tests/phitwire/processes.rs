@@ -70,7 +70,7 @@ fn a_process_keeps_its_place_until_it_dies_and_leaves_nothing_behind() {
 
     let (code, text) = refused(lab.run_command(&node, ""));
     assert_eq!(code, Some(1));
-    assert!(text.contains("runs already"), "{text}");
+    assert!(text.contains("is already running"), "{text}");
     assert!(text.contains(&pid.to_string()), "{text}");
 
     let mut killed = lab.take(&node);
@@ -132,15 +132,15 @@ fn every_command_answers_and_every_refusal_says_why() {
 
     let noise = format!("{router} fault lane-noise {port}");
     for (arguments, word) in [
-        (format!("{router} get chip.nothing"), "no register"),
-        (format!("{router} set chip.id 1"), "only be read"),
+        (format!("{router} get chip.nothing"), "unknown register"),
+        (format!("{router} set chip.id 1"), "read-only"),
         (format!("{nic} get chip.id"), "nic has no register"),
         (format!("{router} fault soft-error 63"), "no link"),
-        (format!("{noise} 3 1/2"), "no lane 3"),
-        (format!("{noise} 0 2/1"), "no rate"),
-        (format!("{router} traffic stop"), "no traffic"),
+        (format!("{noise} 3 1/2"), "lane 3 does not exist"),
+        (format!("{noise} 0 2/1"), "invalid rate"),
+        (format!("{router} traffic stop"), "cannot generate traffic"),
         ("nobody info".to_owned(), "nodes of this lab"),
-        ("../x info".to_owned(), "cannot name"),
+        ("../x info".to_owned(), "is not a valid"),
     ] {
         let output = lab.ctl(&arguments);
         assert_eq!(output.status.code(), Some(1), "{arguments}");

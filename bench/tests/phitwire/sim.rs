@@ -437,22 +437,22 @@ fn what_cannot_be_done_is_said() {
         ("yarc-64 --netem loss", "percentage"),
         ("yarc-64 --links direct --netem duplicate", "netem"),
         ("r1-30 --traffic transpose", "power of four"),
-        ("r1-32 --traffic sideways", "no pattern"),
+        ("r1-32 --traffic sideways", "unknown pattern"),
         ("r1-32 --load 1.5", "at most 1"),
-        ("r1-32 --participants 33", "33 processors"),
+        ("r1-32 --participants 33", "33 participants requested"),
         ("r1-32 --warmup 18446744073709551615", "not in 0..="),
         ("r1-32 --drain 18446744073709551615", "not in 0..="),
         ("r1-32 --routing minimal", "applies only to Aries networks"),
         ("r1-32 --metres 1,2,3", "applies only to Aries networks"),
-        ("r1-32 --grain packet", "before their packet is whole"),
+        ("r1-32 --grain packet", "before the packet is complete"),
         ("r1-32 --link-cycles 65", "65 is not in 1..=64"),
         (
             "aries-pair --link-cycles 3",
             "applies only to BlackWidow networks",
         ),
         ("aries-pair --metres 1,2", "three lengths"),
-        ("aries-pair --routing bold", "the modes are adaptive0"),
-        ("r1-32 --message-bytes 33", "1 to 32 are possible"),
+        ("aries-pair --routing bold", "expected one of adaptive0"),
+        ("r1-32 --message-bytes 33", "expected 1 to 32"),
         ("yarc-64 --csv /nonexistent/x.csv", "cannot write"),
         ("yarc-64 --plot /nonexistent/x.svg", "cannot write"),
     ] {
@@ -475,7 +475,7 @@ fn faults_that_cannot_be_are_refused_and_late_ones_told() {
     for (fault, reason) in [
         ("router nic0 down at 1us", "no such link or router"),
         ("link 99 down at 1us", "no such link or router"),
-        ("link 0 down at 1us for 0us", "lasts no time at all"),
+        ("link 0 down at 1us for 0us", "has zero duration"),
         ("link 0 down at 9999999s", "is too large"),
     ] {
         let (good, said) = broken(fault);

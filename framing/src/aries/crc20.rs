@@ -91,7 +91,7 @@ pub(super) fn remainder(set: &[u8; SET_BYTES]) -> u32 {
 #[target_feature(enable = "pclmulqdq,sse4.1")]
 fn folded(set: &[u8; SET_BYTES]) -> u32 {
     let (rest, words) = set.as_rchunks::<8>();
-    let [a, b, c, d] = *rest.first_chunk().expect("what seven words leave");
+    let [a, b, c, d] = *rest.first_chunk().expect("seven words leave four bytes");
     let at = |index: usize| u64::from_be_bytes(words[index]);
     let first = u32::from_be_bytes([a, b, c, d]).into();
     remainder_of_words(&[first, at(0), at(1), at(2), at(3), at(4), at(5), at(6)])

@@ -111,7 +111,7 @@ impl<'a> SetFrameWriter<'a> {
         };
         header
             .emit(self.head)
-            .expect("the head has room for a header, as its type says");
+            .expect("the type of the head leaves room for a header");
         seal(self.head, HEADER_BYTES);
         Some(set_frame_len(self.used))
     }

@@ -141,9 +141,9 @@ pub const fn number_distance(expected: u32, number: u8) -> i8 {
 reasons! {
     /// Why 60 bytes are not a valid set. Each is a counter; see [`Self::name`] and [`Self::ALL`].
     SetError {
-        Crc = "set_bad_crc": "CRC-20 of the set is wrong",
+        Crc = "set_bad_crc": "wrong CRC-20",
         ReservedControl = "set_reserved_control":
-            "reserved bits of the control set are not zero",
+            "nonzero reserved bits in the control set",
         Contradiction = "set_contradiction":
             "tenth flit of the control set contradicts the other nine",
     }
@@ -263,7 +263,9 @@ const fn number_in(tenth: u64) -> u8 {
 #[inline]
 fn read_flit(bytes: &SetBytes, index: usize) -> Flit {
     let at = (index * FLIT_BYTES).saturating_sub(WORD_BYTES - FLIT_BYTES);
-    let word = bytes[at..].first_chunk().expect("a word of the set");
+    let word = bytes[at..]
+        .first_chunk()
+        .expect("the set has a word at this offset");
     let word = u64::from_be_bytes(*word);
     Flit::new(if index == 0 { word >> SPARE_BITS } else { word })
 }

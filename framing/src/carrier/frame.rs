@@ -132,7 +132,7 @@ impl FrameKind {
     /// If the code has more than three bits.
     #[inline]
     pub const fn new(code: u8) -> Self {
-        assert!(code < 8, "the code of a kind has three bits");
+        assert!(code < 8, "the code of a kind has 3 bits");
         Self(code)
     }
 

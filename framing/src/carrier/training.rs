@@ -223,7 +223,7 @@ impl<T: AsRef<[u8]>> TrainingView<T> {
     field!(get max_packet, MAX_PACKET_AT, u8, "Longest packet");
     field!(get rate, RATE_AT, u8, "Code of the lane rate");
     field!(get window_packets, WINDOW_AT, u16, "Window in packets");
-    field!(get check, CHECK_AT, u32, "The check as it stands there");
+    field!(get check, CHECK_AT, u32, "The check as received");
 
     /// Credits per virtual channel.
     pub fn credits(&self) -> [u32; 2] {

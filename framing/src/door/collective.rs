@@ -18,7 +18,7 @@ use super::{EntryError, u16_at};
 /// maximum carry a location that each participant supplies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-#[allow(missing_docs, reason = "they say it themselves")]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Reduction {
     /// No words: no participant continues before all have joined.
     Barrier = 0,

@@ -27,13 +27,13 @@ use crate::carrier::names::reasons;
 reasons! {
     /// Why an entry of a ring, or a message on the socket, is invalid.
     EntryError {
-        Kind: "there is no such kind of entry",
-        Flags: "a flag is set that this kind does not have",
-        Code: "there is no such operation, status or access",
-        Length: "the length of the data is none of this kind",
-        Reserved: "a reserved byte is not zero",
-        Magic: "it does not begin with the magic number of the door",
-        Version: "it is of another version of the door",
+        Kind: "unknown kind of entry",
+        Flags: "flag not defined for this kind",
+        Code: "unknown operation, status or access",
+        Length: "invalid data length for this kind",
+        Reserved: "nonzero reserved byte",
+        Magic: "missing magic number of the door",
+        Version: "unsupported version of the door",
     }
 }
 crate::listed!(EntryError {

@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_idle() {
         let burst = Burst::parse(&[0xff; Burst::BYTES]);
-        assert_eq!(burst, Burst::default(), "there is no credit 7");
+        assert_eq!(burst, Burst::default(), "credit 7 does not exist");
         assert_eq!(burst.flits().count(), 0);
     }
 }

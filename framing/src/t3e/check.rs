@@ -91,7 +91,10 @@ fn look_up(tables: &[[u8; 256]; 8], word: u64) -> u64 {
 /// bit. The bits above the 57 must be zero.
 #[inline]
 pub fn seal_header(information: u64) -> u64 {
-    debug_assert!(information & !INFORMATION == 0, "a header has 57 bits");
+    debug_assert!(
+        information & !INFORMATION == 0,
+        "the header exceeds 57 bits"
+    );
     let found = look_up(&HEADER_PARITIES, information);
     let (code, odd) = (found & 0x3f, found >> 6 ^ parity(found & 0x3f));
     information | code << HEADER_BITS | odd << 63

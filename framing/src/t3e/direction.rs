@@ -37,7 +37,7 @@ impl Direction {
     /// If the dimension does not exist.
     #[inline]
     pub const fn of(dimension: usize, minus: bool) -> Self {
-        assert!(dimension < 3, "a torus has three dimensions");
+        assert!(dimension < 3, "the dimension is 0 to 2");
         Self::ALL[dimension + 3 * minus as usize]
     }
 

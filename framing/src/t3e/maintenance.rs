@@ -367,7 +367,7 @@ mod tests {
         let reply = arrived.reply(MaintenanceCommand::Done, 9);
         let (mut header, _) = MaintenanceHeader::parse(reply.words()[0]).unwrap();
         for there in hops.iter().rev() {
-            let back = header.step().expect("as many hops");
+            let back = header.step().expect("the reply takes as many hops");
             assert_eq!(back.direction(), there.opposite());
         }
         assert_eq!(header.step(), None);

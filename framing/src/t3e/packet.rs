@@ -197,7 +197,7 @@ mod tests {
             assert_eq!(found, [Repair::Good; 2]);
             assert_eq!((header.command, header.origin), (command, 7));
             assert_eq!(header.destination(), 2_175);
-            assert!(!header.tag.adaptive, "it is ordered");
+            assert!(!header.tag.adaptive, "the packet is ordered");
             assert_eq!(Request::parse(&header, packet.flits()[1]), REQUEST);
             assert_eq!(packet.flits()[command.header_flits()..], data);
         }

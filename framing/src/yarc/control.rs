@@ -108,9 +108,9 @@ pub enum LinkStatus {
 reasons! {
     /// Why a sideband has no valid control word.
     SidebandError {
-        Check: "no control word with a right check",
+        Check: "no control word with a correct check",
         /// Codes 3 to 7 are reserved.
-        StatusReserved: "status field of the control word has a reserved code",
+        StatusReserved: "reserved code in the status field of the control word",
     }
 }
 
@@ -143,7 +143,7 @@ impl WordView {
     bit_field!(get offset, OFFSET, u8, "Phits of that packet sent before this frame");
     bit_field!(get status_code, STATUS, u8, "The three status bits");
     bit_field!(get ack, ACK, u16, "Next packet expected by the sending end, lower 16 bits");
-    bit_field!(get crc, CRC, u16, "The check as it stands there");
+    bit_field!(get crc, CRC, u16, "The check as received");
 
     /// Phits freed on a virtual channel, modulo 2^20.
     pub fn vc_ack(&self, vc: super::packet::Vc) -> u32 {

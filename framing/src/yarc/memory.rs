@@ -180,7 +180,7 @@ reasons! {
         Tid: "transaction id has more than 20 bits",
         Address: "address has more than 48 bits",
         Length: "length is not 1 to 32 bytes",
-        CrossesLine: "bytes do not lie in one aligned line of 32",
+        CrossesLine: "bytes are not within one aligned line of 32",
     }
 }
 
@@ -232,14 +232,14 @@ impl core::fmt::Display for DecodeError {
         f.write_str(match self {
             Self::Packet(error) => return error.fmt(f),
             Self::Unhealthy(_) => "packet is marked as damaged",
-            Self::Routing => "v, h, a or r bit is wrong for this kind of packet",
-            Self::Operation => "operation field has a reserved code",
-            Self::Hash => "hash field of a response is not zero",
-            Self::Mask => "byte mask is empty or has holes",
-            Self::Length => "length field goes past the end of the line",
-            Self::Status => "status field has a reserved code",
-            Self::Size => "packet length does not agree with its fields",
-            Self::Padding => "bits behind the data are not zero",
+            Self::Routing => "invalid v, h, a or r bit for this kind of packet",
+            Self::Operation => "reserved code in the operation field",
+            Self::Hash => "nonzero hash field in a response",
+            Self::Mask => "byte mask is empty or not contiguous",
+            Self::Length => "length field exceeds the line",
+            Self::Status => "reserved code in the status field",
+            Self::Size => "packet length does not match its fields",
+            Self::Padding => "nonzero bits after the data",
         })
     }
 }

@@ -207,9 +207,9 @@ pub enum EopStatus {
 reasons! {
     /// Why an end of packet is invalid.
     EopError {
-        StatusReserved: "ok field of the end of packet has the reserved code 3",
-        ReservedNonZero: "reserved bits 21:18 of the end of packet are not zero",
-        Crc: "packet check is wrong",
+        StatusReserved: "reserved code 3 in the ok field of the end of packet",
+        ReservedNonZero: "nonzero reserved bits 21:18 in the end of packet",
+        Crc: "wrong packet check",
     }
 }
 
@@ -341,8 +341,8 @@ pub enum PacketError {
 impl core::fmt::Display for PacketError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::Length => f.write_str("packet is shorter than 4 or longer than 19 phits"),
-            Self::Kinds => f.write_str("phit kinds are not head, body, end of packet"),
+            Self::Length => f.write_str("packet is not 4 to 19 phits long"),
+            Self::Kinds => f.write_str("phits are not head, body, end of packet in this order"),
             Self::Eop(error) => error.fmt(f),
         }
     }

@@ -113,7 +113,7 @@ mod tests {
             global_links: Some(2),
             ..DragonflySpec::default()
         };
-        spec.generate().expect("a good spec")
+        spec.generate().expect("a valid spec")
     }
 
     /// New tables around faults, and their effects.
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(
             faults.routers,
             BTreeSet::from([5]),
-            "all its links are dead"
+            "all links of the router are dead"
         );
         let plan = plan_reroute(&network, &installed, &faults);
         assert_eq!(plan.lost.len(), 22);

@@ -40,15 +40,13 @@ pub enum ClientError {
     },
     /// The process exists but does not reply: it is stopped, or the machine is too busy.
     #[error(
-        "it does not answer in time: it stands still (stopped?), or the machine is too busy{}",
+        "no answer in time: the process is stopped, or the machine is overloaded{}",
         overload()
     )]
     Silent,
     /// The process took only part of a request, now or before: anything sent later on this
     /// connection would be read as the rest of it.
-    #[error(
-        "it stopped taking in a request half-way (is it stopped?), so that this connection is of no more use: connect again"
-    )]
+    #[error("the process stopped in the middle of reading a request; reconnect to continue")]
     HalfSent,
     #[error("the control connection failed: {0}")]
     Io(io::Error),

@@ -304,13 +304,13 @@ impl fmt::Display for Register {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Subcommand)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Fault {
-    /// Flip bits of what a lane of a port sends
+    /// Flip bits in the data that a lane of a port sends
     LaneNoise {
         /// The port of the link
         port: PortId,
-        /// 0 to 2
+        /// The lane, 0 to 2
         lane: u8,
-        /// Share of the lane's bits that are flipped, such as 1/1000; 0 ends it
+        /// Share of bits to flip, such as 1/1000; 0 stops the noise
         rate: String,
     },
     /// Flip a bit of the next packet in a port's send buffer
@@ -318,55 +318,55 @@ pub enum Fault {
         /// The port of the link
         port: PortId,
     },
-    /// Take the link of a port down
+    /// Take down the link of a port
     LinkDown {
         /// The port of the link
         port: PortId,
     },
-    /// Bring the link of a port back
+    /// Bring the link of a port back up
     LinkUp {
         /// The port of the link
         port: PortId,
     },
-    /// Make a port send everything unacknowledged again
+    /// Make a port resend everything unacknowledged
     ForceRetry {
         /// The port of the link
         port: PortId,
     },
-    /// On links of sets: send the next set of a port with a bad CRC
+    /// Send the next set of a port with a bad CRC (only links that carry sets)
     BadCrc {
         /// The port of the link
         port: PortId,
     },
-    /// On links of sets: initialise the lanes of a port again
+    /// Initialise the lanes of a port again (only links that carry sets)
     Reinit {
         /// The port of the link
         port: PortId,
     },
-    /// On links of sets: let a port lose its receive clock
+    /// Take away the receive clock of a port (only links that carry sets)
     LoseClock {
         /// The port of the link
         port: PortId,
-        /// For how many milliseconds
+        /// Duration in milliseconds
         #[arg(value_parser = clap::value_parser!(u64).range(0..=MAX_CLOCKLESS_MS))]
         ms: u64,
     },
-    /// On links of sets: set the error-injection registers of a port
+    /// Set the error-injection registers of a port (only links that carry sets)
     Inject {
         /// The port of the link
         port: PortId,
-        /// Sets hit out of 65,536 per lane; 0 turns injection off
+        /// Sets to corrupt per lane, out of 65,536; 0 turns injection off
         probability: u16,
-        /// Lanes that may be hit, one bit per lane
+        /// Lanes to corrupt, one bit per lane
         #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u8).range(0..8))]
         lane_mask: u8,
-        /// Bits inverted in the word that is hit
+        /// Bits to invert in a corrupted word
         #[arg(long, default_value_t = 1)]
         bit_mask: u16,
-        /// Most sets hit among 64 in a row
+        /// Maximum number of corrupted sets among 64 consecutive ones
         #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u8).range(0..=64))]
         max_per_64_sets: u8,
-        /// Seed of the generator
+        /// Seed of the random generator
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },

@@ -146,10 +146,10 @@ mod tests {
     fn a_refusal_arrives_as_it_was_sent() {
         let refusals = [
             Refusal::from("no such port"),
-            Refusal::new(Code::NotUnderstood, "not understood"),
+            Refusal::new(Code::NotUnderstood, "invalid request"),
             Refusal {
                 run: Some((RunKind::Traffic, 9)),
-                ..Refusal::new(Code::Busy, "traffic run 9 is still going on")
+                ..Refusal::new(Code::Busy, "traffic run 9 is still in progress")
             },
         ];
         for refusal in refusals {
@@ -166,7 +166,7 @@ mod tests {
     fn reasons_of_another_age_are_refusals_all_the_same() {
         let read = |text| serde_json::from_str::<Reply>(text).expect("a reply");
         let newer = r#"{"ok":false,"error":"a","refusal":{"text":"a","code":"on-strike"}}"#;
-        let refusal = read(newer).into_result().expect_err("it is refused");
+        let refusal = read(newer).into_result().expect_err("an error reply");
         assert_eq!(refusal, Refusal::new(Code::Other, "a"));
         let older = r#"{"ok":false,"error":"b"}"#;
         assert_eq!(read(older).into_result(), Err("b".into()));

@@ -166,7 +166,7 @@ impl Server {
                     // Descriptors or memory are short. The listening socket stays readable:
                     // watching it would retry in a loop.
                     _ => {
-                        tracing::debug!(%error, "accepting a control client");
+                        tracing::debug!(%error, "cannot accept a control client");
                         return self.rest();
                     }
                 },
@@ -194,7 +194,7 @@ impl Server {
         if let Some(client) = self.clients[slot].take() {
             tracing::info!(
                 idle_ms = span.as_millis() as u64,
-                "left a control client for another: {MAX_CLIENTS} are served at once"
+                "closed the longest-idle control client: at most {MAX_CLIENTS} are served at once"
             );
             served.gone.push(client.id);
         }
@@ -317,7 +317,7 @@ impl Client {
             let result = match line {
                 Ok(line) => serde_json::from_slice::<Request>(&line)
                     .map_err(|error| {
-                        Refusal::new(Code::NotUnderstood, format!("not understood: {error}"))
+                        Refusal::new(Code::NotUnderstood, format!("invalid request: {error}"))
                     })
                     .and_then(|request| {
                         let claims =
@@ -356,7 +356,7 @@ impl Client {
             let Some(end) = self.input.iter().position(|&byte| byte == b'\n') else {
                 if self.input.len() > MAX_REQUEST_BYTES {
                     self.input.clear();
-                    let text = format!("a line longer than {MAX_REQUEST_BYTES} bytes");
+                    let text = format!("the request exceeds {MAX_REQUEST_BYTES} bytes");
                     return Some(Err(Refusal::new(Code::TooLong, text)));
                 }
                 return None;
@@ -377,7 +377,7 @@ impl Client {
         if line.len() >= MAX_LINE_BYTES {
             line = text(&Reply::from(Err(Refusal::new(
                 Code::TooLong,
-                "the answer is too long",
+                "the reply is too long",
             ))));
         }
         self.output.extend_from_slice(&line);

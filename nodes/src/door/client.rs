@@ -35,13 +35,13 @@ impl Window for Shared {
 
     fn read(&self, offset: u64, out: &mut [u8]) {
         let read = self.0.read_data(offset, out);
-        debug_assert!(read.is_ok(), "all of it is inside");
+        debug_assert!(read.is_ok(), "the range is within the window");
     }
 
     fn write(&mut self, offset: u64, data: &[u8]) {
         self.settle_own();
         let written = self.0.write_data(offset, data);
-        debug_assert!(written.is_ok(), "all of it is inside");
+        debug_assert!(written.is_ok(), "the range is within the window");
     }
 
     fn own(&self) -> Option<&dyn OwnMemory> {
@@ -51,7 +51,7 @@ impl Window for Shared {
     fn update(&mut self, offset: u64, change: &dyn Fn(u64) -> u64) -> u64 {
         self.settle_own();
         let Some(word) = self.0.data_word(offset) else {
-            debug_assert!(false, "it is inside, and aligned");
+            debug_assert!(false, "the word is aligned and within the window");
             return 0;
         };
         let mut old = word.load(Ordering::Relaxed);
@@ -210,7 +210,7 @@ impl Attached {
             Completion::End { .. } | Completion::Received { .. }
         );
         if is_due {
-            debug_assert!(self.owed > 0, "what ends has begun");
+            debug_assert!(self.owed > 0, "more completions than commands");
             self.owed = self.owed.saturating_sub(1);
         } else if !self.end.room().is_ok_and(|room| room > self.owed) {
             return false;
@@ -242,7 +242,7 @@ impl Attached {
             let taken = match Command::parse(&entry) {
                 Ok(command) => self.take(now, port, &command),
                 Err(error) => {
-                    tracing::debug!(client = self.client.0, %error, "a command that is none");
+                    tracing::debug!(client = self.client.0, %error, "malformed command");
                     counters.malformed += 1;
                     self.end.complete(&malformed(&entry));
                     Taken::refused(Status::Malformed)

@@ -172,7 +172,7 @@ impl Door {
                     // Descriptors or memory are short: the listening socket stays readable, so
                     // pause watching it.
                     _ => {
-                        tracing::debug!(%error, "accepting a local program");
+                        tracing::debug!(%error, "cannot accept a local program");
                         self.paused = Some(Instant::now() + PAUSE);
                         return self.listen(false);
                     }
@@ -228,7 +228,7 @@ impl Door {
                 ) {
                     Ok(()) => self.clients[index] = Some(attached),
                     Err(error) => {
-                        tracing::debug!(%error, "watching a local program");
+                        tracing::debug!(%error, "cannot watch the socket of a local program");
                         self.counters.gone += 1;
                         port.let_go(now, attached.client());
                     }
@@ -252,7 +252,7 @@ impl Door {
         let processor = port.processor().ok_or(Entry::Nameless)?;
         let (mut attached, window, descriptors) =
             Attached::new(stream, hello.data_bytes).map_err(|error| {
-                tracing::debug!(%error, "memory for a local program");
+                tracing::debug!(%error, "cannot allocate memory for a local program");
                 Entry::NoMemory
             })?;
         let (client, member) = port.let_in(hello.job, hello.member, window)?;
@@ -266,7 +266,7 @@ impl Door {
             data_bytes: attached.data_bytes(),
         };
         if let Err(error) = attached.welcome(stream, &welcome, &descriptors) {
-            tracing::debug!(%error, "welcoming a local program");
+            tracing::debug!(%error, "cannot welcome a local program");
             port.let_go(now, client);
             return Err(Entry::NoMemory);
         }
@@ -323,7 +323,8 @@ impl Door {
             match client.pass(now, port, &mut self.counters, is_draining) {
                 Ok(given) => any |= given,
                 Err(broken) => {
-                    tracing::info!(client = slot + 1, %broken, "a local program is sent away");
+                    tracing::info!(client = slot + 1, %broken,
+                        "disconnected a local program that broke the protocol");
                     self.counters.dismissed += 1;
                     self.let_go(slot, now, port);
                     any = true;

@@ -131,7 +131,8 @@ impl AddressSpace {
         let here: Vec<_> = parts.clone().map(|(_, data)| IoSlice::new(data)).collect();
         let there: Vec<_> = parts.map(|(at, data)| remote(*at, data.len())).collect();
         if process_vm_writev(self.pid, &here, &there) != Ok(turn.waiting) {
-            tracing::debug!(pid = %self.pid, "a program took memory away that was written to");
+            tracing::debug!(pid = %self.pid,
+                "a program unmapped memory before data was written to it");
             for (at, data) in &turn.parts {
                 let _ = self.store(*at, data);
             }
@@ -229,8 +230,8 @@ mod tests {
 
     /// This process's address space: the test is its own peer.
     fn own() -> (AddressSpace, UnixStream) {
-        let (here, there) = UnixStream::pair().expect("there are descriptors");
-        let own = AddressSpace::of_peer(&here).expect("the kernel tells who that is");
+        let (here, there) = UnixStream::pair().expect("a socket pair");
+        let own = AddressSpace::of_peer(&here).expect("the kernel identifies the peer");
         (own, there)
     }
 
@@ -241,7 +242,7 @@ mod tests {
         let base = (page.as_mut_ptr().expose_provenance() as u64).next_multiple_of(PAGE);
         let put = |line: u64, value: u8| {
             let written = own.write(base + line * PIECE as u64, &[value; PIECE]);
-            written.expect("it is there");
+            written.expect("the memory is mapped");
         };
         // Pieces in any order; the first one of a turn does not wait.
         for lines in [
@@ -259,7 +260,7 @@ mod tests {
             for &line in lines {
                 let mut found = [0; PIECE];
                 own.read(base + line * PIECE as u64, &mut found)
-                    .expect("it is there");
+                    .expect("the memory is mapped");
                 own.settle();
                 assert_eq!(
                     found, [expected[line as usize]; PIECE],

@@ -460,7 +460,11 @@ mod tests {
         let mut of_a_bridge = last_words(&[name]);
         of_a_bridge[0] = 7;
         watch.hear(RTM_DELLINK, &of_a_bridge);
-        assert_eq!(watch.departure("px"), None, "it only left a bridge");
+        assert_eq!(
+            watch.departure("px"),
+            None,
+            "the interface only left a bridge"
+        );
     }
 
     #[test]
@@ -476,7 +480,7 @@ mod tests {
         assert!(watch.stale);
         watch.stale = false;
         watch.hear(RTM_NEWLINK, &body(9, IFINFOMSG, &[(IFLA_IFNAME, b"px\0")]));
-        assert!(watch.stale, "one of the name has come");
+        assert!(watch.stale, "an interface of this name appeared");
     }
 
     #[test]
@@ -509,7 +513,7 @@ mod tests {
         for length in [0u32, 3, 15, 16, 17, 40, u32::MAX] {
             let mut bytes = [0xff; 40];
             bytes[..4].copy_from_slice(&length.to_ne_bytes());
-            watch.take(&bytes).expect("nothing is asked");
+            watch.take(&bytes).expect("no reply is requested");
         }
     }
 }

@@ -82,10 +82,10 @@ pub enum LinkKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IoEngine {
-    /// io_uring where the kernel offers it, else plain system calls.
+    /// io_uring if the kernel supports it, else plain system calls.
     #[default]
     Auto,
-    /// io_uring; falls back to plain system calls, with a warning, where it is missing.
+    /// io_uring; if unavailable, warns and falls back to plain system calls.
     Uring,
     /// `recvmmsg`, `sendmmsg` and `epoll`.
     Plain,
@@ -193,7 +193,7 @@ pub fn open(
     match uring::UringBackend::new(sockets, side) {
         Ok(backend) => Ok(Box::new(backend)),
         Err(uring::Unavailable { reason, sockets }) => {
-            let text = "io_uring is not usable, plain system calls carry the frames";
+            let text = "io_uring is unavailable; using plain system calls";
             if engine == IoEngine::Uring {
                 tracing::warn!(%reason, "{text}");
             } else {

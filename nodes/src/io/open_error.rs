@@ -9,9 +9,9 @@ use super::MIN_FRAME_LIMIT_BYTES;
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error(
-        "port {port}: there is no interface `{interface}` in this network namespace (there are: \
-         {known}); create it (`netns-scripts/up.sh` does) or start the process in the node's \
-         namespace with `ip netns exec`"
+        "port {port}: no interface `{interface}` in this network namespace (found: {known}); \
+         create it (`netns-scripts/up.sh` does) or start the process in the node's namespace with \
+         `ip netns exec`"
     )]
     InterfaceMissing {
         port: PortId,
@@ -31,8 +31,8 @@ pub enum OpenError {
     },
     /// The MTU leaves no room for the shortest link frame.
     #[error(
-        "port {port}: an MTU of {mtu} leaves {limit} bytes for a link frame, but {} are needed; \
-         raise it with `ip link set dev IF mtu N` or `--mtu N`",
+        "port {port}: an MTU of {mtu} leaves {limit} bytes for a link frame, which needs {}; \
+         raise the MTU with `ip link set dev IF mtu N` or `--mtu N`",
         MIN_FRAME_LIMIT_BYTES
     )]
     MtuTooSmall {
@@ -43,8 +43,8 @@ pub enum OpenError {
     },
     /// `--mtu` exceeds the interface's MTU.
     #[error(
-        "port {port}: --mtu {asked} is more than the MTU {mtu} of interface `{interface}`; raise \
-         that first with `ip link set dev {interface} mtu {asked}`"
+        "port {port}: --mtu {asked} exceeds the MTU {mtu} of interface `{interface}`; first run \
+         `ip link set dev {interface} mtu {asked}`"
     )]
     MtuTooLarge {
         port: PortId,
@@ -63,14 +63,14 @@ pub enum OpenError {
         remedy: &'static str,
     },
     /// Another failed system call.
-    #[error("port {port}: {call}: {source}")]
+    #[error("port {port}: cannot {call}: {source}")]
     System {
         port: PortId,
         call: &'static str,
         source: io::Error,
     },
     /// The engine could not be set up.
-    #[error("setting up the I/O engine: {0}")]
+    #[error("cannot set up the I/O engine: {0}")]
     Engine(#[from] io::Error),
 }
 

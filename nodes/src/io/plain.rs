@@ -95,7 +95,7 @@ impl PlainBackend {
             t.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128) as i32
         });
         let timeout = nix::sys::epoll::EpollTimeout::try_from(milliseconds)
-            .expect("-1 or a non-negative number");
+            .expect("the timeout is -1 or not negative");
         self.epoll.wait(events, timeout)
     }
 

@@ -230,7 +230,8 @@ impl Ports {
             if self.send_singly(message)
                 && let Some(index) = self.index(message.port)
             {
-                tracing::info!(port = message.port, %errno, "no segmentation offload here");
+                tracing::info!(port = message.port, %errno,
+                    "the interface does not support segmentation offload");
                 self.sockets[index].forbid_segmentation();
             }
         } else if errno == Errno::ECONNREFUSED {

@@ -63,7 +63,7 @@ impl SendBatch {
         self.used += bytes;
         assert!(
             self.used <= self.arena.len(),
-            "a frame longer than its room"
+            "the frame is longer than its slot"
         );
         if let Some(last) = self.messages.last_mut()
             && last.open

@@ -49,14 +49,12 @@ impl From<Errno> for SendFailure {
 impl fmt::Display for SendFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::QueueFull => {
-                "the queue in front of the interface is full, or a queueing discipline drops them"
-            }
-            Self::LinkDown => "the interface or the way to the other end is gone",
-            Self::Refused => "nobody listens at the other end",
-            Self::TooLong => "they are longer than the interface takes",
-            Self::Forbidden => "a filter forbids them (`nft list ruleset`)",
-            Self::Other => "the kernel refuses them",
+            Self::QueueFull => "the interface queue is full, or a queueing discipline drops them",
+            Self::LinkDown => "the interface or the route to the other end is gone",
+            Self::Refused => "no process listens at the other end",
+            Self::TooLong => "they exceed the MTU of the interface",
+            Self::Forbidden => "a filter blocks them (see `nft list ruleset`)",
+            Self::Other => "the kernel rejects them",
         })
     }
 }
@@ -154,8 +152,8 @@ mod tests {
             trouble = Trouble::after(Some(trouble), at(ms), Errno::ENXIO, 1, 10);
             assert_eq!(trouble.poll(at(ms), 10), None, "once");
         }
-        assert_eq!(trouble.poll(at(9000), 10), None, "nothing has gone out");
-        assert_eq!(trouble.poll(at(1400), 11), None, "not long ago");
+        assert_eq!(trouble.poll(at(9000), 10), None, "no message was sent");
+        assert_eq!(trouble.poll(at(1400), 11), None, "too recent");
         let over = SendNotice::Recovered {
             failure: SendFailure::LinkDown,
             after: Duration::from_millis(499),

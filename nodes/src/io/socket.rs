@@ -314,13 +314,13 @@ fn open_udp(
     if let Some(name) = interface {
         socket
             .bind_device(Some(name.as_bytes()))
-            .map_err(system("binding to the interface"))?;
+            .map_err(system("bind to the interface"))?;
     }
     bind_patiently(&socket, &SockAddr::from(local)).map_err(|source| {
         let remedy = if source.kind() == io::ErrorKind::AddrInUse {
-            "another process has it: stop that one, or choose another --loopback base port"
+            "another process uses it; stop that process, or choose another --loopback base port"
         } else {
-            "give the interface this address with `ip addr add` (`netns-scripts/up.sh` does)"
+            "add this address to the interface with `ip addr add` (`netns-scripts/up.sh` does)"
         };
         OpenError::Bind {
             port,
@@ -340,7 +340,7 @@ fn open_udp(
             opened.unconnected = Some((local, peer));
             opened.is_detached = true;
         }
-        Err(error) => return Err(system("connecting the UDP socket")(error)),
+        Err(error) => return Err(system("connect the UDP socket")(error)),
     }
     Ok(opened)
 }
@@ -355,12 +355,12 @@ fn is_unreachable(error: &io::Error) -> bool {
 fn udp_socket(port: PortId) -> Result<Socket, OpenError> {
     let system = |call| move |source| OpenError::System { port, call, source };
     let socket = Socket::new(Domain::IPV4, Type::DGRAM.nonblocking(), Some(Protocol::UDP))
-        .map_err(system("opening a UDP socket"))?;
+        .map_err(system("open a UDP socket"))?;
     enlarge_buffers(port, &socket);
-    keep_to_interface_mtu(&socket).map_err(system("setting IP_MTU_DISCOVER"))?;
+    keep_to_interface_mtu(&socket).map_err(system("set IP_MTU_DISCOVER"))?;
     // Continue without receive offload: the kernel then delivers segments one by one, only slower.
     if let Err(error) = setsockopt(&socket, sockopt::UdpGroSegment, &true) {
-        tracing::info!(port, %error, "no receive offload on this port");
+        tracing::info!(port, %error, "this port has no receive offload");
     }
     Ok(socket)
 }
@@ -412,7 +412,7 @@ fn open_ethernet(
     let mtu = mtu_of_port(config, &interface)?;
     let frame_limit = checked_limit(port, mtu, mtu)?;
     let socket = packet_socket(port, qdisc_bypass)?;
-    bind_packet(&socket, interface.index, ETHERTYPE).map_err(system("binding to the interface"))?;
+    bind_packet(&socket, interface.index, ETHERTYPE).map_err(system("bind to the interface"))?;
     let limit = (LinkKind::Ethernet, frame_limit);
     let interface = (interface.index, interface.name, interface.mac);
     Ok(PortSocket::new(port, socket, limit, Some(interface)))
@@ -427,7 +427,7 @@ fn packet_socket(port: PortId, qdisc_bypass: bool) -> Result<Socket, OpenError> 
                 Some(libc::EPERM | libc::EACCES) => OpenError::NotPermitted { port },
                 _ => OpenError::System {
                     port,
-                    call: "opening a raw Ethernet socket",
+                    call: "open a raw Ethernet socket",
                     source,
                 },
             },
@@ -435,7 +435,7 @@ fn packet_socket(port: PortId, qdisc_bypass: bool) -> Result<Socket, OpenError> 
     enlarge_buffers(port, &socket);
     if qdisc_bypass {
         set_int(&socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)
-            .map_err(system("setting PACKET_QDISC_BYPASS"))?;
+            .map_err(system("set PACKET_QDISC_BYPASS"))?;
     }
     Ok(socket)
 }
@@ -495,7 +495,7 @@ fn enlarge_buffers(port: PortId, socket: &Socket) {
             port,
             got,
             wanted = SOCKET_BUFFER_BYTES,
-            "small receive buffer; raise net.core.rmem_max to lose fewer frames under load"
+            "small receive buffer; raise net.core.rmem_max to drop fewer frames under load"
         );
     }
 }

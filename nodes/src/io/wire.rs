@@ -111,26 +111,31 @@ impl WireState {
                 let what = match departure {
                     Some(Departure::Deleted) => "was deleted",
                     Some(Departure::Moved) => "was moved to another network namespace",
-                    Some(Departure::Renamed) => "has been renamed",
-                    None => "is not there",
+                    Some(Departure::Renamed) => "was renamed",
+                    None => "does not exist",
                 };
                 format!(
-                    "interface {interface} {what}; one of that name is used as soon as it is here"
+                    "interface {interface} {what}; the port attaches when an interface of that \
+                     name appears"
                 )
             }
-            Self::Down => format!("interface {interface} is down: `ip link set {interface} up`"),
+            Self::Down => {
+                format!("interface {interface} is down; run `ip link set {interface} up`")
+            }
             Self::NoCarrier => format!(
-                "interface {interface} has no carrier: its other end is down, or not connected"
+                "interface {interface} has no carrier: its other end is down or not connected"
             ),
             Self::NoAddress(address) => format!(
-                "interface {interface} has no address {address}: `ip addr add {address}/31 dev {interface}`"
+                "interface {interface} lacks address {address}; run `ip addr add {address}/31 dev \
+                 {interface}`"
             ),
             Self::ShortMtu { mtu, needed } => format!(
-                "interface {interface} has an mtu of {mtu}, frames need {needed}: `ip link set {interface} mtu \
-                 {needed}`, or start the process again"
+                "interface {interface} has MTU {mtu}, but frames need {needed}; run `ip link set \
+                 {interface} mtu {needed}` or restart the process"
             ),
             Self::Unbound(error) => format!(
-                "the port cannot be bound to the new interface {interface}: {error}; start the process again"
+                "cannot bind the port to the new interface {interface}: {error}; restart the \
+                 process"
             ),
         })
     }

@@ -74,7 +74,7 @@ impl LateCopies {
     pub(crate) fn new(share: Probability, lateness: Lateness, rng: Rng) -> Self {
         assert!(
             lateness.least <= lateness.most,
-            "the least is not more than the most"
+            "the shortest delay exceeds the longest"
         );
         Self {
             share,
@@ -161,7 +161,7 @@ mod tests {
                 None,
                 "not before"
             );
-            let (at, bytes) = late.poll(next).expect("it is due");
+            let (at, bytes) = late.poll(next).expect("the copy is due");
             assert!(at >= last && at == next);
             last = at;
             let ms = at.since(Time::ZERO).as_ns() / 1_000_000;

@@ -20,7 +20,7 @@ impl Probability {
     /// # Panics
     /// If `denominator` is zero.
     pub const fn from_ratio(numerator: u64, denominator: u64) -> Self {
-        assert!(denominator > 0, "a ratio needs a denominator");
+        assert!(denominator > 0, "the denominator must not be zero");
         if numerator >= denominator {
             return Self::ONE;
         }
@@ -198,11 +198,11 @@ impl core::str::FromStr for Netem {
                     reorder_at = Some((position, word));
                 }
                 "gap" => {
-                    netem.gap = words.number("a distance of 1 frame or more", 1)?;
+                    netem.gap = words.number("a gap of at least 1 frame", 1)?;
                     gap_at = Some((position, word));
                 }
                 "rate" => netem.rate = Some(words.rate()?),
-                "limit" => netem.limit = words.number("a number of frames, 1 or more", 1)?,
+                "limit" => netem.limit = words.number("a limit of at least 1 frame", 1)?,
                 "seed" => netem.seed = Some(words.number("a seed", 0)?),
                 _ => return Err(unexpected(position, Some(word), KEYWORDS)),
             }
@@ -213,14 +213,14 @@ impl core::str::FromStr for Netem {
             return Err(unexpected(
                 position,
                 Some(word),
-                "gap only together with reorder",
+                "`reorder` together with `gap`",
             ));
         }
         if let (Some((position, word)), true) = (reorder_at, netem.delay.base == Duration::ZERO) {
             return Err(unexpected(
                 position,
                 Some(word),
-                "reorder only together with some delay",
+                "a nonzero `delay` together with `reorder`",
             ));
         }
         if reorders && netem.gap == 0 {
@@ -235,7 +235,10 @@ const KEYWORDS: &str = "one of delay, loss, duplicate, corrupt, reorder, gap, ra
 const PERCENT: &str = "a percentage from 0% to 100%";
 
 fn unexpected(position: usize, word: Option<&str>, expected: &'static str) -> NetemError {
-    let found = word.map_or_else(|| String::from("the end"), |word| format!("`{word}`"));
+    let found = word.map_or_else(
+        || String::from("the end of the text"),
+        |word| format!("`{word}`"),
+    );
     NetemError {
         position,
         expected,
@@ -382,7 +385,7 @@ impl<'a> Words<'a> {
     }
 
     fn rate(&mut self) -> Result<Rate, NetemError> {
-        let bits_per_second = self.required("a rate above zero such as 1gbit", |word| {
+        let bits_per_second = self.required("a rate above zero, such as 1gbit", |word| {
             rate(word).filter(|r| *r > 0)
         })?;
         let overhead_bytes = self

@@ -81,19 +81,19 @@ fn units_are_those_of_tc() {
 
 #[test]
 fn errors_name_the_place_and_the_expectation() {
-    let late = "reorder only together with some delay";
+    let late = "a nonzero `delay` together with `reorder`";
     let refused = [
-        ("loss", 4, PERCENT, "the end"),
+        ("loss", 4, PERCENT, "the end of the text"),
         ("loss lots", 5, PERCENT, "`lots`"),
         ("delay 1ms loss 101%", 15, PERCENT, "`101%`"),
         ("delay  soon", 7, "a time such as 2ms", "`soon`"),
         ("delay 1ms 2parsec", 10, "a time such as 2ms", "`2parsec`"),
         ("slot 1ms", 0, KEYWORDS, "`slot`"),
         ("loss 1% 5% 7%", 11, KEYWORDS, "`7%`"),
-        ("gap 5", 0, "gap only together with reorder", "`gap`"),
+        ("gap 5", 0, "`reorder` together with `gap`", "`gap`"),
         ("loss 1% reorder 5%", 8, late, "`reorder`"),
-        ("rate 0bit", 5, "a rate above zero such as 1gbit", "`0bit`"),
-        ("limit 0", 6, "a number of frames, 1 or more", "`0`"),
+        ("rate 0bit", 5, "a rate above zero, such as 1gbit", "`0bit`"),
+        ("limit 0", 6, "a limit of at least 1 frame", "`0`"),
         ("distribution pareto", 13, "uniform or normal", "`pareto`"),
     ];
     for (text, position, expected, found) in refused {

@@ -164,20 +164,20 @@ fn corruption_flips_exactly_one_bit() {
     for number in 0..FRAMES {
         let clean = [number as u8; 40];
         impairment.send(Time::ZERO, &clean);
-        let (_, frame) = impairment.poll(Time::ZERO).expect("nothing is lost");
+        let (_, frame) = impairment.poll(Time::ZERO).expect("no frame is lost");
         let bits: u32 = frame
             .iter()
             .zip(&clean)
             .map(|(a, b)| (a ^ b).count_ones())
             .sum();
-        assert!(bits <= 1, "one bit at most");
+        assert!(bits <= 1, "at most one bit");
         if bits == 1 {
             flips += 1;
             let byte = frame
                 .iter()
                 .zip(&clean)
                 .position(|(a, b)| a != b)
-                .expect("one differs");
+                .expect("one bit differs");
             places.insert(byte * 8 + (frame[byte] ^ clean[byte]).trailing_zeros() as usize);
         }
         impairment.recycle(frame);
@@ -222,7 +222,7 @@ fn jitter_spreads_evenly_around_the_delay_and_overtakes() {
     );
     assert!(
         out.windows(2).all(|w| w[0].0 <= w[1].0),
-        "frames come out in time order"
+        "frames leave in time order"
     );
 }
 

@@ -97,7 +97,7 @@ impl<L: Link> End<L> {
                 first && L::can_begin(&self.lcb, *vc, words.len())
             });
             let Some(index) = ready else { return };
-            let (vc, words) = self.backlog.remove(index).expect("it is there");
+            let (vc, words) = self.backlog.remove(index).expect("the packet is queued");
             let mut before = self.backlog.iter().take(index);
             assert!(
                 !before.any(|(other, _)| *other == vc),
@@ -155,7 +155,10 @@ impl<L: Link> End<L> {
         if self.gaps_allowed {
             assert!(id >= *expected, "packet {id} again, expected {expected}");
         } else {
-            assert_eq!(id, *expected, "each packet once and in order on {vc}");
+            assert_eq!(
+                id, *expected,
+                "each packet arrives once and in order on {vc}"
+            );
         }
         *expected = id + 1;
     }

@@ -37,7 +37,7 @@ pub fn a_hundred_thousand_headers_with_fewer_lanes_take_none<L: Link>() {
     assert!(all_lanes(&pair), "{}", pair.state());
     for end in [A, B] {
         let dropped = pair.count(end, |c| c.drop_wrong_lanes) - dropped[end];
-        assert_eq!(dropped, 50_000, "each is counted");
+        assert_eq!(dropped, 50_000, "each forged frame is counted");
     }
     pair.exchange(500, SECOND);
     assert!(no_session_ended(&pair) && all_lanes(&pair));

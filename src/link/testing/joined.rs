@@ -59,7 +59,7 @@ impl<N: Node> Joined<N> {
                     }
                 }
             }
-            assert_eq!(self.nics[from].ready_ports(), 0, "all was polled");
+            assert_eq!(self.nics[from].ready_ports(), 0, "all events were polled");
         }
         for from in 0..2 {
             for (port, wire) in (0..).zip(&mut self.wires[from]) {
@@ -82,7 +82,7 @@ impl<N: Node> Joined<N> {
     pub fn until(&mut self, limit: Duration, done: impl Fn(&Self) -> bool) {
         let end = self.now + limit;
         while !done(self) {
-            assert!(self.now < end, "it takes too long");
+            assert!(self.now < end, "the pair does not come to rest");
             self.step();
         }
     }

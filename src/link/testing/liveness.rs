@@ -69,7 +69,7 @@ pub fn a_session_in_which_nothing_can_be_used_begins_anew_within_its_time<L: Lin
     let loaded = pair.ends[B].backlog.iter();
     let loaded: u64 = loaded.map(|(_, words)| L::weight(words)).sum();
     pair.run_for(Duration::from_ms(900));
-    assert!(pair.ends[A].lcb.is_active(), "not before its time");
+    assert!(pair.ends[A].lcb.is_active(), "not before the timeout");
     assert!(pair.count(A, |c| c.drop_impossible_ack) > 3);
     pair.run_until(Duration::from_ms(500), |pair| {
         pair.is_active()
@@ -96,7 +96,7 @@ pub fn a_link_that_may_not_heal_stays_as_it_is<L: Link>() {
     pair.run_for(SECOND.times(60));
     assert!(pair.downs(A).is_empty());
     let left = pair.ends[B].lcb.unacknowledged_packets();
-    assert!(left > 0, "and nothing flows");
+    assert!(left > 0, "no packet flows");
 }
 
 pub fn a_stranger_s_frames_do_not_end_a_session_whose_peer_answers<L: Link>() {
@@ -188,8 +188,8 @@ pub fn silence_is_told_and_untold_and_nothing_else_happens<L: Link>() {
     }
     let frames = pair.frames[A];
     pair.run_for(SECOND.times(60));
-    assert!(pair.frames[A] - frames < 200, "asked now and then");
-    assert_eq!(pair.ends[A].events.len(), 2, "told once");
+    assert!(pair.frames[A] - frames < 200, "probes are rare");
+    assert_eq!(pair.ends[A].events.len(), 2, "reported once");
     pair.wire(|wire| wire.cut = false);
     pair.run_until(SECOND, |pair| {
         pair.ends.iter().all(|end| !end.lcb.is_silent())
@@ -315,11 +315,11 @@ pub fn a_way_that_swallows_long_frames_is_told_although_short_ones_pass<L: Link>
     pair.wires[B].most_bytes = L::IDLE_FRAME_BYTES;
     pair.load(A, 300);
     pair.run_for(Duration::from_ms(900));
-    assert!(!pair.ends[A].lcb.is_stalled(), "not before its time");
+    assert!(!pair.ends[A].lcb.is_stalled(), "not before the timeout");
     pair.run_for(Duration::from_ms(2_500));
     assert!(pair.ends[A].lcb.is_stalled(), "{}", pair.state());
     pair.run_for(SECOND.times(40));
-    assert_eq!(stalls(&pair, A), [LinkEvent::Stalled], "told once");
+    assert_eq!(stalls(&pair, A), [LinkEvent::Stalled], "reported once");
     assert_eq!(pair.count(A, |c| c.stalls), 1);
     assert!(pair.ends[A].lcb.is_active() && !pair.ends[A].lcb.is_silent());
     assert!(stalls(&pair, B).is_empty(), "the other direction is whole");
@@ -376,10 +376,13 @@ pub fn a_session_given_up_over_a_way_that_swallows_long_frames_says_so_and_the_n
     // Let training frames pass, which are longer than the limit.
     pair.wires[B].most_bytes = usize::MAX;
     pair.wait_up();
-    assert!(pair.ends[A].lcb.is_stalled(), "nothing has shown otherwise");
+    assert!(
+        pair.ends[A].lcb.is_stalled(),
+        "no acknowledgement arrived yet"
+    );
     pair.run_for(SECOND.times(70));
     let stalled = pair.ends[A].lcb.is_stalled();
-    assert!(!stalled, "nothing has shown it either");
+    assert!(!stalled, "the stall has ended");
     traffic_flows(&mut pair);
 }
 

@@ -84,7 +84,7 @@ pub struct Pair<L: Link> {
 pub fn plant<L: Link>(pair: &mut Pair<L>, to: usize) {
     let from = &mut pair.ends[1 - to];
     from.send(0, 6);
-    let (_, words) = from.backlog.pop_back().expect("it was sent");
+    let (_, words) = from.backlog.pop_back().expect("the packet was sent");
     let frame = L::forge(pair, to, 7, 0, &words);
     pair.inject(to, &frame);
 }
@@ -240,7 +240,7 @@ impl<L: Link> Pair<L> {
     pub fn last_taped(&self, to: usize, wanted: impl Fn(&[u8]) -> bool) -> Vec<u8> {
         let mut tape = self.tape.iter().rev();
         let found = tape.find(|(end, bytes)| *end == to && wanted(bytes));
-        found.expect("such a frame was sent").1.clone()
+        found.expect("a frame of this kind was sent").1.clone()
     }
 
     pub fn wire(&mut self, change: impl Fn(&mut Wire)) {
@@ -328,7 +328,7 @@ impl<L: Link> Pair<L> {
             end.push();
             let mut buf = vec![0xa5; end.frame_bytes];
             for round in 0.. {
-                assert!(round < 100_000, "an end that never stops sending");
+                assert!(round < 100_000, "the end never stops sending");
                 let end = &mut self.ends[index];
                 let Some(length) = end.lcb.poll_frame(now, &mut buf) else {
                     break;
@@ -429,7 +429,8 @@ impl<L: Link> Pair<L> {
             let credits = (0..L::VCS).map(|vc| L::credits(&end.lcb, vc));
             let credits: Vec<_> = credits.collect();
             text += &format!(
-                "\n{:?} backlog {} unacked {} {} credits {credits:?} sent {:?} got {:?} rtt {:?} rto {:?} hold {:?}",
+                "\n{:?} backlog {} unacked {} {} credits {credits:?} sent {:?} got {:?} rtt {:?} \
+                 rto {:?} hold {:?}",
                 end.lcb.state(),
                 end.backlog.len(),
                 end.lcb.unacknowledged_packets(),
@@ -470,7 +471,10 @@ impl<L: Link> Pair<L> {
             pair.credits_are_back() && ends.all(|end| end.lcb.unacknowledged_packets() == 0)
         });
         for end in &self.ends {
-            assert!(end.partial.iter().all(Vec::is_empty), "half a packet left");
+            assert!(
+                end.partial.iter().all(Vec::is_empty),
+                "half a packet is left"
+            );
         }
     }
 

@@ -72,7 +72,7 @@ fn refusal<L: Link>(b: LinkConfigBuilder) -> String {
     let messages: Vec<_> = pair.ends[A].events.iter().collect();
     match messages[..] {
         [LinkEvent::Refused { message }] => message.clone(),
-        _ => panic!("one complaint, not {messages:?}"),
+        _ => panic!("expected one refusal, found {messages:?}"),
     }
 }
 
@@ -96,11 +96,11 @@ pub fn a_wrong_peer_is_refused_with_its_name<L: Link>() {
         ),
         (
             end(7, theirs(), name("far", 1)),
-            "right port 5 expects far port 1 at this end, which is left port 3",
+            "right port 5 expects far port 1 at this end, but this is left port 3",
         ),
         (
             end(8, theirs(), ours()),
-            "expected right port 5, found right port 5 of link 8",
+            "expected right port 5, found right port 5 on link 8",
         ),
     ];
     for (end, expected) in cases {
@@ -109,7 +109,7 @@ pub fn a_wrong_peer_is_refused_with_its_name<L: Link>() {
     let cases = [
         (right().fabric(0xbad), "right port 5 belongs to another lab"),
         (right().rate(L::OTHER_RATE), "lane rate"),
-        (another_end, "calls itself end A"),
+        (another_end, "claims end A"),
     ];
     for (end, expected) in cases {
         let message = refusal::<L>(end);

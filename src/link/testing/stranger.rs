@@ -104,7 +104,7 @@ fn storm<L: Link>(seed: u64, history: Vec<Past>, last: Option<Past>, per_ms: u64
         let (sent, got, lost) = before[end];
         let sent = pair.count(end, |c| c.tx_packets) - sent;
         let lost = pair.count(end, |c| c.tx_discarded_packets) - lost;
-        assert_eq!(pair.discarded(end), lost, "what is discarded is reported");
+        assert_eq!(pair.discarded(end), lost, "discarded packets are reported");
         if last.is_none() {
             assert_eq!(
                 lost, 0,

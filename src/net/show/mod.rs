@@ -15,7 +15,7 @@ pub use table::{Table, links, or_dash};
 
 /// A network too large to draw: its number of what, and the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("{0} {1} are too many to draw ({2} at most); show it as a table")]
+#[error("{0} {1} are too many to draw (limit {2}); show the network as a table")]
 pub struct TooLarge(pub usize, pub &'static str, pub usize);
 
 /// Why a drawing is impossible.
@@ -25,7 +25,7 @@ pub enum DrawError {
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
     /// A part that the network does not have.
-    #[error("there is no part `{}` in it: its parts are {parts}", Shown(.wanted))]
+    #[error("unknown part `{}`: the parts are {parts}", Shown(.wanted))]
     NoPart {
         /// The part requested.
         wanted: String,
@@ -33,7 +33,10 @@ pub enum DrawError {
         parts: String,
     },
     /// Networks of this kind are only drawn as a whole.
-    #[error("`{}`: a network of this kind is drawn as a whole and has no parts to expand", Shown(.0))]
+    #[error(
+        "`{}`: networks of this kind are drawn as a whole and have no parts to expand",
+        Shown(.0)
+    )]
     NoParts(String),
 }
 

@@ -94,7 +94,8 @@ pub enum Collective {
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "no collective operation {0:?}: barrier, sum, min, max with -i32, -i64, -f32, -f64, and, or, xor with -i32, -i64"
+    "unknown collective operation {0:?}: expected barrier, sum, min, max with -i32, -i64, -f32, \
+     -f64, or and, or, xor with -i32, -i64"
 )]
 pub struct UnknownCollective(
     /// The name requested.

@@ -91,30 +91,30 @@ impl Default for CollectiveSpec {
 /// Why a [`CollectiveSpec`] cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CollectiveSpecError {
-    #[error("a run's number must not be zero")]
+    #[error("run number 0 is invalid")]
     ZeroRun,
     /// The previous run had the same number; its packets may still be in flight.
-    #[error("run {0} has been")]
+    #[error("run {0} is already over")]
     SameRun(u32),
-    #[error("{0} participants: 1 to {MAX_PARTICIPANTS} are possible")]
+    #[error("{0} participants: expected 1 to {MAX_PARTICIPANTS}")]
     Participants(usize),
-    #[error("network interface {0} is named twice")]
+    #[error("NIC {0} is listed twice")]
     Twice(u32),
     /// The virtual node table has no such entry.
-    #[error("no virtual node {0}")]
+    #[error("virtual node {0} does not exist")]
     VirtualNode(u32),
-    #[error("this network interface is not among the participants")]
+    #[error("this NIC is not a participant")]
     NotParticipant,
-    #[error("a branching of {0}: 1 to {MAX_BRANCHING} are possible")]
+    #[error("branching factor {0}: expected 1 to {MAX_BRANCHING}")]
     Branching(u32),
-    #[error("rank {0} cannot be the root: there is no such rank")]
+    #[error("root rank {0} does not exist")]
     Root(u32),
-    #[error("no collective engine {0}: there are {ENGINES}")]
+    #[error("collective engine {0} does not exist: there are {ENGINES}")]
     Engine(u8),
-    #[error("run {0} is still going on")]
+    #[error("run {0} is still in progress")]
     Busy(u32),
     /// The patience is zero, or longer than an hour.
-    #[error("the patience is zero")]
+    #[error("the timeout (`patience_ns`) is zero or longer than an hour")]
     Patience,
     /// The engine rejects the tree.
     #[error("{0}")]

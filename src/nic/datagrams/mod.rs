@@ -52,20 +52,20 @@ const SILENCE: (Duration, Duration) = (Duration::from_ms(500), Duration::from_ms
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DatagramError {
-    #[error("as many datagrams as may be are on their way")]
+    #[error("too many datagrams are in flight")]
     Full,
     /// The target is left alone for a while.
     #[error("processor {0} does not answer")]
     Silent(u16),
-    #[error("{0} bytes: datagrams have 1 to {MOST_DATAGRAM_BYTES}")]
+    #[error("{0} bytes: a datagram has 1 to {MOST_DATAGRAM_BYTES}")]
     Length(usize),
-    #[error("there is no processor {0} in this network")]
+    #[error("processor {0} does not exist in this network")]
     NoProcessor(u16),
 }
 
 /// The memories are too small for datagrams among this many processors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{memory} bytes of memory: datagrams among {processors} processors need {needed}")]
+#[error("{memory} bytes of memory: datagrams between {processors} processors need {needed}")]
 pub struct NoRoom {
     /// Bytes of memory of a NIC.
     pub(crate) memory: u64,

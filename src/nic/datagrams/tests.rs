@@ -178,7 +178,7 @@ impl RemotePuts for End<'_> {
     }
 
     fn reserve(&mut self, bytes: u64) {
-        assert!(bytes < MEMORY, "there is that much");
+        assert!(bytes < MEMORY, "the memory is large enough");
     }
 }
 
@@ -235,9 +235,13 @@ impl Rig {
             end.hear(self.now, &mut puts);
             while let Some(bytes) = end.receive(&mut puts, &mut room) {
                 let (data, check) = room[..bytes].split_at(bytes - 4);
-                assert_eq!(checksum(data).to_le_bytes(), check, "not as it was sent");
+                assert_eq!(
+                    checksum(data).to_le_bytes(),
+                    check,
+                    "the datagram was changed"
+                );
                 let word = |at: usize| u16::from_le_bytes([data[at], data[at + 1]]);
-                assert_eq!(word(2), own, "it went elsewhere");
+                assert_eq!(word(2), own, "the datagram has the wrong destination");
                 let number = u64::from_le_bytes(data[4..HEAD].try_into().unwrap());
                 self.arrived[usize::from(word(0))][usize::from(own)].push(number);
             }
@@ -350,7 +354,7 @@ fn a_bell_for_other_bytes_delivers_nothing() {
     rig.run(Duration::from_ms(1));
     let counters = rig.counters();
     assert_eq!((rig.count(), counters.datagrams_broken), (0, 1));
-    assert_eq!(counters.datagrams_taken, 1, "the place serves again");
+    assert_eq!(counters.datagrams_taken, 1, "the slot is used again");
 }
 
 #[test]
@@ -367,7 +371,10 @@ fn nobody_waits_for_the_dead_and_they_come_back() {
     let error = rig.send(0, 2, 100);
     assert_eq!(error, Err(DatagramError::Silent(2)));
     let lost = rig.counters().datagrams_lost;
-    assert!(lost >= 24, "all that were on their way or waited: {lost}");
+    assert!(
+        lost >= 24,
+        "too few of the sent and queued datagrams: {lost}"
+    );
     // After its restart its memory is empty, and it sends first.
     rig.net.memories[2] = Memory::new(MEMORY);
     rig.net.dead[2] = false;
@@ -503,8 +510,8 @@ fn a_repeated_word_does_not_overwrite_a_later_one() {
         end.asked.insert(1 << 40, Asked::Word(word));
         end.ended(rig.now, 1 << 40, PutEnd::Damaged);
     }
-    assert!(rig.ends[0].words.is_empty(), "the place is free");
-    assert_eq!(rig.ends[1].words.len(), 1, "nothing came since");
+    assert!(rig.ends[0].words.is_empty(), "the slot is free");
+    assert_eq!(rig.ends[1].words.len(), 1, "nothing arrived since");
     rig.send(0, 1, 300).unwrap();
     rig.run(Duration::from_ms(1));
     let counters = rig.counters();

@@ -101,7 +101,7 @@ pub(crate) fn emit<'a, P: Packet>(
     packets: impl Iterator<Item = &'a P>,
     buf: &mut [u8],
 ) {
-    header.emit(buf).expect("there is room for a header");
+    header.emit(buf).expect("the buffer has room for a header");
     let (front, rest) = buf.split_at_mut(PLAIN_AT);
     let (words, rest) = rest.split_at_mut(Control::bytes(P::VCS));
     control.emit(P::VCS, words);

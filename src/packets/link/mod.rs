@@ -85,7 +85,7 @@ impl<P: Packet> PacketEnd<P> {
     /// # Panics
     /// Without [`room`](Self::room).
     pub fn push(&mut self, packet: P) {
-        assert!(self.room(packet.vc()) > 0, "room was asked for");
+        assert!(self.room(packet.vc()) > 0, "the caller checked for room");
         self.common.counters.tx_packets += 1;
         self.tx.push(packet);
     }

@@ -169,7 +169,7 @@ impl<P: Sample> Link for Rig<P> {
             pair.count(end, |c| c.tx_packets),
             pair.count(1 - end, |c| c.rx_packets),
         );
-        assert_eq!(sent, got, "each packet accepted once");
+        assert_eq!(sent, got, "each packet is accepted once");
     }
 
     fn check_failures(end: &PacketEnd<P>) -> u64 {

@@ -80,21 +80,30 @@ impl fmt::Display for Violation {
                 end.0, end.1
             ),
             Self::Link(violation) => violation.fmt(f),
-            Self::Overflow(phits) => write!(f, "buffers: {phits} phits came for full input queues"),
+            Self::Overflow(phits) => {
+                write!(f, "buffers: {phits} phits arrived at full input queues")
+            }
             Self::Deliveries { sent, arrived } => write!(
                 f,
-                "deliveries: {sent} packets sent, {arrived} arrived, or not the same ones"
+                "deliveries: {sent} packets sent, {arrived} arrived, or different ones"
             ),
-            Self::Damaged(n) => write!(f, "payload: {n} packets were damaged"),
+            Self::Damaged(n) => write!(f, "payload: {n} packets damaged"),
             Self::Misdated { bits } => write!(
                 f,
-                "latencies: messages were under way for more than {} cycles, which no packet can tell",
+                "latencies: messages took more than {} cycles, the most that a packet's timestamp \
+                 can express",
                 1u64 << bits
             ),
-            Self::Misrouted(n) => write!(f, "destination: {n} packets at another processor"),
+            Self::Misrouted(n) => write!(
+                f,
+                "destination: {n} packets delivered to the wrong processor"
+            ),
             Self::Overtaken(n) => write!(f, "order: {n} requests overtook others"),
-            Self::UpDown(n) => write!(f, "up-then-down: {n} packets would have turned up again"),
-            Self::Refused(n) => write!(f, "routers refused {n} packets"),
+            Self::UpDown(n) => write!(
+                f,
+                "up-then-down: {n} packets tried to go up after going down"
+            ),
+            Self::Refused(n) => write!(f, "routers rejected {n} packets"),
             Self::Starved { phits, cycles } => write!(
                 f,
                 "starvation: {phits} phits still inside after {cycles} cycles without new packets"

@@ -137,13 +137,13 @@ pub enum ConfigError {
     #[error("{0}")]
     Refused(String),
     /// The network belongs to another machine.
-    #[error("`{0}` is a network of another machine")]
+    #[error("network `{0}` belongs to another machine")]
     Elsewhere(String),
     /// The machine has no model of direct links.
-    #[error("networks of this machine are simulated over encoded links only")]
+    #[error("this machine supports only encoded links in simulations")]
     NoDirectLinks,
     /// The message size is outside 1 to the capacity of a packet.
-    #[error("a message of {0} bytes: 1 to {1} are possible")]
+    #[error("a message of {0} bytes: expected 1 to {1}")]
     MessageBytes(u8, u8),
     /// Nothing would be measured.
     #[error("a measurement needs at least one cycle")]
@@ -152,32 +152,34 @@ pub enum ConfigError {
     #[error(transparent)]
     Pattern(#[from] super::pattern::PatternError),
     /// The topology has no processors with links.
-    #[error("the topology has no processor with a link")]
+    #[error("no processor of the topology has a link")]
     NoTerminals,
     /// A traced NIC does not take part.
-    #[error("packets are traced between two network interfaces that take part")]
+    #[error("a trace needs two participating NICs")]
     NothingToTrace,
     /// Packets can be traced only over direct links.
     #[error(
-        "packets are traced over direct links only: trace them in a lab, or leave --netem and --links out"
+        "packets can be traced only over direct links: trace them in a lab, or omit --netem and \
+         --links"
     )]
     TracedEncoded,
     /// Encoded links did not come up within a second.
-    #[error("not all links came up within a second of virtual time: impair them less")]
+    #[error("not all links came up within a second of virtual time: reduce the impairment")]
     LinksDown,
     /// A node's configuration for encoded links is invalid.
     #[error(transparent)]
     Plan(#[from] crate::net::PlanError),
     /// A fault names a missing part.
-    #[error("`{0}`: the topology has no such link or router")]
+    #[error("`{0}`: no such link or router in the topology")]
     NoSuchPart(String),
     /// A permanent fault over encoded links.
     #[error(
-        "`{0}` does not say for how long: over encoded links nobody tells a router that a link is cut, and packets wait for it"
+        "`{0}` needs a duration (`for TIME`): over encoded links a router does not notice a cut \
+         link, and packets wait for it"
     )]
     Endless(String),
     /// A chip of the topology has no registers, or a link leads nowhere.
-    #[error("the topology is not consistent: `phitwire topology check` says where")]
+    #[error("the topology is inconsistent: run `phitwire topology check` for details")]
     Topology,
 }
 

@@ -324,7 +324,7 @@ impl<L: Lanes> Exchange<L> {
                 self.read.due_chips.set(chip);
             }
             Owner::Terminal(terminal) => self.read.due_terminals.set(terminal),
-            Owner::Ghost(_) => unreachable!("mail is for slots of this partition"),
+            Owner::Ghost(_) => unreachable!("mail addresses only slots of this partition"),
         }
     }
 

@@ -56,7 +56,7 @@ impl<M: CycleModel> Member<'_, M> {
     fn hole(&self, from: usize, to: usize, window: u64) -> MutexGuard<'_, Mail<M::Direct>> {
         self.holes[from * self.partitions + to][(window % 2) as usize]
             .lock()
-            .expect("nobody panics with mail in his hands")
+            .expect("no thread panics while holding the lock")
     }
 
     fn others(&self) -> impl Iterator<Item = usize> + use<M> {

@@ -34,15 +34,15 @@ pub struct Fault {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
     #[error(
-        "`{0}` is no fault: write `link NUMBER down at TIME` or `router NAME down at TIME`, and \
-         `for TIME` if it is to come back (times such as 500ns, 5us, 1ms)"
+        "invalid fault `{0}`: expected `link NUMBER down at TIME` or `router NAME down at TIME`, \
+         optionally followed by `for TIME` (times such as 500ns, 5us, 1ms)"
     )]
     Form(String),
-    #[error("`{0}` is no time: a whole number with ns, us, ms or s")]
+    #[error("invalid time `{0}`: expected a whole number with ns, us, ms or s")]
     Time(String),
-    #[error("`{0}` is too large: a fault begins within {MOST_S}s, and lasts no longer")]
+    #[error("`{0}` is too large: faults begin within {MOST_S}s and last at most as long")]
     TooLarge(String),
-    #[error("`{0}` lasts no time at all: without `for` it lasts for good")]
+    #[error("`{0}` has zero duration: omit `for` to make it permanent")]
     Nothing(String),
 }
 
@@ -186,18 +186,18 @@ mod tests {
         let longest: Fault = "link 3 down at 1000000s for 1000000s".parse().unwrap();
         assert_eq!(Some(longest.at), longest.lasts);
         for (wrong, why) in [
-            ("", "is no fault"),
-            ("link", "is no fault"),
-            ("link x down at 5us", "is no fault"),
-            ("link 3 at 5us", "is no fault"),
-            ("link 3 down at 5", "is no time"),
-            ("link 3 down at us", "is no time"),
-            ("link 3 down at 5us for ever", "is no time"),
-            ("link 3 down at 5us for 0ns", "lasts no time at all"),
-            ("link 3 down at 1000001s", "begins within 1000000s"),
+            ("", "invalid fault"),
+            ("link", "invalid fault"),
+            ("link x down at 5us", "invalid fault"),
+            ("link 3 at 5us", "invalid fault"),
+            ("link 3 down at 5", "invalid time"),
+            ("link 3 down at us", "invalid time"),
+            ("link 3 down at 5us for ever", "invalid time"),
+            ("link 3 down at 5us for 0ns", "has zero duration"),
+            ("link 3 down at 1000001s", "begin within 1000000s"),
             ("link 3 down at 99999999999999s", "is too large"),
             ("link 3 down at 99999999999999999999ns", "is too large"),
-            ("router a down at 5us for", "is no fault"),
+            ("router a down at 5us for", "invalid fault"),
         ] {
             let error = wrong.parse::<Fault>().expect_err(wrong).to_string();
             assert!(error.contains(why), "{wrong}: {error}");

@@ -66,13 +66,13 @@ impl GridPattern {
         let (fits, need) = match self {
             Self::Transpose => (
                 size.len() > 1 && size[0] == size[1],
-                "as many places in the second dimension as in the first",
+                "equal sizes in the first two dimensions",
             ),
-            Self::Reversal => (mirrored(), "the same sizes from both ends"),
+            Self::Reversal => (mirrored(), "sizes that read the same in both directions"),
             Self::Rotation => (alike(), "the same size in all dimensions"),
             Self::BitReverse | Self::Shuffle => {
                 let places: u64 = size.iter().map(|&size| u64::from(size)).product();
-                (places.is_power_of_two(), "a power of two of places")
+                (places.is_power_of_two(), "a power of two of nodes")
             }
             Self::Complement | Self::Tornado | Self::Opposite => (true, ""),
         };
@@ -155,9 +155,15 @@ impl Grid {
         size: [u16; D],
         processors: impl IntoIterator<Item = [u16; D]>,
     ) -> Self {
-        assert!(D > 0 && size.iter().all(|&k| k > 0), "a grid has places");
+        assert!(
+            D > 0 && size.iter().all(|&k| k > 0),
+            "the grid has no positions"
+        );
         let place = |at: [u16; D]| {
-            assert!(at.iter().zip(&size).all(|(a, k)| a < k), "within the grid");
+            assert!(
+                at.iter().zip(&size).all(|(a, k)| a < k),
+                "the processor is outside the grid"
+            );
             number(&at, &size)
         };
         Self {
@@ -320,6 +326,9 @@ mod tests {
         assert_eq!(rule(2, 1), (vec![0, 0, 0, 1], vec![0]));
         assert_eq!(rule(3, 2).0, [0, 1, 1, 2, 3, 3, 4]);
         let wrong = grid.rule(GridPattern::Transpose, 3, 1).unwrap_err();
-        assert!(wrong.to_string().contains("second dimension"), "{wrong}");
+        assert!(
+            wrong.to_string().contains("first two dimensions"),
+            "{wrong}"
+        );
     }
 }

@@ -44,30 +44,32 @@ impl Default for Pattern {
 /// Why a pattern is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    #[error("`{0}` is no pattern: {names}", names = NAMES.join(", "))]
+    #[error("unknown pattern `{0}`: expected one of {names}", names = NAMES.join(", "))]
     Unknown(String),
-    #[error("`{0}` is no hot spot: hotspot, hotspot:TARGET,... or hotspot:TARGET,...:PERCENT")]
+    #[error(
+        "invalid hotspot `{0}`: expected hotspot, hotspot:TARGET,... or hotspot:TARGET,...:PERCENT"
+    )]
     Hotspot(String),
-    #[error("{0} processors cannot take part: the topology has {1}")]
+    #[error("{0} participants requested, but the topology has {1} processors")]
     Participants(usize, usize),
-    #[error("no processor {0} takes part")]
+    #[error("processor {0} does not participate")]
     NoProcessor(u16),
     /// The pattern does not suit the number of processors.
     #[error(transparent)]
     Spec(#[from] nic::SpecError),
     /// Lists of destinations work only in live runs.
-    #[error("a list of destinations is not a pattern for all processors")]
+    #[error("a list of destinations cannot be used as a pattern for all processors")]
     List,
-    #[error("`{0}` is a pattern for networks of another machine")]
+    #[error("pattern `{0}` belongs to networks of another machine")]
     Elsewhere(String),
-    #[error("`{pattern}` needs {need}: this is a grid of {size}")]
+    #[error("pattern `{pattern}` needs {need}, but the grid is {size}")]
     Grid {
         pattern: &'static str,
         need: &'static str,
         /// The grid's size.
         size: String,
     },
-    #[error("with this pattern nobody sends anything in this topology")]
+    #[error("with this pattern no processor of this topology sends")]
     Silent,
 }
 

@@ -89,10 +89,10 @@ impl State {
     pub const fn reason(self) -> Option<&'static str> {
         match self {
             Self::Unsettled(Unsettled::Drift) => {
-                Some("the messages in the system still rise or fall")
+                Some("the number of messages in the system is not yet stable")
             }
             Self::Unsettled(Unsettled::Short) => {
-                Some("too few cycles or messages to notice a shortfall of 5 %")
+                Some("too few cycles or messages to detect a shortfall of 5 %")
             }
             Self::Steady | Self::Saturated => None,
         }

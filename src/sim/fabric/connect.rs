@@ -12,15 +12,15 @@ use crate::time::Duration;
 /// Why two ports were not connected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConnectError {
-    #[error("there is no node {0}")]
+    #[error("node {0} does not exist")]
     NoNode(u32),
     #[error("node {node} has no port {port}")]
     NoPort { node: u32, port: PortId },
     /// The port has a link already, or is named twice.
-    #[error("port {port} of node {node} is connected already")]
+    #[error("port {port} of node {node} is already connected")]
     InUse { node: u32, port: PortId },
     /// The latency is zero: a frame must not arrive at the instant it is sent.
-    #[error("a link has some latency")]
+    #[error("the latency of a link must not be zero")]
     NoLatency,
 }
 

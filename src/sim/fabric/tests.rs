@@ -321,7 +321,7 @@ impl Node for Restless {
 }
 
 #[test]
-#[should_panic(expected = "for ever (Pipeline)")]
+#[should_panic(expected = "forever (Pipeline)")]
 fn a_node_that_never_lets_time_pass_is_found() {
     let mut fabric = Fabric::new(1);
     fabric.add(Restless);

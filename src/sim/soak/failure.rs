@@ -15,7 +15,7 @@ use crate::time::Duration;
 /// Why a case failed.
 #[derive(Debug, Error)]
 pub enum Failure {
-    #[error("no network: {0}")]
+    #[error("cannot build the network: {0}")]
     Topology(String),
     /// The topology could not become a world.
     #[error(transparent)]
@@ -26,13 +26,16 @@ pub enum Failure {
     /// Barriers could not start.
     #[error(transparent)]
     Barriers(#[from] BarrierError),
-    #[error("{when}, not all links are up\n{links}")]
+    #[error("{when}, some links are down\n{links}")]
     LinksDown {
         when: &'static str,
         /// State of the link ends.
         links: String,
     },
-    #[error("run {run} has not ended {} ms after the last harm: {came_to}", limit.as_ns() / 1_000_000)]
+    #[error(
+        "run {run} did not end within {} ms after the last fault: {came_to}",
+        limit.as_ns() / 1_000_000
+    )]
     Endless {
         run: u64,
         /// Time allowed for the run after the last harm.
@@ -47,7 +50,7 @@ pub enum Failure {
         /// State of the run.
         came_to: Box<CameTo>,
     },
-    #[error("the route tables are wrong: {0}")]
+    #[error("wrong route tables: {0}")]
     Routes(String),
     /// A run in direct mode cannot start.
     #[error(transparent)]
@@ -56,7 +59,7 @@ pub enum Failure {
     #[error("{}\n{report:#?}", lines(&report.violations))]
     Direct { report: Box<Report> },
     /// The number of partitions changed the result.
-    #[error("{partitions} partitions leave the trace {theirs:016x} instead of {ours:016x}")]
+    #[error("{partitions} partitions produce trace {theirs:016x} instead of {ours:016x}")]
     Partitions {
         /// Number of partitions.
         partitions: usize,

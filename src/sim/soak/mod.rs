@@ -164,7 +164,7 @@ impl<M: Soaked> Case<M> {
         let report = self.come_to_rest(&mut world)?;
         let late_copies = world.fabric.stop_late_copies();
         // Whatever happened before, all traffic from now on must flow without loss.
-        up_again(&mut world, "after all harm was taken away", M::LIVENESS)?;
+        up_again(&mut world, "after all faults were removed", M::LIVENESS)?;
         let again = self.again();
         again.start(&mut world)?;
         // Allow only soft errors: those that hit no packet in the first run may strike now.
@@ -228,12 +228,12 @@ impl<M: Soaked> Case<M> {
         for (after, harm) in &self.harms {
             world.fabric.run_for(*after);
             tell_events(world, trace);
-            trace(world.fabric.now(), &format!("harm: {harm:?}"));
+            trace(world.fabric.now(), &format!("fault: {harm:?}"));
             harm.inflict(world)?;
         }
         world.fabric.run_for(AFTERMATH);
         tell_events(world, trace);
-        trace(world.fabric.now(), "all harm is taken away");
+        trace(world.fabric.now(), "all faults removed");
         world.fabric.impair_all(None);
         for link in world.links() {
             for direction in Direction::BOTH {
@@ -257,9 +257,9 @@ impl<M: Soaked> Case<M> {
         let report = world.report(RUNS[0]);
         // Ignore `unwritten`: gets from a new incarnation find its memory empty.
         let wrong = [
-            (report.duplicated, "came twice"),
-            (report.misordered, "came out of order"),
-            (report.corrupted, "came with wrong bytes"),
+            (report.duplicated, "delivered twice"),
+            (report.misordered, "delivered out of order"),
+            (report.corrupted, "delivered with wrong bytes"),
         ];
         match wrong.into_iter().find(|(count, _)| *count > 0) {
             None => Ok(report),
@@ -384,7 +384,7 @@ fn up_again<L: Network>(
 
 fn words(text: &str) -> Netem {
     text.parse()
-        .expect("cases are made of netem's words; a test reads those of many seeds")
+        .expect("cases use valid netem words; a test parses those of many seeds")
 }
 
 fn tell_events<L: Network>(world: &mut World<L>, trace: &mut dyn FnMut(Time, &str)) {

@@ -11,10 +11,10 @@ use crate::sim::fabric::NodeId;
 /// Why barriers cannot start.
 #[derive(Debug, Error)]
 pub enum BarrierError {
-    #[error("the machine's routers have no units for barriers")]
+    #[error("the routers of this machine have no barrier units")]
     NoUnits,
     /// No tree reaches all participants.
-    #[error("no barrier: {0}")]
+    #[error("cannot build a barrier tree: {0}")]
     NoTree(String),
     /// A device rejected a command.
     #[error(transparent)]

@@ -68,7 +68,7 @@ fn a_ring_is_generated_checked_shown_simulated_and_soaked() {
         .unwrap();
     let told = String::from_utf8_lossy(&refused.stderr);
     assert!(
-        !refused.status.success() && told.contains("has no tables of virtual channels"),
+        !refused.status.success() && told.contains("has no virtual-channel tables"),
         "{told}"
     );
 }

@@ -395,7 +395,7 @@ fn one_target_that_refuses_and_one_out_of_reach_are_both_named() {
 #[test]
 fn who_uses_the_network_interfaces_is_told_and_nothing_is_disturbed() {
     let taken = Refusal {
-        text: "phitwire-bench (process 12) measures here".to_owned(),
+        text: "phitwire-bench (process 12) holds this NIC".to_owned(),
         code: Some(Code::Taken),
         holder: Some(Holder {
             tool: "phitwire-bench".to_owned(),
@@ -407,7 +407,7 @@ fn who_uses_the_network_interfaces_is_told_and_nothing_is_disturbed() {
     lab.busy = Some(("n1", taken, None));
     let (_, text) = fails(&mut lab, "");
     assert!(
-        text.starts_with("n1: phitwire-bench (process 12) measures here"),
+        text.starts_with("n1: phitwire-bench (process 12) holds this NIC"),
         "{text}"
     );
     assert!(text.contains("kill 12"), "{text}");
@@ -415,7 +415,7 @@ fn who_uses_the_network_interfaces_is_told_and_nothing_is_disturbed() {
 
     // Wait for the last replies of a run whose tool has exited.
     let ending = Refusal {
-        text: "traffic run 9 still waits for its last answers".to_owned(),
+        text: "traffic run 9 is waiting for its last responses".to_owned(),
         code: Some(Code::Ending),
         run: Some((RunKind::Traffic, 9)),
         ..Refusal::default()
@@ -434,9 +434,9 @@ fn who_uses_the_network_interfaces_is_told_and_nothing_is_disturbed() {
 #[test]
 fn another_refusal_is_told_as_it_is() {
     let mut lab = Puppets::new();
-    let refusal = Refusal::new(Code::NotUnderstood, "not understood: `claim`");
+    let refusal = Refusal::new(Code::NotUnderstood, "invalid request: `claim`");
     lab.busy = Some(("n1", refusal, None));
-    assert_eq!(fails(&mut lab, "").1, "n1: not understood: `claim`");
+    assert_eq!(fails(&mut lab, "").1, "n1: invalid request: `claim`");
 }
 
 #[test]

@@ -72,7 +72,10 @@ pub(super) fn read(
     bytes: usize,
     data: &mut [u8; MAX_DATA],
 ) -> Result<(), PacketError> {
-    debug_assert!(bytes <= capacity(area.len()), "the header says so");
+    debug_assert!(
+        bytes <= capacity(area.len()),
+        "the head allows no more data than fits"
+    );
     if area.is_empty() {
         return Ok(());
     }

@@ -7,16 +7,16 @@ reasons! {
     PacketError {
         /// No flit, or one that cannot be a head.
         NoHead = "packet_no_head": "first flit is not the head of a packet",
-        Length = "packet_bad_length": "head names another number of flits",
+        Length = "packet_bad_length": "number of flits does not match the head",
         Direction = "packet_wrong_direction":
-            "a request where a response should be, or the reverse",
-        Shape = "packet_bad_shape": "number of flits does not go with command or status",
-        ReservedCommand = "packet_reserved_command": "command or its argument is reserved",
-        ReservedStatus = "packet_reserved_status": "status is reserved",
+            "request where a response is expected, or vice versa",
+        Shape = "packet_bad_shape": "number of flits does not match the command or status",
+        ReservedCommand = "packet_reserved_command": "reserved command or argument",
+        ReservedStatus = "packet_reserved_status": "reserved status",
         /// A router found the packet damaged internally.
         Poisoned = "packet_poisoned": "packet is marked as damaged",
-        Crc = "packet_bad_crc": "packet check is wrong",
-        Padding = "packet_bad_padding": "bytes between data and check are not zero",
+        Crc = "packet_bad_crc": "wrong packet CRC",
+        Padding = "packet_bad_padding": "nonzero bytes between data and CRC",
     }
 }
 
@@ -25,9 +25,9 @@ reasons! {
     EmitError {
         BufferTooSmall: "buffer is shorter than the packet",
         /// Too many for the command or the status, or not as many as its operands need.
-        BadDataLength: "number of data bytes does not go with the packet",
+        BadDataLength: "number of data bytes does not match the packet",
         /// A get of no words or of more than [`MAX_DATA`](super::MAX_DATA) bytes, or a control code
         /// above 4 bits.
-        BadArgument: "argument of the command has no code",
+        BadArgument: "argument of the command cannot be encoded",
     }
 }

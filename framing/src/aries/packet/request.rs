@@ -66,11 +66,11 @@ impl RequestView {
     }
 
     bit_field!(get mdh, MDH, u16, "The memory domain handle, 12 bits");
-    bit_field!(get echo, ECHO, u8, "What the response repeats, 5 bits");
+    bit_field!(get echo, ECHO, u8, "The echo, returned in the response, 5 bits");
     bit_field!(get ssid, SSID, u16, "The synchronisation sequence id, 4 bits");
     bit_field!(get key, KEY, u16, "The protection key, 16 bits");
     bit_field!(set set_mdh, MDH, u16, "the memory domain handle, cut to 12 bits");
-    bit_field!(set set_echo, ECHO, u8, "what the response repeats, cut to 5 bits");
+    bit_field!(set set_echo, ECHO, u8, "the echo, returned in the response, cut to 5 bits");
     bit_field!(set set_ssid, SSID, u16, "the synchronisation sequence id, cut to 4 bits");
     bit_field!(set set_key, KEY, u16, "the protection key");
 

@@ -24,7 +24,7 @@ pub const MAX_JOINED: usize = area::capacity(JOINED_FLITS) / NUMBER_BYTES;
 
 const _: () = assert!(area::capacity(JOINED_FLITS) <= MAX_DATA);
 
-const _: () = assert!(ECHO_BITS + 1 == 6, "the code of a head has six bits");
+const _: () = assert!(ECHO_BITS + 1 == 6, "the code of a head has 6 bits");
 
 /// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

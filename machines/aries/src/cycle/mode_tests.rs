@@ -46,7 +46,10 @@ fn modes_divert_in_the_order_of_their_names() {
     let shares = [none, growing, small, large];
     assert!(none > growing && growing > large, "{shares:?}");
     assert!(none > small && small > large, "{shares:?}");
-    assert!(large > 0.0, "even a large bias gives way: {shares:?}");
+    assert!(
+        large > 0.0,
+        "even a large bias does not exclude non-minimal paths: {shares:?}"
+    );
 }
 
 /// In networks with few blue links, of which a non-minimal packet takes two, accepted load past

@@ -129,7 +129,7 @@ impl AriesOptions {
 /// The error for an impossible number of link cycles.
 pub(super) fn refused(cycles: u32) -> ConfigError {
     ConfigError::Refused(format!(
-        "an Aries link of {cycles} cycles: multiples of 10 up to 1,000 are possible"
+        "an Aries link of {cycles} cycles: expected a multiple of 10 up to 1,000"
     ))
 }
 
@@ -146,21 +146,21 @@ impl Simulated for Aries {
             "routing",
             "MODE,...",
             Kind::Words(&MODE_NAMES),
-            "how ways are chosen, one or several to compare [default: adaptive0]",
+            "Routing modes; list several to compare them [default: adaptive0]",
         )
         .up_to(usize::MAX),
         OptionSpec::new(
             "grain",
             "GRAIN",
             Kind::Words(&["flit", "packet"]),
-            "what moves through the routers at once: flits, as on the chip, or whole packets, as \
-             processes have it by default [default: flit]",
+            "Unit that moves through the routers: flits, as on the chip, or whole packets, the \
+             default of processes [default: flit]",
         ),
         OptionSpec::new(
             "metres",
             "G,B,O",
             Kind::Number(1, 200),
-            "metres of cable of green, black and blue links, at 5 ns each [default: 1,3,20]",
+            "Metres of green, black and blue links, at 5 ns each [default: 1,3,20]",
         )
         .up_to(3),
     ];
@@ -195,7 +195,7 @@ impl Simulated for Aries {
             let unknown = || OptionError {
                 name: "routing",
                 value: word.clone(),
-                reason: format!("the modes are {}", MODE_NAMES.join(", ")),
+                reason: format!("expected one of {}", MODE_NAMES.join(", ")),
             };
             Ok(chosen(found.ok_or_else(unknown)?))
         };

@@ -357,7 +357,10 @@ impl model::Terminal<Aries> for Terminal {
 impl Terminal {
     /// Swaps the next request with the one after it from the same source.
     pub(super) fn swap_next(&mut self) {
-        let (_, seen) = self.last_seen.as_mut().expect("requests keep their order");
+        let (_, seen) = self
+            .last_seen
+            .as_mut()
+            .expect("the run tracks request order");
         seen.swap_next();
     }
 

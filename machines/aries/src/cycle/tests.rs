@@ -434,7 +434,7 @@ mod canaries {
         simulation.run_windows(20);
         let mut violations = Vec::new();
         simulation.check_now(&mut violations);
-        assert_eq!(violations, [], "all was well before");
+        assert_eq!(violations, [], "no violations before the sabotage");
         spoil(&mut simulation.partitions_mut()[0]);
         simulation.check_now(&mut violations);
         violations.extend(simulation.run(&mut Serial, |_| {}).violations);
@@ -471,7 +471,7 @@ mod canaries {
                 let cycles = part.exchange.read.arrivals[slot].phits;
                 (cycles != 0).then(|| slot * size + 63 - cycles.leading_zeros() as usize)
             });
-            part.exchange.read.phits[place.expect("a flit on its way")] ^= 1 << 3;
+            part.exchange.read.phits[place.expect("a flit is under way")] ^= 1 << 3;
         });
         assert!(has(&violations, |v| matches!(v, Violation::Damaged(1))));
     }

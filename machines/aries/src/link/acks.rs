@@ -92,7 +92,7 @@ impl Acks {
     /// If there were fewer.
     #[inline]
     pub fn free(&mut self, vc: usize, flits: u32, now: Time) {
-        assert!(self.held >= flits, "more VC acks than flits");
+        assert!(self.held >= flits, "more flits acknowledged than held");
         self.held -= flits;
         self.news += flits;
         self.freed[vc] = self.freed[vc].wrapping_add(flits);
@@ -197,7 +197,11 @@ mod tests {
             acks.accepted(6, set, Time::from_ns(set));
         }
         assert!(!acks.is_due(Time::from_ns(20)));
-        assert_eq!(acks.due(), Time::from_ns(40_001), "from the first");
+        assert_eq!(
+            acks.due(),
+            Time::from_ns(40_001),
+            "counted from the first credit"
+        );
         acks.accepted(6, 16, Time::from_ns(20));
         assert!(acks.is_due(Time::from_ns(20)));
         acks.tell_all(16);
@@ -211,7 +215,7 @@ mod tests {
         acks.free(3, 50, Time::ZERO);
         assert!(!acks.is_due(Time::ZERO), "112 flits are left");
         acks.free(3, 62, Time::ZERO);
-        assert!(acks.is_due(Time::ZERO), "as much again");
+        assert!(acks.is_due(Time::ZERO), "due again after as many flits");
         acks.tell_all(1);
         acks.accepted(300, 1, Time::ZERO);
         acks.free(5, 13, Time::ZERO);
@@ -238,7 +242,7 @@ mod tests {
         assert_eq!(
             acks.tell(2, 1),
             2,
-            "23 flits are not three blocks, and 20 were told"
+            "23 flits are not three blocks, and 20 were announced"
         );
         acks.free(2, 1, Time::ZERO);
         assert_eq!((acks.tell(2, 1), acks.news), (3, 0));
@@ -261,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "more VC acks than flits")]
+    #[should_panic(expected = "more flits acknowledged than held")]
     fn nothing_is_freed_that_was_not_received() {
         let mut acks = acks(true);
         acks.accepted(4, 1, Time::ZERO);

@@ -77,7 +77,7 @@ impl SharedCredits {
     /// If there are too few: the caller checks the credits for the whole packet first.
     #[inline]
     pub fn take(&mut self, vc: usize, flits: u32) {
-        assert!(self.available(vc) >= flits, "a packet without credits");
+        assert!(self.available(vc) >= flits, "packet sent without credits");
         let used = self.used(vc);
         self.common_used += self.beyond(used + flits) - self.beyond(used);
         self.sent[vc] = self.sent[vc].wrapping_add(flits);
@@ -187,7 +187,11 @@ mod tests {
 
     fn open(private: u32, common: u32) -> SharedCredits {
         let mut credits = SharedCredits::new(private, common);
-        assert_eq!(credits.available(0), 0, "nothing is known yet");
+        assert_eq!(
+            credits.available(0),
+            0,
+            "the peer has not announced credits yet"
+        );
         assert!(credits.is_owed());
         assert_eq!(credits.check_all(&[0; VCS]), Ok(()));
         credits.release_all(&[0; VCS]);
@@ -212,7 +216,7 @@ mod tests {
         credits.take(3, 14);
         credits.take(3, 102);
         assert_eq!(credits.available(3), 0);
-        assert_eq!(credits.available(4), 16, "its private part");
+        assert_eq!(credits.available(4), 16, "the private part is left");
         credits.take(4, 16);
         assert_eq!(credits.available(4), 0);
         assert_eq!(credits.release(3, 50), Ok(50));
@@ -255,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a packet without credits")]
+    #[should_panic(expected = "packet sent without credits")]
     fn no_packet_without_credits() {
         open(16, 0).take(0, 17);
     }

@@ -256,10 +256,10 @@ impl AriesLcb {
         }
         let lanes = self.tx.out.lanes;
         let header = self.common.header(SetFrame::KIND, lanes);
-        let mut writer = SetFrameWriter::new(&header, buf).expect("the buffer is long enough");
+        let mut writer = SetFrameWriter::new(&header, buf).expect("the buffer holds a frame");
         self.scrambler[OUT].set_lanes(lanes);
         let sent = self.emit_sets(now, sets, &mut writer);
-        let length = writer.finish().expect("there is a set in it");
+        let length = writer.finish().expect("the frame has at least one set");
         self.common
             .send_through_cable(&mut buf[SETS_AT..length], lanes);
         Some((length, sent > 0))
@@ -359,7 +359,7 @@ impl AriesLcb {
     fn emit_run(&mut self, now: Time, run: Run, writer: &mut SetFrameWriter<'_>, pulse: &mut bool) {
         let expected = self.rx.expected();
         for number in run.first..run.first + run.sets {
-            let slot = writer.slot().expect("the run fits, as the caller saw to");
+            let slot = writer.slot().expect("the caller checked that the run fits");
             let tail = Tail {
                 number: (number & 0x7f) as u8,
                 ack: (expected & 0x3f) as u8,

@@ -203,11 +203,15 @@ mod tests {
             assert_eq!(
                 near.far_flits(now, 0),
                 0,
-                "it is on its way, or still to be sent"
+                "the flit is under way or not sent yet"
             );
             assert_eq!(near.used()[2], now as u32 + 1);
         }
-        assert_eq!(near.far_flits(300, 0), 14, "all have come, no credit has");
+        assert_eq!(
+            near.far_flits(300, 0),
+            14,
+            "all flits have arrived, no credit has"
+        );
         for flit in flits {
             assert_eq!(far.receive(flit), Some(2));
         }
@@ -221,7 +225,7 @@ mod tests {
         for _ in 0..14 {
             near.give(2);
         }
-        assert_eq!(near.used(), [0; VCS], "one credit too many is none");
+        assert_eq!(near.used(), [0; VCS], "surplus credits are ignored");
     }
 
     #[test]

@@ -127,7 +127,10 @@ impl AriesInput {
     /// # Panics
     /// If a longest packet does not fit, or there are more than half a million flits.
     pub fn with_depth(flits: u32) -> Self {
-        assert!(flits as usize >= MAX_PACKET_FLITS, "room for a packet");
+        assert!(
+            flits as usize >= MAX_PACKET_FLITS,
+            "the buffer is smaller than a packet"
+        );
         let blocks = (flits as usize).div_ceil(BLOCK) + 2 * VCS;
         assert!(blocks < usize::from(NONE), "block numbers have 16 bits");
         Self {
@@ -270,7 +273,10 @@ impl AriesInput {
     /// Appends a free block to a channel's chain.
     #[inline(never)]
     fn extend(&mut self, vc: usize) {
-        assert!(self.free_blocks > 0, "room was looked for at the head");
+        assert!(
+            self.free_blocks > 0,
+            "the head was accepted without enough blocks"
+        );
         self.free_blocks -= 1;
         let mut block = self.free;
         if block == NONE {
@@ -330,7 +336,7 @@ impl AriesInput {
     pub(super) fn restart(&mut self) -> [u32; VCS] {
         assert!(
             self.open.left == 0,
-            "the link control block ends its packet first"
+            "the link control block ends an open packet first"
         );
         self.chains.each_mut().map(|chain| {
             chain.acks = 0;

@@ -135,7 +135,7 @@ fn many_flits_at_once_do_what_they_do_one_by_one() {
         single.cut();
     }
     let enough = refused > 100 && cut > 10 && taken > 10_000;
-    assert!(enough, "{refused} refused, {cut} cut, {taken} taken");
+    assert!(enough, "{refused} rejected, {cut} cut, {taken} accepted");
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn it_tells_what_was_written_and_read_since_it_was_asked() {
         let mut told = [0; VCS];
         input.take_changes(|vc, change| match change {
             Change::Arrived(flits) => told[vc] = flits,
-            Change::Front => panic!("nothing is ever taken back"),
+            Change::Front => panic!("the front never goes back"),
         });
         for vc in 0..VCS {
             assert_eq!(input.len(vc), before[vc] + told[vc]);
@@ -194,7 +194,7 @@ fn a_packet_without_room_is_refused_whole() {
     assert_eq!(input.len(3), 0);
     input.pop(2);
     let next = input.write(&[Flit::IDLE]);
-    assert_eq!(next, Arrived::default(), "the packet is over");
+    assert_eq!(next, Arrived::default(), "the packet has ended");
 }
 
 #[test]

@@ -553,7 +553,7 @@ mod tests {
             };
             assert_eq!(state(&whole), state(&single));
         }
-        assert!(whole.flits.slots() > 512, "it grew");
+        assert!(whole.flits.slots() > 512, "the ring has grown");
     }
 
     #[test]

@@ -277,7 +277,7 @@ impl Link for Aries {
         assert_eq!(
             pair.sets(end, |c| c.tx_flits),
             pair.sets(1 - end, |c| c.rx_flits),
-            "each flit accepted once"
+            "each flit is accepted once"
         );
         assert_eq!(
             pair.ends[1 - end].poisoned,

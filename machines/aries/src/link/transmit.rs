@@ -93,7 +93,7 @@ impl Transmitter {
 
     /// Starts a session: empty, at set 0, without credits until the peer announces them.
     pub fn start(&mut self, terms: TransmitTerms, now: Time) {
-        debug_assert_eq!(self.buffer.packets(), 0, "ended before");
+        debug_assert_eq!(self.buffer.packets(), 0, "the last session was ended");
         self.credits = SharedCredits::new(terms.private, terms.common);
         self.window = terms.window.into();
         if !self.full_numbers {

@@ -49,7 +49,10 @@ pub(crate) struct CachedMemory {
 impl CachedMemory {
     /// A memory of `bytes`, a multiple of eight.
     pub(crate) fn new(bytes: u64, update: AmoUpdate) -> Self {
-        debug_assert!(bytes.is_multiple_of(WORD), "the configuration sees to it");
+        debug_assert!(
+            bytes.is_multiple_of(WORD),
+            "the configuration aligns the size"
+        );
         Self {
             memory: Memory::new(bytes),
             update,
@@ -95,7 +98,7 @@ impl CachedMemory {
     fn write_back(&mut self, entry: usize) {
         let bytes = self.values[entry].to_le_bytes();
         let written = self.memory.write(self.tags[entry], &bytes);
-        debug_assert!(written.is_ok(), "the word was read from there");
+        debug_assert!(written.is_ok(), "the word was read from the same address");
         self.dirty &= !(1 << entry);
         self.counts.writebacks += 1;
     }
@@ -148,7 +151,7 @@ impl CachedMemory {
         }
         let mut word = [0; WORD as usize];
         let read = self.memory.read(address, &mut word);
-        debug_assert!(read.is_ok(), "the caller knows that it is there");
+        debug_assert!(read.is_ok(), "the caller checked the address");
         u64::from_le_bytes(word)
     }
 
@@ -198,7 +201,7 @@ impl CachedMemory {
         self.counts.misses += 1;
         let entry = if self.filled < AMO_CACHE_ENTRIES {
             let empty = self.tags.iter().position(|&tag| tag == EMPTY);
-            empty.expect("not all are filled")
+            empty.expect("the cache has an empty entry")
         } else {
             self.oldest()
         };
@@ -227,7 +230,7 @@ impl CachedMemory {
         self.dirty |= 1 << entry;
         if self.update == AmoUpdate::EachTime {
             let written = self.memory.write(self.tags[entry], &word.to_le_bytes());
-            debug_assert!(written.is_ok(), "the word was read from there");
+            debug_assert!(written.is_ok(), "the word was read from the same address");
             self.dirty &= !(1 << entry);
         }
     }

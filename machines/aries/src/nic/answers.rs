@@ -122,8 +122,8 @@ impl Answers {
         let (Some(head), Some(last)) = (open.head, self.queue.back_mut()) else {
             return;
         };
-        let (alone, _) = Response::parse_header(&[head.flit()])
-            .expect("a response of one flit has been written");
+        let (alone, _) =
+            Response::parse_header(&[head.flit()]).expect("the queued response has one flit");
         let joined = Response {
             joined: true,
             ..alone
@@ -131,13 +131,16 @@ impl Answers {
         let mut data = [0; MAX_DATA];
         let bytes = write_others(alone.packet_id, &open.others[..open.len], &mut data);
         last.fill(|flits| joined.emit(&data[..bytes], flits))
-            .expect("a list of numbers has a packet");
+            .expect("a list of numbers fits into a packet");
     }
 
     /// The oldest packet.
     #[inline]
     pub(crate) fn front(&self) -> Option<&PacketBuf> {
-        debug_assert!(self.open.head.is_none(), "closed before");
+        debug_assert!(
+            self.open.head.is_none(),
+            "joined responses are closed before they are sent"
+        );
         self.queue.front()
     }
 

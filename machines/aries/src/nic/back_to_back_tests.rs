@@ -408,7 +408,7 @@ fn puts_that_come_together_are_answered_together() {
             ends.iter().partition(|end| end.outcome.failure().is_some());
         assert_eq!((done.len(), refused.len()), (400, 8), "{netem:?}");
         let users: std::collections::BTreeSet<u64> = done.iter().map(|end| end.user).collect();
-        assert_eq!(users.len(), 400, "each once");
+        assert_eq!(users.len(), 400, "each user value occurs once");
         for n in 0..PUTS {
             assert_eq!(joined.word(1, n * 8), n);
         }

@@ -73,18 +73,18 @@ pub struct BlockTransfer {
 /// Why a transfer was not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BlockError {
-    #[error("there is no channel {0}")]
+    #[error("channel {0} does not exist")]
     Channel(usize),
-    #[error("the channel or the completion queue has no room")]
+    #[error("the channel or the completion queue is full")]
     QueueFull,
     /// Longer than [`MAX_TRANSFER_BYTES`].
-    #[error("{0} bytes: up to 4 GB are possible")]
+    #[error("a transfer of {0} bytes: at most 4 GB are allowed")]
     Length(u64),
-    #[error("the bytes are not in the local memory")]
+    #[error("the bytes are outside the local memory")]
     LocalBounds,
-    #[error("there is no virtual node {0}")]
+    #[error("virtual node {0} does not exist")]
     VirtualNode(u32),
-    #[error("offsets have 40 bits")]
+    #[error("the offset exceeds 40 bits")]
     Offset,
 }
 
@@ -262,7 +262,7 @@ impl Active {
                 let command = Command::Put { event };
                 Piece::of_data(command, handle, key, address, take, local)
             }
-            BlockOperation::Send { .. } => unreachable!("it has no offset"),
+            BlockOperation::Send { .. } => unreachable!("sends have no offset"),
         }
     }
 

@@ -430,7 +430,7 @@ impl BlockTransferEngine {
         let asker = Asker::Transfer(slot, step);
         requester
             .issue(now, &ask, asker)
-            .expect("pieces have at most 64 bytes, and gets at most 16 words");
+            .expect("a piece has at most 64 bytes, and a get at most 16 words");
         match step {
             TransferStep::Open => {
                 active.stage = Stage::Announced;

@@ -226,7 +226,7 @@ mod tests {
         let theirs: Vec<&str> = Reduction::ALL.iter().map(|op| op.name()).collect();
         assert_eq!(ours, theirs);
         for op in Reduction::ALL {
-            let collective = collective_of(op).expect("there is such");
+            let collective = collective_of(op).expect("a collective for this operation");
             assert_eq!(collective.to_string(), op.name());
         }
     }

@@ -398,7 +398,7 @@ impl AriesNic {
     fn has_ended(&mut self, client: Client, is_transfer: bool) -> bool {
         let window = usize::from(client.0) - 1;
         let Some(slot) = self.clients.slots.get_mut(window).and_then(Option::as_mut) else {
-            debug_assert!(false, "a slot stays until nothing is due");
+            debug_assert!(false, "a slot stays until all its requests have ended");
             return false;
         };
         match is_transfer {

@@ -126,7 +126,7 @@ impl AriesNic {
         now: Time,
     ) -> Result<(), CollectiveSpecError> {
         if self.clients.has_engine(spec.engine) {
-            let error = "a local program has the collective engine";
+            let error = "a local program uses the collective engine";
             return Err(CollectiveSpecError::Tree(error.to_owned()));
         }
         self.interface.begin_collectives(now, spec)?;

@@ -40,7 +40,7 @@ fn runs_are_clean_over_a_bad_link_while_puts_fill_the_window() {
         while reports(&joined).phase != RunPhase::Done {
             assert!(
                 joined.now < end,
-                "it takes too long: {:?}",
+                "the run does not end: {:?}",
                 reports(&joined)
             );
             let mut ends = Vec::new();

@@ -30,16 +30,16 @@ const DEFAULT_SEND_ATTEMPTS: u32 = 200;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AriesNicConfigError {
     /// More memory than [`MAX_MEMORY_BYTES`], none, or a fraction of a cache line.
-    #[error("{0} bytes of memory: multiples of 64 up to {MAX_MEMORY_BYTES} are possible")]
+    #[error("{0} bytes of memory: expected a multiple of 64 up to {MAX_MEMORY_BYTES}")]
     Memory(u64),
     /// No outstanding packets, or more than [`MAX_OUTSTANDING`].
-    #[error("{0} packets outstanding: 1 to {MAX_OUTSTANDING} are possible")]
+    #[error("{0} outstanding packets: expected 1 to {MAX_OUTSTANDING}")]
     Outstanding(u32),
     /// A timeout or wait is zero.
-    #[error("a request needs time: {0} is zero")]
+    #[error("{0} must not be zero")]
     ZeroTime(&'static str),
     /// A completion queue has no capacity.
-    #[error("a completion queue needs room")]
+    #[error("the capacity of a completion queue must not be zero")]
     CompletionQueue,
     /// A memory domain cannot be registered.
     #[error("memory domain {0}: {1}")]
@@ -178,10 +178,10 @@ impl AriesNicConfigBuilder {
             return Err(AriesNicConfigError::Outstanding(config.max_outstanding));
         }
         if config.request_timeout == Duration::ZERO {
-            return Err(AriesNicConfigError::ZeroTime("the time-out"));
+            return Err(AriesNicConfigError::ZeroTime("the request timeout"));
         }
         if config.send_retry == Duration::ZERO {
-            return Err(AriesNicConfigError::ZeroTime("the wait of a send"));
+            return Err(AriesNicConfigError::ZeroTime("the send retry interval"));
         }
         if config.completion_queue == 0 || config.target_queue == 0 {
             return Err(AriesNicConfigError::CompletionQueue);

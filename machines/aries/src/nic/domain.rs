@@ -64,10 +64,10 @@ pub enum RegisterError {
     #[error("memory domain handle {0} is in use")]
     InUse(u16),
     /// Base or length is not aligned.
-    #[error("a domain begins at a multiple of 64 bytes and has whole 4-byte words")]
+    #[error("a domain must begin at a multiple of 64 bytes and contain whole 4-byte words")]
     Alignment,
     /// Empty, longer than offsets can name, or beyond the end of memory.
-    #[error("{length} bytes at {base:#x} are no part of a memory of {memory} bytes")]
+    #[error("{length} bytes at {base:#x} are outside the memory of {memory} bytes")]
     Bounds {
         /// First byte.
         base: u64,

@@ -295,7 +295,7 @@ impl Interface {
         }
         let Some(node) = self.virtual_nodes.resolve(transfer.target) else {
             let Target::Virtual(number) = transfer.target else {
-                unreachable!("a physical node resolves to itself");
+                unreachable!("physical nodes always resolve");
             };
             return Err(BlockError::VirtualNode(number));
         };
@@ -425,7 +425,7 @@ impl Interface {
             return false;
         };
         out.fill(|flits| response.emit(&[], flits))
-            .expect("a response without data has a packet");
+            .expect("a response without data fits into a packet");
         true
     }
 
@@ -493,7 +493,9 @@ impl Interface {
             }
             self.transactions.event_sent();
             let Ok(node) = self.resolve(event.target) else {
-                unreachable!("closing has resolved it, and virtual nodes never become fewer");
+                unreachable!(
+                    "the target was resolved at closing, and virtual nodes are never removed"
+                );
             };
             let ask = Ask {
                 node,
@@ -510,7 +512,7 @@ impl Interface {
             let asker = Asker::TransactionEvent(ssid);
             self.requester
                 .issue(now, &ask, asker)
-                .expect("eight bytes of control have a packet");
+                .expect("8 bytes of control fit into a packet");
         }
     }
 

@@ -126,7 +126,7 @@ fn every_reason_to_refuse_is_counted_and_reported() {
     assert_eq!(counters.refused_misaligned, 3);
     assert_eq!(counters.refused_unsupported, 2);
     assert_eq!(pair.nics[0].counters().requests_refused, 12);
-    assert_eq!(pair.read(1, 0, 2048), [0; 2048], "nothing was changed");
+    assert_eq!(pair.read(1, 0, 2048), [0; 2048], "the memory is unchanged");
     let inside = pair.ask(get(60), here(6, 7, 40));
     assert!(matches!(inside, Outcome::Data { .. }), "{inside:?}");
     // An OR with zero reads.
@@ -141,7 +141,7 @@ fn what_cannot_be_asked_is_refused_at_once() {
     let mut pair = Pair::new();
     let mut error = |operation, at| {
         let asked = post_now(&mut pair, 0, operation, at);
-        asked.expect_err("it cannot be asked")
+        asked.expect_err("the request is rejected")
     };
     assert_eq!(error(put(&[]), at(0)), PostError::Length(0));
     assert_eq!(error(put(&[0; 65]), at(0)), PostError::Length(65));

@@ -176,7 +176,7 @@ pub(crate) struct PendingEntry {
 
 const _: () = assert!(
     size_of::<PendingEntry>() <= 48,
-    "a line less the links of a slot"
+    "an entry fits into a cache line with the links of its slot"
 );
 
 /// Local address for a response's data, and the flag written after it.
@@ -257,7 +257,7 @@ impl Outstanding {
     pub(crate) fn new(capacity: u32, periods: Periods) -> Self {
         assert!(
             (1..=MAX_OUTSTANDING).contains(&capacity),
-            "the configuration bounds it"
+            "the configuration limits the capacity"
         );
         Self {
             slab: Slab::in_regions(
@@ -322,11 +322,11 @@ impl Outstanding {
     // Inlined so that `pending` stays in registers: a copy would stall on its stores.
     #[inline(always)]
     pub(crate) fn begin(&mut self, pending: Pending, routing: Routing) -> (PacketId, u8) {
-        assert!(self.has_room(Share::Reserve), "room was asked for");
+        assert!(self.has_room(Share::Reserve), "the caller checked for room");
         let region = self.region(routing, pending.offset);
         let entry = PendingEntry::of(&pending);
         let begun = region.and_then(|region| self.slab.begin_in(region, entry));
-        let (index, period) = begun.expect("an id was asked for");
+        let (index, period) = begun.expect("the caller checked for a free id");
         if entry.has_target {
             self.set_local_target(index, (pending.landing.local, pending.landing.flag));
         }

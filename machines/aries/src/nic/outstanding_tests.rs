@@ -241,7 +241,7 @@ fn ids_say_what_the_way_of_a_deterministic_request_depends_on() {
     }
     assert!(
         !table.has_id(Routing::MinHash, line(5)),
-        "all ids of its hash wait"
+        "all ids of the hash are in quarantine"
     );
     let other = (0..)
         .map(line)

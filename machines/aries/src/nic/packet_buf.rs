@@ -142,7 +142,10 @@ impl PacketQueue {
     /// Appends the packet written to [`vacant`](Self::vacant).
     #[inline]
     pub(crate) fn push_vacant(&mut self) {
-        assert!(self.len < self.slots.len(), "the place was asked for");
+        assert!(
+            self.len < self.slots.len(),
+            "the caller checked for a free slot"
+        );
         self.len += 1;
     }
 

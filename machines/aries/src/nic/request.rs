@@ -63,23 +63,23 @@ pub enum PostError {
     /// a predecessor, until new ones become available in a few seconds.
     #[error("too many packets are outstanding")]
     TooMany,
-    #[error("too many completions are due or wait to be fetched")]
+    #[error("too many completions are pending or not yet fetched")]
     CompletionQueueFull,
-    #[error("there is no virtual node {0}")]
+    #[error("virtual node {0} does not exist")]
     VirtualNode(u32),
     /// Invalid length for such a request.
-    #[error("{0} bytes: puts have 1 to {MAX_DATA}, gets multiples of 4 up to {MAX_DATA}")]
+    #[error("{0} bytes: a put has 1 to {MAX_DATA}, a get a multiple of 4 up to {MAX_DATA}")]
     Length(usize),
-    #[error("memory domain handle {0} has more than 12 bits")]
+    #[error("memory domain handle {0} exceeds 12 bits")]
     Handle(u16),
-    #[error("offset {0:#x} has more than 40 bits")]
+    #[error("offset {0:#x} exceeds 40 bits")]
     Offset(u64),
-    #[error("local address {0:#x} is not in the memory")]
+    #[error("local address {0:#x} is outside the memory")]
     LocalBounds(u64),
     /// The transaction is not open, or all SSIDs are in use.
-    #[error("the transaction is not open, or there are too many")]
+    #[error("the transaction is not open, or too many are open")]
     Transaction,
-    #[error("in a transaction, data need a local address")]
+    #[error("data in a transaction need a local address")]
     NoAddress,
     /// The request cannot be a packet.
     #[error("{0}")]

@@ -67,7 +67,7 @@ impl Responder {
         for &(handle, domain) in &config.domains {
             domains
                 .register(handle, domain, memory.memory())
-                .expect("building the configuration has tried it");
+                .expect("the builder checked the domains");
         }
         Self {
             node: config.node,
@@ -129,10 +129,7 @@ impl Responder {
             return false;
         }
         let emitted = response.emit(&answer[..bytes], out.room());
-        debug_assert!(
-            emitted.is_ok(),
-            "a reply has at most 64 bytes, a refusal none"
-        );
+        debug_assert!(emitted.is_ok(), "a response has at most 64 bytes of data");
         emitted.map(|flits| out.set_len(flits)).is_ok()
     }
 

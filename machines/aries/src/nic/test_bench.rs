@@ -208,7 +208,7 @@ impl Pair {
         let busy =
             |nic: &Interface| nic.requester.outstanding.slab.used() > 0 || nic.transfers.open() > 0;
         while self.nics.iter().any(busy) {
-            assert!(self.now < end, "it takes too long");
+            assert!(self.now < end, "the bench does not come to rest");
             self.step();
         }
     }
@@ -228,7 +228,9 @@ impl Pair {
     pub(super) fn ask(&mut self, operation: Operation<'_>, at: RemoteAddress) -> Outcome {
         self.post(Owner::User(1), &post(operation, at));
         self.drain();
-        let completion = self.nics[0].poll_completion().expect("it has ended");
+        let completion = self.nics[0]
+            .poll_completion()
+            .expect("the request has ended");
         assert!(self.nics[0].poll_completion().is_none());
         completion.outcome
     }

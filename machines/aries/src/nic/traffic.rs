@@ -89,7 +89,7 @@ impl Issuer for PacketIssuer<'_> {
     fn issue(&mut self, processor: u16, request: RunRequest, message: &Message<'_>) -> bool {
         let Some(node) = self.nodes.get(processor.into()) else {
             unreachable!(
-                "starting the run has looked the node up, and virtual nodes never become fewer"
+                "the start of the run resolved the node, and virtual nodes are never removed"
             );
         };
         if !self.requester.has_room(Share::Bulk) {
@@ -237,7 +237,7 @@ pub(crate) fn block_ended(
     let (address, is_get) = match operation {
         BlockOperation::Put { offset, .. } => (offset, false),
         BlockOperation::Get { offset, .. } => (offset, true),
-        BlockOperation::Send { .. } => unreachable!("runs send none"),
+        BlockOperation::Send { .. } => unreachable!("runs do not send"),
     };
     let answered = match ended.failure {
         Some(Failure::Refused(_)) => Answered::Refused,

@@ -72,7 +72,7 @@ fn run(pair: &mut Pair, spec: &TrafficSpec) -> TrafficReport {
     let limit = pair.now + Duration::from_ms(500);
     let done = |nic: &Interface| nic.traffic_report(None).unwrap().phase == RunPhase::Done;
     while !pair.nics.iter().all(done) {
-        assert!(pair.now < limit, "it takes too long");
+        assert!(pair.now < limit, "the run does not end");
         pair.step();
     }
     merged(pair, Some(spec.run))
@@ -282,7 +282,7 @@ fn nothing_of_an_earlier_block_passes_for_a_later_one() {
         pair.step();
         pair.read(0, local, 1)[0] == !read_line(MEMORY / 2)[0]
     });
-    assert!(seen, "the place of a block is spoilt before it is got");
+    assert!(seen, "no block was overwritten before its get");
     pair.nics[0].runs.stop();
     pair.drain();
     assert_eq!(pair.nics[0].traffic_report(None).unwrap().corrupted, 0);
@@ -395,7 +395,7 @@ fn what_cannot_be_run_is_refused() {
         let now = pair.now;
         pair.nics[0]
             .start_traffic(now, 1, spec)
-            .expect_err("it cannot be run")
+            .expect_err("the run is rejected")
     };
     let get = SpecError::GetSize { size: 6, unit: 4 };
     let (size, most) = ((16 << 20) + 1, 16 << 20);

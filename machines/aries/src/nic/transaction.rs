@@ -21,7 +21,7 @@ const USABLE: u64 = SSIDS as u64 - 1;
 /// their addresses stay below 2^32.
 const HIGH_SHIFT: u32 = ADDRESS_BITS - SSIDS.trailing_zeros() + SSID_BITS;
 
-const _: () = assert!(HIGH_SHIFT > 32, "messages may have 2^32 bytes");
+const _: () = assert!(HIGH_SHIFT > 32, "messages may be 2^32 bytes long");
 
 /// The upper bits of an SSID, for the address of a message or an event.
 #[inline]
@@ -158,7 +158,7 @@ impl Transactions {
         let transaction = &mut self.table[usize::from(ssid)];
         debug_assert!(
             transaction.stage == Stage::Open,
-            "requests of open ones alone"
+            "only open transactions begin requests"
         );
         transaction.requests += 1;
         transaction.outstanding += 1;
@@ -176,7 +176,7 @@ impl Transactions {
         }
         assert!(
             transaction.outstanding > 0,
-            "no more ends than beginnings: ids see to it"
+            "more requests ended than began"
         );
         transaction.outstanding -= 1;
         self.proceed(ssid)
@@ -233,7 +233,7 @@ impl Transactions {
     pub(crate) fn next_event(&self) -> Option<(u16, RemoteEvent)> {
         let &ssid = self.telling.front()?;
         let event = self.table[usize::from(ssid)].event;
-        Some((ssid, event.expect("those to be told of have an event")))
+        Some((ssid, event.expect("a queued transaction has an event")))
     }
 
     /// The event of [`next_event`](Self::next_event) was sent.
@@ -259,7 +259,7 @@ mod tests {
         let failure = Some(Failure::TimedOut);
         assert_eq!(all.ended(ssid.bits(), failure), NextStep::Waiting);
         let NextStep::Ended(ended) = all.ended(ssid.bits(), None) else {
-            panic!("it has ended")
+            panic!("the transaction has not ended")
         };
         let counts = (ended.user, ended.requests, ended.failed, ended.failure);
         assert_eq!(counts, (42, 3, 1, failure));

@@ -7,7 +7,10 @@ use phitwire::time::Time;
 /// Limit on open transfers, both being sent by channels and waiting for their last responses. A
 /// quarter of the SSIDs; the rest is left to transactions.
 pub(super) const MAX_UNDER_WAY: usize = 128;
-const _: () = assert!(MAX_UNDER_WAY <= u8::MAX as usize, "slots have eight bits");
+const _: () = assert!(
+    MAX_UNDER_WAY <= u8::MAX as usize,
+    "slot numbers have 8 bits"
+);
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -20,7 +23,7 @@ impl Slots {
     /// # Panics
     /// If there is no room.
     pub(super) fn insert(&mut self, active: Active) -> u8 {
-        assert!(self.has_room(), "room was asked for");
+        assert!(self.has_room(), "the caller checked for room");
         let slot = self.free.pop().unwrap_or(self.slots.len() as u8);
         if usize::from(slot) == self.slots.len() {
             self.slots.push(None);

@@ -129,7 +129,7 @@ impl Targets {
             self.all.push(target);
         } else {
             let idle = self.all.iter().position(|target| target.open == 0);
-            place = idle.expect("there are more places than transfers");
+            place = idle.expect("there are more targets than transfers");
             self.places.remove(&self.all[place].node.bits());
             self.all[place] = target;
         }
@@ -270,7 +270,7 @@ mod tests {
             may
         };
         let begun = dead.iter().filter(|&&one| begin(&mut targets, one)).count();
-        assert_eq!(begun, 112, "seven eighths of the places");
+        assert_eq!(begun, 112, "seven eighths of the slots");
         for _ in 0..12 {
             assert!(begin(&mut targets, living));
         }
@@ -286,7 +286,7 @@ mod tests {
         }
         assert_eq!(fill(&mut targets, now, died), 896);
         let begun = dead.iter().filter(|&&one| begin(&mut targets, one)).count();
-        assert_eq!(begun, 32, "half of what is beyond the window");
+        assert_eq!(begun, 32, "half of the slots beyond the window");
         assert_eq!(fill(&mut targets, now, living), 32);
     }
 
@@ -307,14 +307,14 @@ mod tests {
         let living = enter(&mut targets, true);
         let dead = enter(&mut targets, false);
         assert_eq!(fill(&mut targets, now, dead), 299, "a third");
-        assert_eq!(fill(&mut targets, now, living), 597, "all of the rest");
+        assert_eq!(fill(&mut targets, now, living), 597, "all remaining slots");
         // The target is silent from now on; others still get packets.
         for expected in [64, 0] {
             let other = enter(&mut targets, true);
             assert_eq!(fill(&mut targets, now, other), expected);
         }
         let last = enter(&mut targets, false);
-        assert_eq!(fill(&mut targets, now, last), 0, "all is gone");
+        assert_eq!(fill(&mut targets, now, last), 0, "no slot is left");
         // Timed-out packets are available again, and their target gets few of them.
         for _ in 0..597 {
             targets.answered(now, living, now, true);
@@ -351,7 +351,7 @@ mod tests {
         let first = targets.enter(NodeId::from_bits(1 << 17));
         for node in 0..3 * MOST_TARGETS as u32 {
             let index = targets.enter(NodeId::from_bits(node));
-            assert_ne!(index, first, "it is in use");
+            assert_ne!(index, first, "the slot is in use");
             assert!(targets.are_several());
             targets.begun(index);
             targets.ended(index);

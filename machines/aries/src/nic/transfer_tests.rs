@@ -117,7 +117,7 @@ fn four_channels_work_at_once_and_leave_room_for_single_requests() {
             continue;
         }
         let posted = pair.nics[0].post(pair.now, Owner::User(n), &post(put(&[1]), at(MEMORY - 1)));
-        assert_eq!(posted, Ok(()), "there is room beside the transfers");
+        assert_eq!(posted, Ok(()), "there is room next to the transfers");
     }
     assert!(most > 600 && most <= MAX_OUTSTANDING);
     pair.drain();
@@ -185,7 +185,7 @@ fn a_channel_does_not_wait_for_answers_between_short_transfers() {
         })
         .collect();
     told.sort_unstable();
-    assert!(told.into_iter().eq(0..count), "each event once");
+    assert!(told.into_iter().eq(0..count), "each event arrives once");
     let ends = pair.completions();
     assert!(ends.iter().all(|end| end.outcome == Outcome::Done));
     assert_eq!(ends.len(), count as usize);
@@ -265,7 +265,11 @@ fn what_is_wholly_out_is_not_given_up() {
             (100_000, aborted)
         ]
     );
-    assert_eq!(pair.target_events().len(), 2, "both have told the target");
+    assert_eq!(
+        pair.target_events().len(),
+        2,
+        "both transfers notified the target"
+    );
 }
 
 #[test]
@@ -407,7 +411,7 @@ fn a_transfer_reports_what_went_wrong_and_stops() {
         let refused = Failure::Refused(Status::OutOfBounds);
         assert_eq!(end.outcome, Outcome::Failed(refused));
         let Ended::Transfer { bytes, .. } = end.ended else {
-            panic!("transfers were asked for")
+            panic!("the transfer was not queued as one")
         };
         assert!((960..=1000).contains(&bytes), "{bytes}");
     }
@@ -448,7 +452,7 @@ fn what_is_no_transfer_is_not_queued() {
     let now = pair.now;
     let mut error = |channel, transfer| {
         let queued = pair.nics[0].transfer(now, channel, transfer);
-        queued.expect_err("it cannot be queued")
+        queued.expect_err("the transfer is rejected")
     };
     let good = transfer(block_put(0), 0, 10);
     let long = MAX_TRANSFER_BYTES + 1;
@@ -527,7 +531,10 @@ fn put_of_half(pair: &mut Pair, channel: usize) -> Duration {
             return pair.now.since(begin);
         }
         let took = pair.now.since(begin);
-        assert!(took < Duration::from_ms(10), "it waits for the dead");
+        assert!(
+            took < Duration::from_ms(10),
+            "the transfer waits for a dead target"
+        );
     }
 }
 
@@ -582,7 +589,7 @@ fn a_target_that_dies_leaves_some_for_others_and_gets_all_again_when_it_is_back(
     start(&mut pair, 0, to_the_dead(MEMORY / 2));
     pair.run(Duration::from_us(200));
     let held_more = pair.nics[0].requester.outstanding.slab.used() - held;
-    assert_eq!(held_more, 1, "it is asked whether it answers");
+    assert_eq!(held_more, 1, "one packet probes the target");
     pair.drain();
     assert_eq!(pair.completions().len(), CHANNELS + 1);
     pair.harm.lost = 0;
@@ -602,11 +609,11 @@ fn what_is_queued_to_a_silent_target_fails_with_its_window() {
         let begin = pair.now;
         pair.drain();
         let took = pair.now.since(begin);
-        assert!(took < TIMEOUT + TIMEOUT, "{took:?} for one time-out");
+        assert!(took < TIMEOUT + TIMEOUT, "{took:?} for one timeout");
         let ends = pair.completions();
         let timed_out = Outcome::Failed(Failure::TimedOut);
         assert!(ends.iter().all(|end| end.outcome == timed_out));
-        assert_eq!(ends.len(), count as usize, "each ends once");
+        assert_eq!(ends.len(), count as usize, "each transfer ends once");
     }
 }
 
@@ -657,6 +664,6 @@ fn a_network_interface_that_hears_nothing_does_not_try_target_by_target() {
     }
     pair.drain();
     let took = pair.now.since(begin);
-    assert!(took < TIMEOUT + TIMEOUT, "{took:?} for one time-out");
+    assert!(took < TIMEOUT + TIMEOUT, "{took:?} for one timeout");
     assert_eq!(pair.completions().len(), 200);
 }

@@ -30,10 +30,10 @@ pub struct VirtualHandles {
 pub enum VirtualHandleError {
     #[error("all {VIRTUAL_HANDLE_ENTRIES} entries are in use")]
     Full,
-    #[error("another entry translates some of these handles for this key")]
+    #[error("another entry already translates some of these handles for this key")]
     Overlap,
     /// No handle, or handles that do not exist before or after translation.
-    #[error("there are {HANDLES} handles, before and after translation")]
+    #[error("handles must be below {HANDLES} before and after translation")]
     Range,
 }
 

@@ -214,15 +214,15 @@ fn of_check(seen: Undetected, decoded: Decoded) -> Table {
         Row::new(Kind::Codec, Source::Expected, label, expected, ours, within)
     };
     let exact = Tolerance::Absolute(0.0);
-    let years = "years between undetected errors, our check";
-    let light = "sets with 1 or 2 flipped bits that the decoder takes";
-    let sample = "of 1000 patterns of 6 said to be missed, the decoder takes";
-    let missed = |bits| format!("patterns of {bits} flipped bits missed");
+    let years = "years between undetected errors, this CRC";
+    let light = "sets with 1 or 2 flipped bits that the decoder accepts";
+    let sample = "accepted by the decoder, of 1000 undetectable patterns of 6";
+    let missed = |bits| format!("undetected patterns of {bits} flipped bits");
     let formula = |label, ours| Observation::new(Kind::Formula, label, stated, ours);
     let four = undetected(&powers(DISTANCE_FOUR)).four as f64;
     let mean_four = patterns(4) / f64::from(1 << crc20::BITS);
     Table {
-        title: "Undetected errors of the 20-bit CRC over a set (white paper, RAS)".into(),
+        title: "Undetected errors of the 20-bit CRC over a set (Cray XC white paper, RAS)".into(),
         unit: "",
         decimals: 0,
         rows: vec![
@@ -242,11 +242,11 @@ fn of_check(seen: Undetected, decoded: Decoded) -> Table {
         ],
         also: vec![
             formula(
-                "years, a published check of distance 4",
+                "years, a published CRC of distance 4",
                 years_between(4, four),
             ),
             formula(
-                "years, a check that misses C(480,4) / 2^20 patterns of 4",
+                "years, a CRC that misses C(480,4) / 2^20 patterns of 4",
                 years_between(4, mean_four),
             ),
         ],
@@ -257,22 +257,23 @@ fn of_check(seen: Undetected, decoded: Decoded) -> Table {
 fn assumptions() -> Vec<String> {
     vec![
         format!(
-            "Run: the check of the codec (polynomial {:#07x}, CRC-20K/6 of Koopman's tables) on 480 sets with one \
-             flipped bit each; then all C(480,2) pairs and all C(480,3) triples of their syndromes are counted. \
-             Nothing is sampled. The decoder is shown every set with one or two flipped bits, and {SAMPLE} of \
-             those that it has to miss.",
+            "Run: the CRC of the codec (polynomial {:#07x}, CRC-20K/6 in Koopman's tables) is \
+             computed for 480 sets with one flipped bit each; all C(480,2) pairs and all C(480,3) \
+             triples of their syndromes are counted, without sampling. The decoder reads every \
+             set with one or two flipped bits, and {SAMPLE} of those that it cannot detect.",
             crc20::POLYNOMIAL
         ),
-        "Expected of patterns of 6: C(480,6) / 2^19, what a check of distance 6 misses on average when it \
-         detects every odd pattern."
+        "Expected for patterns of 6: C(480,6) / 2^19, the average that a CRC of distance 6 misses \
+         if it detects every odd pattern."
             .into(),
-        "System: 25,000 nodes, 4 to a router, 40 network tiles of 5.25 GB/s that send sets of 60 bytes without \
-         a pause; bits flip independently at 1e-7."
+        "System: 25,000 nodes, 4 per router, 40 network tiles of 5.25 GB/s that send sets of 60 \
+         bytes without pause; bits flip independently with probability 1e-7."
             .into(),
-        "The white paper does not print its polynomial. Checks of distance 4 give its 7,250 years within some \
-         percent (the published one gives 7,245 for 64 groups of 384 nodes in place of 25,000), so the machine's \
-         seems to be one. Ours has distance 6, the largest that 20 bits can have over 480, and is better by the \
-         order of 1 / BER^2: the bound is passed by ten orders, and any check of distance 4 misses it narrowly."
+        "The white paper does not print its polynomial. CRCs of distance 4 yield its 7,250 years \
+         within a few percent (the published one yields 7,245 for 64 groups of 384 nodes instead \
+         of 25,000), so the machine probably used one. Ours has distance 6, the largest possible \
+         for 20 bits over 480, and is better by a factor of about 1 / BER^2: it exceeds the bound \
+         by ten orders of magnitude, while any CRC of distance 4 narrowly misses it."
             .into(),
     ]
 }

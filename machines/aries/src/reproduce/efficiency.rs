@@ -86,7 +86,7 @@ fn transaction(kind: Kind, i: usize) -> Vec<Flit> {
     let mut flits = [Flit::IDLE; 2 * MAX_PACKET_FLITS];
     let first = request
         .emit(&data[..sent], &mut flits)
-        .expect("64 bytes and 16 words have a code, and the buffer holds any packet");
+        .expect("the buffer holds any packet of 64 bytes or 16 words");
     let second = response
         .emit(&data[..returned], &mut flits[first..])
         .expect("the buffer holds two packets");
@@ -109,12 +109,12 @@ fn frames(flits: &[Flit]) -> Vec<Vec<u8>> {
     let per_frame = max_sets(DATAGRAM) - 1;
     let frame = |sets: &[(usize, &[Flit])]| {
         let mut buf = vec![0; set_frame_len(sets.len() + 1)];
-        let mut writer = SetFrameWriter::new(&header, &mut buf).expect("the buffer holds them all");
+        let mut writer = SetFrameWriter::new(&header, &mut buf).expect("the buffer holds all sets");
         let control = ControlSet {
             next: sets[0].0 as u32,
             ..ControlSet::default()
         };
-        control.emit(writer.slot().expect("the buffer holds them all"));
+        control.emit(writer.slot().expect("the buffer holds all sets"));
         for (number, chunk) in sets {
             let mut flits = [Flit::IDLE; DATA_FLITS];
             flits[..chunk.len()].copy_from_slice(chunk);
@@ -122,10 +122,10 @@ fn frames(flits: &[Flit]) -> Vec<Vec<u8>> {
                 number: (number & 0x7f) as u8,
                 ..Tail::default()
             };
-            let slot = writer.slot().expect("the buffer holds them all");
+            let slot = writer.slot().expect("the buffer holds all sets");
             DataSet::emit_flits(&flits, tail, slot);
         }
-        writer.finish().expect("there is a control set");
+        writer.finish().expect("the frame has a control set");
         buf
     };
     sets.chunks(per_frame).map(frame).collect()
@@ -198,29 +198,61 @@ pub fn table() -> Table {
     let per = |flits: usize| flits as f64 / TRANSACTIONS as f64;
     let also = |label, ours| Observation::new(Evidence::Codec, label, None, ours);
     Table {
-        title: "Payload efficiency of 64-byte transfers (white paper, Aries Performance)".into(),
+        title: "Efficiency of 64-byte transfers (Cray XC white paper, Aries Performance)".into(),
         unit: "",
         decimals: 2,
         rows: vec![
-            row("put of 64 bytes, request flits", 14.0, per(puts.request_flits)),
-            row("put of 64 bytes, response flits", 1.0, per(puts.response_flits)),
-            row("get of 64 bytes, request flits", 3.0, per(gets.request_flits)),
-            row("get of 64 bytes, response flits", 12.0, per(gets.response_flits)),
-            row("payload efficiency of puts, %", 64.0, 100.0 * puts.efficiency()),
-            row("payload efficiency of gets, %", 64.0, 100.0 * gets.efficiency()),
+            row(
+                "put of 64 bytes, request flits",
+                14.0,
+                per(puts.request_flits),
+            ),
+            row(
+                "put of 64 bytes, response flits",
+                1.0,
+                per(puts.response_flits),
+            ),
+            row(
+                "get of 64 bytes, request flits",
+                3.0,
+                per(gets.request_flits),
+            ),
+            row(
+                "get of 64 bytes, response flits",
+                12.0,
+                per(gets.response_flits),
+            ),
+            row(
+                "payload efficiency of puts, %",
+                64.0,
+                100.0 * puts.efficiency(),
+            ),
+            row(
+                "payload efficiency of gets, %",
+                64.0,
+                100.0 * gets.efficiency(),
+            ),
         ],
         also: vec![
-            also("payload of puts in our frames at MTU 1500, %", 100.0 * puts.of_frames()),
-            also("payload of gets in our frames at MTU 1500, %", 100.0 * gets.of_frames()),
+            also(
+                "payload of puts in phitwire frames at MTU 1500, %",
+                100.0 * puts.of_frames(),
+            ),
+            also(
+                "payload of gets in phitwire frames at MTU 1500, %",
+                100.0 * gets.of_frames(),
+            ),
         ],
         assumptions: vec![
             format!(
-                "Run: {TRANSACTIONS} puts and as many gets of 64 bytes with their responses, encoded as packets, laid \
-                 into sets of nine flits and a tenth, these into frames; read again, every check judged, every byte \
-                 compared. Flits and bytes are counted in what was read."
+                "Run: {TRANSACTIONS} puts and as many gets of 64 bytes with their responses are \
+                 encoded as packets and packed into sets of nine flits plus a tenth, and these \
+                 into frames. All frames are decoded again, every check is verified and every \
+                 byte compared. Flits and bytes are counted in the decoded frames."
             ),
-            "The efficiency counts both directions together, as the paper's does, and data sets alone. Our frames \
-             add 24 bytes of header and one control set each: shown besides."
+            "Like the paper's, the efficiency counts both directions together, and data sets \
+             only. phitwire frames add 24 bytes of header and one control set each; the extra \
+             rows include them."
                 .into(),
         ],
     }

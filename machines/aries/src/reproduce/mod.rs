@@ -28,12 +28,12 @@ pub const TABLES: &[Reproduction] = &[
     },
     Reproduction {
         name: "aries-table3",
-        help: "Cables and bandwidth across their worst bisection",
+        help: "Cables and bandwidth across the worst bisection",
         run: |_| tables::table3(tables::CRAY_XC).map_err(|error| error.to_string()),
     },
     Reproduction {
         name: "aries-crc",
-        help: "Undetected errors of the check of a set",
+        help: "Undetected errors of the CRC of a set",
         run: |_| Ok(crc::table()),
     },
     Reproduction {
@@ -43,7 +43,7 @@ pub const TABLES: &[Reproduction] = &[
     },
     Reproduction {
         name: "aries-performance",
-        help: "Latency of a hop and global bandwidth, from running routers and links",
+        help: "Hop latency and global bandwidth, measured in routers and links",
         run: |settings| performance::table(settings.seed, performance::CYCLES),
     },
 ];

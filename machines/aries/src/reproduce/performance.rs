@@ -150,7 +150,7 @@ fn filled(topology: &Dragonfly, cycles: u64, seed: u64) -> Result<(f64, f64), St
         Simulation::<Aries>::with_encoded_links(topology, &config, &options, None, 1, &mut Serial);
     let report = finished(&mut simulation.map_err(|error| error.to_string())?)?;
     let blue = report.links.iter().find(|(kind, _)| *kind == "blue");
-    let (_, blue) = blue.ok_or("there are no blue links")?;
+    let (_, blue) = blue.ok_or("the network has no blue links")?;
     // Latencies are counted for the puts whose responses arrived in the measurement.
     let puts = report.latency_cycles.count as f64 / report.measure_cycles as f64;
     let payload = puts * f64::from(PUT_BYTES) / (2.0 * f64::from(FILLED));
@@ -188,18 +188,18 @@ fn table_of(full: &Dragonfly, seen: &Seen) -> Table {
     let payload = gbytes_per_second(seen.blue_payload);
     let per_node = stated::GLOBAL_TILES / stated::NODES_PER_ROUTER;
     Table {
-        title: "Quiet latency and global bandwidth (white paper, Aries Performance)".into(),
+        title: "Quiet latency and global bandwidth (Cray XC white paper, Aries Performance)".into(),
         unit: "",
         decimals: 2,
         rows: vec![
-            paper("a router-to-router hop, ns", stated::HOP_NS, seen.hop_ns),
+            paper("one router-to-router hop, ns", stated::HOP_NS, seen.hop_ns),
             paper(
-                "hops of the longest minimal way, ns",
+                "hops of the longest minimal path, ns",
                 stated::HOPS_NS,
                 seen.hops_ns,
             ),
             rate(
-                "a blue link as described, GB/s",
+                "one blue link as described, GB/s",
                 inventory.global_link_gbytes,
                 raw,
             ),
@@ -209,14 +209,14 @@ fn table_of(full: &Dragonfly, seen: &Seen) -> Table {
                 per_node * raw,
             ),
             paper(
-                "of it payload of 64-byte puts, GB/s",
+                "global payload bandwidth per node, 64-byte puts, GB/s",
                 stated::PAYLOAD_GBYTES,
                 per_node * payload,
             ),
         ],
         also: vec![Observation::new(
             Kind::Running,
-            "hops of that way with cables of 3 m and 20 m, ns",
+            "hops of this path with cables of 3 m and 20 m, ns",
             None,
             seen.hops_and_cables_ns,
         )],
@@ -231,22 +231,26 @@ fn gbytes_per_second(bytes_per_cycle: f64) -> f64 {
 
 fn assumptions() -> Vec<String> {
     vec![
-        "Run, latency: single puts of 64 bytes by minimal routing, in virtual time, with links that hand flits \
-         over. A hop is what two routers take longer than one; the hops of the longest way are those of the \
-         farthest pair of two groups of 2 x 2 routers with one link between them: green, black, blue, green, \
-         black. All cables are a metre long, as in the paper's arithmetic (5 x 100 ns)."
+        "Run, latency: single puts of 64 bytes with minimal routing, in virtual time, over direct \
+         links. The hop is the difference between two routers and one; the hops of the longest \
+         path are those of the farthest pair in two groups of 2 x 2 routers with one link between \
+         them: green, black, blue, green, black. All cables are one metre long, as in the paper's \
+         arithmetic (5 x 100 ns)."
             .into(),
         format!(
-            "Run, bandwidth: {ROUTERS} routers of {NICS} NICs in each of two groups, {FILLED} links between them; every \
-             NIC puts to the other group all it can and is answered. Links are encoded: sets, CRC, \
-             acknowledgements, and lanes at the rates of the description, 12.5 Gb/s between groups."
+            "Run, bandwidth: {ROUTERS} routers of {NICS} NICs in each of two groups, {FILLED} \
+             links between them; every NIC sends as many puts to the other group as it can and \
+             receives responses. Links are encoded: sets, CRC, acknowledgements, and lanes at the \
+             rates of the description, 12.5 Gb/s between groups."
         ),
-        "A node has a fourth of its router's ten global links; what one of them was measured to carry counts \
-         that often. That all ten can be filled at once by uniform traffic is not shown by this."
+        "A node has a quarter of the ten global links of its router; the row multiplies the \
+         measured bandwidth of one link accordingly. The run does not show that uniform traffic \
+         can fill all ten at once."
             .into(),
-        "The longest way is longer than the paper's 500 ns with real cables: 20 m of optical cable are 95 ns more \
-         than a metre. No row compares the \"less than 2 us\" between any pair, the 0.8 and 1.6 us of puts and \
-         gets, or figures 11 to 15: they are those of a host, which virtual time does not have."
+        "With real cables, the longest path exceeds the paper's 500 ns: 20 m of optical cable \
+         take 95 ns more than a metre. No row compares the \"less than 2 us\" between any pair, \
+         the 0.8 and 1.6 us of puts and gets, or figures 11 to 15: those include a host, which \
+         virtual time does not model."
             .into(),
     ]
 }
@@ -313,7 +317,7 @@ mod tests {
         };
         assert_eq!(
             outside(&table_of(&full, &seen)),
-            ["a router-to-router hop, ns"]
+            ["one router-to-router hop, ns"]
         );
     }
 }

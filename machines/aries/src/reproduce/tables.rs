@@ -105,18 +105,40 @@ pub fn table1(machine: Machine) -> Result<Table, DragonflySpecError> {
         decimals: 4,
         rows,
         also: vec![
-            counted("nodes of the machine", 92_544.0, nodes),
-            counted("links across a group's middle, green", 384.0, full.green_bisection as f64),
-            counted("links across a group's middle, black", 432.0, full.black_bisection as f64),
-            counted("GB/s across a group's middle, green", 4032.0, twice(full.green_bisection)),
+            counted("nodes in total", 92_544.0, nodes),
+            counted(
+                "links across the middle of a group, \
+                     green",
+                384.0,
+                full.green_bisection as f64,
+            ),
+            counted(
+                "links across the middle of a group, \
+                     black",
+                432.0,
+                full.black_bisection as f64,
+            ),
+            counted(
+                "GB/s across the middle of a group, \
+                     green",
+                4032.0,
+                twice(full.green_bisection),
+            ),
             counted("global GB/s per node and direction", 11.7, global),
-            counted("of it payload, at 64 B", 7.5, global * EFFICIENCY),
+            counted(
+                "global payload GB/s per node, 64-byte puts",
+                7.5,
+                global * EFFICIENCY,
+            ),
         ],
         assumptions: vec![
-            "Run: the links of 241 groups of 6 x 16 routers are generated and counted; three black links between \
-             two routers share a copper cable, four links between two groups an optical one."
+            "Run: the links of 241 groups of 6 x 16 routers are generated and counted; three \
+             black links between two routers share a copper cable, four links between two groups \
+             share an optical one."
                 .into(),
-            "A cable between groups counts half for each of them, as in the paper: (40 x 6) / 2.".into(),
+            "A cable between groups counts half for each group, as in the paper: (40 x 6) / \
+             2."
+            .into(),
         ],
     })
 }
@@ -138,7 +160,7 @@ pub fn table2(machine: Machine) -> Result<Table, DragonflySpecError> {
             2 * groups
         );
         rows.push(row(label, paper, network.inventory().optical_cables as f64));
-        let rules = format!("{groups} groups: configuration rules not kept");
+        let rules = format!("{groups} groups: violated configuration rules");
         seen.push(counted(&rules, 0.0, network.advice().len() as f64));
     }
     Ok(Table {
@@ -148,8 +170,8 @@ pub fn table2(machine: Machine) -> Result<Table, DragonflySpecError> {
         rows,
         also: seen,
         assumptions: vec![
-            "Run: both networks are generated link by link, and the links between each two groups are counted: \
-             four share a cable. A group is two cabinets."
+            "Run: both networks are generated link by link, and the links between each pair of \
+             groups are counted; four share a cable. A group is two cabinets."
                 .into(),
         ],
     })
@@ -179,7 +201,7 @@ pub fn table3(machine: Machine) -> Result<Table, DragonflySpecError> {
                 found.optical_cables as f64,
             ));
             rows.push(row(
-                label("cables crossing"),
+                label("cables across the bisection"),
                 paper[1],
                 found.bisection.cables as f64,
             ));
@@ -193,11 +215,12 @@ pub fn table3(machine: Machine) -> Result<Table, DragonflySpecError> {
         rows,
         also: Vec::new(),
         assumptions: vec![
-            "Run: the networks are generated link by link; the cables that cross a split of the groups into halves are \
-             counted for the worst split. All bundles being of one size, every split is."
+            "Run: the networks are generated link by link, and the cables across the worst split \
+             of the groups into halves are counted. All bundles have the same size, so every \
+             split is the worst."
                 .into(),
-            "A full network has FLOOR(240 / (groups - 1)) cables per pair: 48 and 34. A cable has 4 links of 3 lanes \
-             of 12.5 Gb/s; the paper's GB/s are of both directions."
+            "A full network has FLOOR(240 / (groups - 1)) cables per pair: 48 and 34. A cable has \
+             4 links of 3 lanes of 12.5 Gb/s; the paper's GB/s count both directions."
                 .into(),
         ],
     })
@@ -217,7 +240,7 @@ mod tests {
         }
         let table = table1(CRAY_XC).expect("the paper's machine fits");
         for seen in table.also {
-            let paper = seen.paper.expect("all of them are in the paper");
+            let paper = seen.paper.expect("the paper has all rows");
             let off = (seen.ours - paper).abs() / paper;
             assert!(off < 0.005, "{} {}", seen.label, seen.ours);
         }
@@ -231,20 +254,20 @@ mod tests {
             ..CRAY_XC
         };
         let two = Machine { nics: 2, ..CRAY_XC };
-        assert!(!table1(narrow).expect("it fits").within());
-        assert!(!table1(two).expect("it fits").within());
+        assert!(!table1(narrow).expect("the network fits").within());
+        assert!(!table1(two).expect("the network fits").within());
         // The partial network fits with fewer; the full one lacks the XC white paper's cables.
-        assert!(!table3(narrow).expect("it fits").within());
+        assert!(!table3(narrow).expect("the network fits").within());
     }
 
     #[test]
     fn a_missing_cable_is_told() {
-        let mut network = CRAY_XC.generate(6, Some(12)).expect("it fits");
+        let mut network = CRAY_XC.generate(6, Some(12)).expect("the network fits");
         // The four links of the last cable.
         network.links.truncate(network.links.len() - 4);
         let found = network.inventory();
         assert_eq!((found.optical_cables, found.bisection.cables), (179, 107));
         assert!(found.bisection.exact);
-        assert_eq!(network.advice()[0], "bundles are of equal size");
+        assert_eq!(network.advice()[0], "all bundles must have the same size");
     }
 }

@@ -91,7 +91,7 @@ pub(super) fn count(ports: PortMask) -> u64 {
 /// Set bit number `n` of a mask with more than `n` bits set.
 #[inline]
 pub(super) fn nth(mut ports: PortMask, n: u64) -> u8 {
-    debug_assert!(n < count(ports), "a port of the set");
+    debug_assert!(n < count(ports), "fewer ports in the mask");
     for _ in 0..n {
         ports &= ports - 1;
     }

@@ -45,7 +45,7 @@ fn walk(
     loop {
         trace.routers.push(at);
         assert!(trace.routers.len() <= 11, "at most ten hops: {trace:?}");
-        let kind = machine.kind(at, port).expect("packets come by links");
+        let kind = machine.kind(at, port).expect("packets arrive over links");
         let router = &routes[machine.index(at)];
         let arrival = Arrival {
             port: port as u8,
@@ -53,9 +53,9 @@ fn walk(
             head,
         };
         let decision = router.choose(arrival, PortMask::MAX, rng, |port| load(at, port));
-        let Decision { way, kind: choice } = decision.expect("a whole machine has a way");
+        let Decision { way, kind: choice } = decision.expect("a complete machine has a route");
         let is_way = router.ways(kind, head).iter().any(|w| w == way);
-        assert!(is_way, "{way:?} is none of the ways");
+        assert!(is_way, "{way:?} is not one of the routes");
         trace.choices.push(choice);
         if usize::from(way.port) >= FIRST_NIC_PORT {
             assert_eq!(usize::from(way.port), FIRST_NIC_PORT + 2);
@@ -209,7 +209,7 @@ fn without_live_minimal_ports_a_packet_of_class_0_goes_up() {
             let phase = router.phase(PortKind::Processor, head, PortMask::MAX);
             let dead = phase.minimal.ports;
             assert_ne!(dead, 0);
-            let decision = decide(router, PortKind::Processor, head, !dead).expect("a way up");
+            let decision = decide(router, PortKind::Processor, head, !dead).expect("a route up");
             assert!(decision.way.non_minimal, "{routing:?} {to:?} {decision:?}");
             assert_eq!(decision.way.class, u8::from(to.0 == 0));
             let would = routing.is_non_minimal();
@@ -221,7 +221,7 @@ fn without_live_minimal_ports_a_packet_of_class_0_goes_up() {
     // In transit: from a green port only the black one leads on; its twin dies as well.
     let head = head_to((0, 3), Routing::Minimal, true);
     let blacks = routes[0].ports_of(PortKind::Black);
-    let up = decide(&routes[0], PortKind::Green, head, !blacks).expect("a way up");
+    let up = decide(&routes[0], PortKind::Green, head, !blacks).expect("a route up");
     assert_eq!((up.way.class, up.way.non_minimal), (1, true));
     assert_eq!(up.kind, Choice::Fallback);
     // Not in the target group: no class follows its own.
@@ -244,7 +244,7 @@ fn without_non_minimal_ports_packets_go_minimally() {
     let router = Routes::new(registers);
     for routing in [Routing::Valiant, Routing::OrderedNonMinimal] {
         let head = head_to((1, 3), routing, false);
-        let decision = decide(&router, PortKind::Processor, head, PortMask::MAX).expect("a way");
+        let decision = decide(&router, PortKind::Processor, head, PortMask::MAX).expect("a route");
         assert!(!decision.way.non_minimal && decision.kind == Choice::Fallback);
         assert!(minimal.ports >> decision.way.port & 1 != 0);
     }
@@ -354,7 +354,7 @@ fn climbing(kind: PortKind, (routing, to): (Routing, At), load: u32, up_load: u3
     let by = |port: u8| [up_load, load][usize::from(minimal >> port & 1 != 0)];
     let climbs = |_: &u32| {
         let decision = router.choose(arrival, u64::MAX, &mut rng, by);
-        decision.expect("a way").way.non_minimal
+        decision.expect("a route").way.non_minimal
     };
     (0..400).filter(climbs).count()
 }
@@ -365,7 +365,7 @@ fn bears(kind: PortKind, mode: (Routing, At), up_load: u32) -> u32 {
     (0..200)
         .take_while(is_taken)
         .last()
-        .expect("an idle path is taken")
+        .expect("an idle path is chosen")
 }
 
 /// No bias, one that grows along the path, a small and a large one.
@@ -388,7 +388,7 @@ fn biases_are_what_the_names_of_the_modes_say() {
     });
     // Without a bias the loads of both candidates count, and a tie is minimal.
     assert_eq!(source[0], 2 + 2);
-    assert_eq!(source[1], source[0], "nothing has grown yet");
+    assert_eq!(source[1], source[0], "the load has not grown yet");
     assert!(
         source[0] < source[2] && source[2] < 2 * source[0] + 4,
         "{source:?}"
@@ -447,7 +447,7 @@ fn adaptive_packets_are_decided_at_every_router() {
     let router = &routes[0];
     let up = head_to((0, 3), Routing::Adaptive0, false);
     let up = up.with_vc(1).with_non_minimal(true);
-    let root = decide(router, PortKind::Green, up, PortMask::MAX).expect("a way");
+    let root = decide(router, PortKind::Green, up, PortMask::MAX).expect("a route");
     assert_eq!(root.kind, Choice::Root);
     assert_eq!((root.way.class, root.way.non_minimal), (2, false));
 }
@@ -480,7 +480,7 @@ fn roots_are_spread_over_the_group() {
             let is_fair = own || (50..200).contains(&share);
             assert!(is_fair, "router {router}: {share} of 100: {counts:?}");
             let is_source = row == 0 && router == 0;
-            assert!(!is_source || count == 0, "the source is no root");
+            assert!(!is_source || count == 0, "the source is not a root");
         }
     }
 }

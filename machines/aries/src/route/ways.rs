@@ -40,7 +40,10 @@ impl Ways {
         if ports == 0 {
             return;
         }
-        debug_assert!(usize::from(self.len) < MAX_SETS, "three kinds of ways");
+        debug_assert!(
+            usize::from(self.len) < MAX_SETS,
+            "at most three sets of ports"
+        );
         if let Some(set) = self.sets.get_mut(usize::from(self.len)) {
             *set = WaySet {
                 ports,

@@ -243,7 +243,7 @@ impl<I: Items> Tiles<I> {
         let now = self.wire_clock();
         let columns = &mut self.columns;
         let Some(item) = self.pool.pop(&mut columns.fifos[id.index()]) else {
-            unreachable!("a column buffer that asks has a flit");
+            unreachable!("a requesting column buffer has a flit");
         };
         let (next, wakes_subswitch) = I::read(&mut columns.pipes[id.index()], now, item.flits());
         if next != Next::Ready {
@@ -322,8 +322,8 @@ impl<I: Items> Tiles<I> {
         let id = ColumnBufferId::at_output(output, vc, source_row);
         let discarded = match current.drains() {
             0 => None,
-            Current::DEAD => Some("the link of its output is down"),
-            _ => Some("nothing left by its output for the forward-progress time"),
+            Current::DEAD => Some("the link of the output is down"),
+            _ => Some("nothing left the output within the forward-progress timeout"),
         };
         if let Some(head) = Head::parse(slot.flit()) {
             self.watch_column(id, output, head, discarded);

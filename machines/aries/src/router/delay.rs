@@ -107,6 +107,6 @@ mod tests {
         assert_eq!(at(90), [1, 200_000, 0]);
         assert_eq!(at(127), [1, 200_000, 65_535]);
         assert_eq!(at(399), [1, 200_000, 65_535]);
-        assert_eq!(delay.spare.len(), 1, "what is emptied is filled next");
+        assert_eq!(delay.spare.len(), 1, "an emptied slot is filled next");
     }
 }

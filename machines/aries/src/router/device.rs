@@ -108,7 +108,7 @@ impl From<AriesEvent> for DeviceEvent {
 
 /// Registers of an Aries have no addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("registers of an Aries router go by name")]
+#[error("Aries registers are addressed by name only")]
 struct ByNameOnly;
 
 impl CoreRegisters for Core {
@@ -119,7 +119,7 @@ impl CoreRegisters for Core {
         }
         .ok_or_else(|| DeviceError::UnknownRegister {
             register: register.to_string(),
-            hint: " in an Aries router: they go by name",
+            hint: " (Aries registers are addressed by name only)",
         })
     }
 
@@ -143,11 +143,11 @@ impl CoreRegisters for Core {
 #[derive(Debug, Error)]
 enum TablesError {
     /// The value does not have the form of route tables.
-    #[error("not understood: {0}")]
+    #[error("cannot parse the tables: {0}")]
     Form(#[from] serde_json::Error),
     /// A table's length differs from this router's.
     #[error(
-        "{name} has {new} entries, this router's has {own}: are the tables of another topology?"
+        "{name} has {new} entries, but this router has {own}: are the tables for another topology?"
     )]
     Length {
         name: &'static str,
@@ -157,7 +157,7 @@ enum TablesError {
         new: usize,
     },
     /// An entry names a port that does not exist.
-    #[error("{name}, entry {index}: there are {PORTS} ports only")]
+    #[error("{name}, entry {index}: a router has only {PORTS} ports")]
     Port {
         name: &'static str,
         /// Index of the entry.

@@ -44,7 +44,7 @@ fn all_to_all_with_tiny_buffers_does_not_deadlock() {
             .flat_map(|nic| &nic.got)
             .map(|head| u64::from(head.length()))
             .sum();
-        assert_eq!(injected, received, "what the NICs sent they got");
+        assert_eq!(injected, received, "the NICs received what they sent");
     }
 }
 
@@ -203,10 +203,7 @@ fn every_grain_takes_the_same_ways() {
     };
     let flits = ways(GRAINS[0]);
     let non_minimal: u64 = flits.0.iter().map(|router| router.0[1]).sum();
-    assert!(
-        non_minimal > 50,
-        "there are all kinds of ways: {non_minimal}"
-    );
+    assert!(non_minimal > 50, "too few non-minimal paths: {non_minimal}");
     for grain in &GRAINS[1..] {
         assert!(ways(*grain) == flits, "{grain:?}");
     }
@@ -308,7 +305,7 @@ fn to_pass_without_buffers_is_to_pass_through_them() {
         let waited = counts[0].saturating_sub(alone);
         assert!(
             alone > 200 && waited > 200,
-            "both are taken: {alone}, {waited}"
+            "both cases occur: {alone}, {waited}"
         );
         assert!(
             direct != steps_of(true, depth, seed + 9).0,
@@ -318,6 +315,6 @@ fn to_pass_without_buffers_is_to_pass_through_them() {
     let [_, dead, stalled, held_up] = all;
     assert!(
         dead > 0 && stalled > 0 && held_up > 0,
-        "all kinds of waits and ends: {all:?}"
+        "all kinds of waits and ends occur: {all:?}"
     );
 }

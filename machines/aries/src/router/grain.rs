@@ -166,7 +166,7 @@ impl<I: Items> Tiles<I> {
     /// Schedules `wake` for when a wire of that many cycles delivers.
     #[inline]
     pub(super) fn wake_ahead(&mut self, cycles: u64, wake: Wake) {
-        debug_assert!(I::TIMED, "without time on wires nothing is ahead");
+        debug_assert!(I::TIMED, "only timed wires wake ahead");
         self.calendar.enter(self.cycle, cycles, wake);
     }
 

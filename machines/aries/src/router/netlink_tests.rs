@@ -143,7 +143,7 @@ fn ordered_packets_use_one_tile_and_stay_in_order() {
     assert_eq!(ordered, (0..100).collect::<Vec<_>>());
     let first = bench.sent[FIRST_NIC_PORT + 3][0].0;
     let last = bench.sent[FIRST_NIC_PORT + 3].last().expect("sent").0;
-    assert!(last - first >= 1_400, "one tile sends a flit per cycle");
+    assert!(last - first >= 1_400, "one tile sends one flit per cycle");
 }
 
 /// A NIC that takes nothing holds up neither the other one of its pair nor the responses.

@@ -152,7 +152,10 @@ fn a_paced_router_takes_its_time() {
     net.run_until("delivery", |net| net.received() == 1);
     let inside = (ZERO_LOAD_CYCLES + NETLINK_CYCLES) * CYCLE_PS;
     assert!(net.now.since(arrived) >= Duration::from_ps(inside));
-    assert!(net.now.since(start) < Duration::from_us(2), "and no more");
+    assert!(
+        net.now.since(start) < Duration::from_us(2),
+        "no further delay"
+    );
     assert_eq!(net.ends[0].packets(), [to_nic(0, 14, 1)]);
 }
 
@@ -237,7 +240,7 @@ fn a_watch_sees_the_decisions_that_are_counted() {
         assert_eq!((watched.passages.len(), watched.dropped), (200, 0));
         let kind = |passage: &Passage| {
             let choice = &passage.choices[0];
-            let departure = passage.departure.expect("it left");
+            let departure = passage.departure.expect("the packet has left");
             assert_eq!(departure.port, choice.winner, "{choice:?}");
             let won = choice
                 .candidates
@@ -262,13 +265,13 @@ fn a_watch_sees_the_decisions_that_are_counted() {
             .iter()
             .filter_map(|passage| passage.identity)
             .collect();
-        assert_eq!(identities.len(), 200, "each is known by its number");
+        assert_eq!(identities.len(), 200, "each packet has an identity");
         let one = net.chip.watched(net.now, Some(17)).passages;
         assert!(one.len() == 1 && one[0].arrived_ps.is_some());
         let again = net.chip.watched(later, None);
         assert!(
             !again.armed && again.passages.is_empty(),
-            "it ends by itself"
+            "the watch ends on its own"
         );
     }
 }
@@ -301,7 +304,8 @@ fn a_watch_sees_what_a_dead_link_costs() {
 #[test]
 fn every_register_of_the_list_can_be_read() {
     let mut net = free_running(&[NIC, 0]);
-    let registers = phitwire::device::Device::registers(&mut net.chip).expect("it has some");
+    let registers =
+        phitwire::device::Device::registers(&mut net.chip).expect("the router has registers");
     let list = registers.list();
     for name in list.iter().flat_map(phitwire::device::RegisterInfo::names) {
         let read = registers.read(phitwire::device::RegisterName::Name(&name));

@@ -65,7 +65,7 @@ impl CoreOutlooks for Core {
                     to.group(),
                     to.router()
                 )],
-                how: "it is at its destination's router".into(),
+                how: "arrived at the destination router".into(),
                 is_certain: true,
                 ways: all,
             };
@@ -73,11 +73,11 @@ impl CoreOutlooks for Core {
         let consulted = consulted(kind, to, registers.group);
         if !question.ordered {
             let how = match question.state {
-                None => "adaptive mode 0: two of each kind are drawn, the path with less load wins",
+                None => "adaptive mode 0: draws two ports of each kind, takes the less loaded path",
                 Some(state) if state & UP != 0 => {
-                    "on its way up: steps are drawn, and ways down, where there are: less load wins"
+                    "going up: draws next steps and paths down, if any; takes the less loaded"
                 }
-                Some(_) => "two of each kind that is left are drawn, the path with less load wins",
+                Some(_) => "draws two ports of each remaining kind, takes the less loaded path",
             };
             return Outlook {
                 consulted,
@@ -101,7 +101,7 @@ impl CoreOutlooks for Core {
         let mut found = Outlook {
             consulted,
             how: format!(
-                "ordered: by the hash of its flow, {:#018x}",
+                "ordered: by the flow hash {:#018x}",
                 routes.flow_hash(tile as u8, head)
             ),
             is_certain: decision.is_ok(),

@@ -36,7 +36,7 @@ impl Pace {
     /// The pace of a network port with lanes of that rate, at most [`PORT`](Self::PORT).
     pub const fn of_port(rate: LaneRate) -> Self {
         let (full, rate) = (rates::G14_0.bits_per_second(), rate.bits_per_second());
-        assert!(rate <= full, "no more than a flit in a cycle");
+        assert!(rate <= full, "the rate exceeds one flit per cycle");
         Self::new(Self::PORT.flits * rate, Self::PORT.cycles * full)
     }
 

@@ -24,7 +24,7 @@ impl Slot {
     /// A head for virtual channel `vc` of output row `row`; `last` if no separate item follows it.
     #[inline]
     pub(super) const fn head(head: Head, row: usize, vc: usize, last: bool) -> Self {
-        debug_assert!(row < 8 && vc < 8, "there is room for three bits of each");
+        debug_assert!(row < 8 && vc < 8, "row and channel have 3 bits each");
         let target = (row as u64 & 7) << Self::ROW_SHIFT | (vc as u64 & 7) << Self::VC_SHIFT;
         let last = if last { Self::LAST } else { 0 };
         let packet = (head.length() as u64) << Self::LENGTH_SHIFT

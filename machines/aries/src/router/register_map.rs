@@ -120,37 +120,33 @@ pub(super) fn register_list(registers: &AriesRegisters) -> Vec<RegisterInfo> {
     let write = |name: String, bits, about: &str| RegisterInfo::new(name, true, bits, about);
     let mut list = vec![
         read("chip.id".into(), 32, "0x41524945, \"ARIE\""),
-        read("chip.{group,router}".into(), 9, "its place in the machine"),
-        read("chip.cycle".into(), 64, "cycles so far"),
+        read("chip.{group,router}".into(), 9, "group and router number"),
+        read("chip.cycle".into(), 64, "cycles since start"),
         read(
             "chip.live_ports".into(),
             44,
-            "ports whose link is up, one bit each",
+            "ports with a live link, one bit each",
         ),
         read(
             "chip.ports_in_use".into(),
             44,
-            "ports that have a link, one bit each",
+            "ports with a link, one bit each",
         ),
         read(
             "chip.flits_inside".into(),
             64,
             "flits in the tiles and in Netlink",
         ),
-        read(
-            "chip.drained".into(),
-            1,
-            "no packet is on its way through the router",
-        ),
+        read("chip.drained".into(), 1, "1: the router holds no packets"),
         write(
             "chip.quiesced".into(),
             1,
-            "1: no packets are taken from the NICs",
+            "1: the router takes no packets from the NICs",
         ),
         write(
             "chip.forward_progress_ns".into(),
             64,
-            "forward-progress time-out, emulated ns",
+            "forward-progress timeout, emulated ns",
         ),
         write(
             "chip.black_links".into(),
@@ -160,42 +156,42 @@ pub(super) fn register_list(registers: &AriesRegisters) -> Vec<RegisterInfo> {
         write(
             "chip.local_up_class".into(),
             2,
-            "class on the way up in the target's own group",
+            "class on the way up within the destination group",
         ),
         write(
             "discard.{0..7}".into(),
             48,
-            "by virtual channel: output tiles that discard; writing clears bits",
+            "by virtual channel: output tiles that discard flits; writing can only clear bits",
         ),
         read(
             format!("load.{kinds}"),
             4,
-            "load that neighbours behind such ports were told",
+            "load reported to neighbours behind ports of this kind",
         ),
         write(
             "blue_class.{target,middle}.{0..3}".into(),
             2,
-            "class after a blue link, by the class before",
+            "class after a blue link, by the previous class",
         ),
         write(
             "root_class.{0..3}".into(),
             2,
-            "class from the root on, by the class before",
+            "class from the root on, by the previous class",
         ),
         write(
             "bias.{0..3}.{minimal,non_minimal}.shift".into(),
             2,
-            "of an adaptive mode: the load is shifted by so much",
+            "adaptive mode: left shift of the load",
         ),
         write(
             "bias.{0..3}.{minimal,non_minimal}.add".into(),
             6,
-            "of an adaptive mode: then so much is added",
+            "adaptive mode: number added to the shifted load",
         ),
         write(
             "bias.{0..3}.growth".into(),
             6,
-            "of an adaptive mode: added to non-minimal loads for each step of a way",
+            "adaptive mode: number added to non-minimal loads for each hop",
         ),
     ];
     if !ports.is_empty() {
@@ -207,7 +203,7 @@ pub(super) fn register_list(registers: &AriesRegisters) -> Vec<RegisterInfo> {
         list.push(read(
             format!("{{{ports}}}.committed"),
             32,
-            "flits inside that will leave by the port",
+            "flits inside the router that will leave by this port",
         ));
     }
     for (name, table) in registers.tables[0].by_name() {
@@ -216,14 +212,14 @@ pub(super) fn register_list(registers: &AriesRegisters) -> Vec<RegisterInfo> {
             list.push(write(
                 name,
                 44,
-                "route table for packets from such ports: ports, one bit each",
+                "route table for packets from ports of this kind: mask of ports",
             ));
         }
     }
     list.push(read(
         format!("counter.{{{counters}}}"),
         64,
-        "a counter, as `stats` has it",
+        "the counter shown by `stats`",
     ));
     list
 }
@@ -275,13 +271,13 @@ impl<I: Items> Tiles<I> {
             ["discard", vc] => {
                 let vc = number(vc, VCS).ok_or(RegisterError::Unknown)?;
                 if value & !self.discarding()[vc] != 0 {
-                    return refused("what it holds with bits cleared");
+                    return refused("the current value with bits cleared");
                 }
                 self.stop_discarding(vc, value);
                 return Ok(());
             }
             ["chip", "forward_progress_ns"] if value == 0 => {
-                return refused("1 or more nanoseconds");
+                return refused("at least 1 ns");
             }
             ["chip", "forward_progress_ns"] => registers.forward_progress_ns = value,
             ["chip", "black_links"] if value == 0 => return refused("1 to 15"),

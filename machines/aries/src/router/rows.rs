@@ -77,7 +77,7 @@ impl Subswitch {
     #[inline]
     fn pick(&self, row: usize, vc: usize) -> u32 {
         let eligible = self.eligible(row, vc);
-        debug_assert!(eligible != 0, "something can move");
+        debug_assert!(eligible != 0, "an eligible input");
         let first = u32::from(self.last[row][vc]) + 1;
         (eligible.rotate_right(first).trailing_zeros() + first) % 64
     }
@@ -292,7 +292,7 @@ impl<I: Items> Tiles<I> {
         let cycle = self.wire_clock();
         let rows = &mut self.rows;
         let Some(item) = self.pool.pop(&mut rows.fifos[from.index()]) else {
-            unreachable!("a row buffer that asks has a flit");
+            unreachable!("a requesting row buffer has a flit");
         };
         let slot = item.slot;
         let pipe = &mut rows.pipes[from.index()];

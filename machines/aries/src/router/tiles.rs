@@ -304,7 +304,7 @@ impl<I: Items> Tiles<I> {
     /// which everything arrives at once.
     #[inline]
     pub fn announce(&mut self, cycle: u64, port: usize, vc: usize) {
-        debug_assert!(I::TIMED, "what is announced may not be there yet");
+        debug_assert!(I::TIMED, "only timed grains announce flits");
         debug_assert!(cycle >= self.cycle && cycle - self.cycle <= MAX_ANNOUNCED_CYCLES);
         self.enter(cycle, port, below::<VCS>(vc), 1);
     }

@@ -68,7 +68,7 @@ fn announced_flits_move_when_they_have_arrived() {
         let flits = packet(to_3(5, 7));
         if announce {
             let Core::Flits(tiles) = &mut core else {
-                unreachable!("it moves flits");
+                unreachable!("the core moves flits");
             };
             for i in 0..5 {
                 tiles.announce(40 + i, GREEN, 0);
@@ -135,7 +135,7 @@ fn virtual_channels_change_at_blue_links_and_roots() {
             assert_eq!(out_head.vc(), base + to.1, "{from:?}");
             assert_eq!(out_head.non_minimal(), to.2, "{from:?}");
             let same = out_head.with_vc(base + class).with_non_minimal(non_minimal);
-            assert_eq!(same, head, "nothing else changes");
+            assert_eq!(same, head, "the rest of the head is unchanged");
         }
     }
 }
@@ -310,7 +310,11 @@ fn a_dead_port_counts_as_full_until_no_table_names_it() {
     core.link_changed(BLUE);
     core.run(&mut bench);
     let told = [PortKind::Green, PortKind::Black, PortKind::Blue].map(|kind| core.told_load(kind));
-    assert_eq!(told, [15, 15, 0], "behind a blue link nobody needs another");
+    assert_eq!(
+        told,
+        [15, 15, 0],
+        "no router needs the load behind a blue link"
+    );
     let all: Vec<usize> = (0..PORTS).filter(|&port| port != BLUE).collect();
     name_only(&mut core, &all);
     core.run(&mut bench);
@@ -345,7 +349,7 @@ fn neighbours_are_told_the_load_of_the_ways_on() {
     core.output_changed(BLUE);
     core.run(&mut bench);
     let over = core.told_load(PortKind::Green);
-    assert_eq!(over, 0, "and when it is over, that");
+    assert_eq!(over, 0, "no load is reported afterwards");
     let last = bench.told.iter().rev().find(|t| t.1 == GREEN);
     assert_eq!(last.map(|t| t.2), Some(0));
     assert_eq!(core.next_cycle(), None);

@@ -144,7 +144,7 @@ impl<I: Items> Tiles<I> {
         io: &P,
     ) -> Result<Decision, Refusal> {
         let Some(mut watch) = self.watch.take() else {
-            unreachable!("it is asked for when there is one");
+            unreachable!("the caller checked for a watch");
         };
         let head = arrival.head;
         let loads = &self.loads;
@@ -204,18 +204,18 @@ impl<I: Items> Tiles<I> {
         }
         let is_hashed = mode.is_deterministic();
         let why = match decision {
-            Err(Refusal::Unroutable) => "no table names a port",
-            Err(Refusal::Dead) => "no port of the tables has a live link",
+            Err(Refusal::Unroutable) => "no table entry with a port",
+            Err(Refusal::Dead) => "no port in the tables has a live link",
             Ok(Decision { kind, .. }) => match kind {
-                Choice::Eject => "it is at its destination's router",
-                Choice::Fallback => "the other kind of way has no live port",
-                _ if is_hashed => "by the hash of its flow",
-                Choice::Diverted => "a non-minimal path has less load after the bias of its mode",
-                Choice::Returned => "a minimal path has no more load after the bias of its mode",
-                _ if both => "least load after the bias of its mode",
-                Choice::Root => "it is at the root: from here on minimally",
+                Choice::Eject => "arrived at the destination router",
+                Choice::Fallback => "no live port for the other kind of path",
+                _ if is_hashed => "by the flow hash",
+                Choice::Diverted => "non-minimal path less loaded after the bias of the mode",
+                Choice::Returned => "minimal path not more loaded after the bias of the mode",
+                _ if both => "least load after the bias of the mode",
+                Choice::Root => "at the root: minimal from here on",
                 _ if candidates.len() < 2 => "the only port",
-                _ => "the less loaded of those drawn",
+                _ => "the less loaded of the drawn ports",
             },
         };
         let winner = decision.as_ref().map_or(u8::MAX, |of| of.way.port);
@@ -300,8 +300,8 @@ impl<I: Items> Tiles<I> {
     pub(super) fn watch_refusal(&mut self, tile: usize, vc: usize, head: Head, why: Refusal) {
         if let Some(watch) = self.watch.as_mut().filter(|watch| is_of(watch, head)) {
             let why = match why {
-                Refusal::Unroutable => "no table names a port for its destination",
-                Refusal::Dead => "no port of the tables has a live link",
+                Refusal::Unroutable => "no table entry with a port for the destination",
+                Refusal::Dead => "no port in the tables has a live link",
             };
             watch.discarded(input_place(tile, vc), key(head), why);
         }
@@ -350,4 +350,4 @@ const fn mode_name(mode: Routing) -> &'static str {
     }
 }
 
-const _: () = assert!(NodeId::BITS <= u32::BITS, "flows have numbers of 32 bits");
+const _: () = assert!(NodeId::BITS <= u32::BITS, "flow numbers have 32 bits");

@@ -314,7 +314,7 @@ mod tests {
         // Not through `run`, which rejects such tables first.
         let failure = case.simulate(&without(&whole, &blue), 1);
         let Err(Failure::Direct { report }) = failure else {
-            panic!("there is no way: {failure:?}");
+            panic!("the case has no direct failure: {failure:?}");
         };
         let refused = |v: &Violation| matches!(v, Violation::Refused(packets) if *packets > 0);
         assert!(

@@ -44,7 +44,7 @@ fn what_is_on_its_way_in_a_dragonfly_is_not_at_rest() {
 fn a_router_that_keeps_flits_is_found() {
     let is_large = |case: &Case<AriesLinks>| case.spec.shape.all_nics() > 5;
     let case = (1..).map(Case::random).find(is_large);
-    let mut case = case.expect("there are many cases");
+    let mut case = case.expect("a case of this kind");
     // More than the link's own buffers hold.
     case.traffic = TrafficSpec {
         size: 64,
@@ -57,13 +57,13 @@ fn a_router_that_keeps_flits_is_found() {
     case.traffic.pattern = phitwire::nic::TrafficPattern::List {
         destinations: vec![0],
     };
-    let mut world = case.bring_up().expect("links come up");
-    let nic = world.nics().next().expect("there are some");
+    let mut world = case.bring_up().expect("all links come up");
+    let nic = world.nics().next().expect("the world has NICs");
     let at_nic = |link: &LinkId| {
         let ends = world.fabric.ends(*link);
         ends.iter().any(|(node, _)| *node == nic)
     };
-    let link = world.links().find(at_nic).expect("it has a link");
+    let link = world.links().find(at_nic).expect("the NIC has a link");
     world.start_traffic(&case.traffic).expect("the run begins");
     world.fabric.run_for(Duration::from_us(500));
     world.fabric.cut(link);

@@ -56,9 +56,9 @@ impl FromStr for Arrangement {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.iter().find(|(name, _)| *name == text);
-        found
-            .map(|(_, arrangement)| *arrangement)
-            .ok_or_else(|| format!("\"{text}\" is no arrangement: absolute, relative or circulant"))
+        found.map(|(_, arrangement)| *arrangement).ok_or_else(|| {
+            format!("unknown arrangement \"{text}\": expected absolute, relative or circulant")
+        })
     }
 }
 

@@ -75,7 +75,7 @@ impl Default for DragonflySpec {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DragonflySpecError {
     /// `what` names the part of the shape.
-    #[error("{given} {what} are out of range: 1 to {most}")]
+    #[error("{given} {what} are out of range: expected 1 to {most}")]
     Shape {
         what: &'static str,
         /// Given value.
@@ -84,7 +84,10 @@ pub enum DragonflySpecError {
         most: u32,
     },
     /// Black links of a router; they need a port each.
-    #[error("{given} black links to each of {peers} peers do not fit on 15 ports: 1 to {most}")]
+    #[error(
+        "{given} black links to each of {peers} peers exceed the 15 black ports: expected 1 to \
+         {most}"
+    )]
     BlackLinks {
         /// Given value.
         given: u8,
@@ -95,8 +98,8 @@ pub enum DragonflySpecError {
     },
     /// Links between groups; they need a global port each.
     #[error(
-        "{given} links between each pair of {groups} groups do not fit on the {ports} global ports of a group: \
-         1 to {most}"
+        "{given} links between each pair of {groups} groups exceed the {ports} global ports of a \
+         group: expected 1 to {most}"
     )]
     GlobalLinks {
         /// Given value.
@@ -110,7 +113,8 @@ pub enum DragonflySpecError {
     },
     /// An impossible set size.
     #[error(
-        "links cannot lie in sets of {0}: 1, or 4 where blades are even and bundles are multiples of four"
+        "links cannot share cables in sets of {0}: expected 1, or 4 if the number of blades is \
+         even and bundles are multiples of four"
     )]
     Sets(u8),
 }

@@ -155,18 +155,18 @@ impl Dragonfly {
             u64::from(shape.global_ports()) / u64::from(CABLE_LINKS) / u64::from(shape.groups - 1);
         if inventory.bundle_cables.1 > most {
             advice.push(format!(
-                "a bundle has at most FLOOR(cables / (groups - 1)) = {most} cables"
+                "a bundle may have at most FLOOR(cables / (groups - 1)) = {most} cables"
             ));
         }
         if inventory.bundle_cables.0 != inventory.bundle_cables.1 {
-            advice.push(String::from("bundles are of equal size"));
+            advice.push(String::from("all bundles must have the same size"));
         }
         let whole = self
             .generator
             .is_none_or(|g| g.global_links.is_multiple_of(CABLE_LINKS));
         if !whole {
             advice.push(String::from(
-                "bundles are whole cables: multiples of four links",
+                "bundles must be whole cables: multiples of four links",
             ));
         }
         let cabinets = u32::from(shape.groups) * u32::from(shape.chassis).div_ceil(CABINET_CHASSIS);
@@ -177,18 +177,21 @@ impl Dragonfly {
         };
         if !per_bundle.is_multiple_of(multiple) {
             advice.push(format!(
-                "with {cabinets} cabinets a bundle has a multiple of {multiple} cables, not {per_bundle}"
+                "with {cabinets} cabinets, the cables of a bundle must be a multiple of \
+                 {multiple}, not {per_bundle}"
             ));
         }
         let ports = inventory.devices * 10;
         if inventory.blue_links * 2 * 4 < ports {
             advice.push(String::from(
-                "at least 25 percent of the optical ports are used",
+                "at least 25 percent of the optical ports must be used",
             ));
         }
         let full = Shape::MAX_CHASSIS;
         if shape.chassis != full {
-            advice.push(format!("all groups except the last have {full} chassis"));
+            advice.push(format!(
+                "all groups except the last must have {full} chassis"
+            ));
         }
         advice
     }

@@ -23,48 +23,54 @@ const BLACK_LINKS: u8 = 3;
 
 const OPTIONS: &[OptionSpec] = &[
     OptionSpec::new("groups", "GROUPS", WORD, "Groups, 1 to 241").required(),
-    OptionSpec::new("chassis", "CHASSIS", BYTE, "Chassis of each group, 1 to 6").required(),
+    OptionSpec::new(
+        "chassis",
+        "CHASSIS",
+        BYTE,
+        "Number of chassis in each group, 1 to 6",
+    )
+    .required(),
     OptionSpec::new(
         "blades",
         "BLADES",
         BYTE,
-        "Blades of each chassis, 1 to 16, with a router each",
+        "Number of blades in each chassis, 1 to 16, with one router each",
     )
     .required(),
     OptionSpec::new(
         "nics",
         "NICS",
         BYTE,
-        "Network interfaces of each router, 1 to 4 [default: 1]",
+        "Number of NICs of each router, 1 to 4 [default: 1]",
     ),
     OptionSpec::new(
         "global-links",
         "GLOBAL_LINKS",
         WORD,
-        "Links between each pair of groups [default: as many as 10 per router allow; whole cables \
-         of four between groups of full chassis]",
+        "Number of links between each pair of groups [default: as many as 10 per router allow; \
+         whole cables of four between groups of full chassis]",
     ),
     OptionSpec::new(
         "arrangement",
         "ARRANGEMENT",
         Kind::Text,
-        "Which global ports of a group lead to which other group: absolute, relative or circulant \
-         [default: absolute]",
+        "Arrangement of global ports: which ports of a group lead to which group (absolute, \
+         relative or circulant) [default: absolute]",
     )
     .checked(readable::<Arrangement>),
     OptionSpec::new(
         "black-links",
         "BLACK_LINKS",
         BYTE,
-        "Links from a router to its peer in each other chassis, as far as 15 ports allow \
-         [default: 3]",
+        "Number of links from a router to its peer in each other chassis, limited by its 15 black \
+         ports [default: 3]",
     ),
     OptionSpec::new(
         "set-links",
         "SET_LINKS",
         BYTE,
-        "Global links that share a cable and two neighbouring blades, 1 or 4 [default: 4 for whole \
-         cables between full chassis]",
+        "Number of global links that share a cable and two neighbouring blades, 1 or 4 [default: \
+         4 for whole cables between full chassis]",
     ),
 ];
 
@@ -229,12 +235,12 @@ mod tests {
         let summary =
             "aries-3x2x2x2-4: dragonfly, 3 groups of 2 x 2 blades, 12 routers, 24 NICs, 60 links";
         assert_eq!(network.summary(), summary);
-        let counted = network.inventory().expect("it is counted of a dragonfly");
+        let counted = network.inventory().expect("a dragonfly has an inventory");
         assert!(counted.contains("12X active optical cables"));
         given.add("set-links", vec!["3".to_owned()]);
         let refused = generate(&given).expect_err("1 or 4");
         assert!(
-            refused.starts_with("links cannot lie in sets of 3"),
+            refused.starts_with("links cannot share cables in sets of 3"),
             "{refused}"
         );
         let mut given = Given::default();

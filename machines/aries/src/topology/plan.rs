@@ -59,8 +59,8 @@ impl Dragonfly {
         let node = NodeRef::Processor(nic);
         let name = self.node_name(node);
         let found = ends_of(&self.links, node).next();
-        let (id, end, _) = found
-            .ok_or_else(|| PlanError::Refused(format!("`{name}` has no link into slice 0")))?;
+        let (id, end, _) =
+            found.ok_or_else(|| PlanError::Refused(format!("`{name}` has no link")))?;
         let link = self.link_config(id, end, runtime)?;
         let domain = Domain {
             base: 0,

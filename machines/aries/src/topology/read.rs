@@ -125,7 +125,7 @@ fn generator(
         if !generate {
             fields.bad(
                 value.span(),
-                "this says how links are generated, and none are",
+                "this key configures generated links, but `generate` is \"nothing\"",
                 "remove this key, or `generate = \"nothing\"`",
             );
         }
@@ -162,7 +162,7 @@ fn generator(
         DragonflySpecError::Sets(_) => sets,
         DragonflySpecError::Shape { .. } => None,
     };
-    let help = "change the number, or leave it out";
+    let help = "change the number or omit it";
     fields.bad(span.unwrap_or(section.span()), error.to_string(), help);
     None
 }
@@ -180,14 +180,14 @@ fn absent(fields: &mut Fields, value: Value<'_, '_>, shape: Shape) -> Vec<u32> {
                     slot.insert(item.span());
                 }
                 Entry::Occupied(first) => {
-                    let message = format!("{name} is absent twice");
+                    let message = format!("{name} is listed twice in `absent`");
                     named_twice(fields, item, first.get(), message);
                 }
             },
             _ => fields.bad(
                 item.span(),
-                format!("there is no router `{}`", Shown(name)),
-                "name one of this shape, like \"g0-c0s1\": group 0, chassis 0, slot 1",
+                format!("unknown router `{}`", Shown(name)),
+                "write a router of this shape, like \"g0-c0s1\": group 0, chassis 0, slot 1",
             ),
         }
     }
@@ -201,7 +201,7 @@ fn named_twice(fields: &mut Fields, item: Value<'_, '_>, first: &Range<usize>, m
             .at(Place::Text(item.span()), message)
             .label("again")
             .other(Place::Text(first.clone()), "first")
-            .help("name it once"),
+            .help("list it once"),
     );
 }
 
@@ -244,7 +244,7 @@ fn lane_rate(fields: &mut Fields, value: Value<'_, '_>) -> Option<LaneRate> {
     if found.is_none() {
         fields.bad(
             value.span(),
-            format!("{} Gb/s is no rate of a lane", Shown(text)),
+            format!("{} Gb/s is not a valid lane rate", Shown(text)),
             "write 14 (copper) or 12.5 (optical cables)",
         );
     }
@@ -263,8 +263,8 @@ fn routing(fields: &mut Fields, mut section: Section<'_, '_>, network: &mut Drag
             Ok(rows) => classes.blue = rows,
             Err(_) => fields.bad(
                 value.span(),
-                "there are two rows: for the destination's group and for an intermediate one",
-                "write [[3, 3, 3, 3], [1, 1, 2, 3]], say",
+                "expected two rows: for the destination group and for an intermediate group",
+                "write for example [[3, 3, 3, 3], [1, 1, 2, 3]]",
             ),
         }
     }
@@ -285,7 +285,7 @@ fn routing(fields: &mut Fields, mut section: Section<'_, '_>, network: &mut Drag
             Ok(modes) => network.bias = modes,
             Err(_) => fields.bad(
                 value.span(),
-                "there are four adaptive modes",
+                "expected four adaptive modes",
                 "write four tables like { minimal = [0, 0], non_minimal = [0, 8], growth = 0 }",
             ),
         }
@@ -299,8 +299,8 @@ fn four(fields: &mut Fields, value: Value<'_, '_>) -> Option<[u8; 4]> {
     if row.is_none() {
         fields.bad(
             value.span(),
-            "these are not four classes",
-            "write one of 0 to 3 for each class that a packet may have",
+            "expected four classes",
+            "write a class from 0 to 3 for each class that a packet may have",
         );
     }
     row
@@ -319,8 +319,8 @@ fn mode_bias(fields: &mut Fields, mut section: Section<'_, '_>) -> ModeBias {
         }
         fields.bad(
             value.span(),
-            "a bias is a shift and a number to add",
-            "write [0, 8], say",
+            "expected a bias: a shift and a number to add",
+            "write for example [0, 8]",
         );
         Bias::default()
     };
@@ -384,7 +384,7 @@ fn removed(
             Some(Entry::Occupied(first)) => {
                 let link = &network.links[*first.key()];
                 let (a, b) = (network.end_name(link.a), network.end_name(link.b));
-                let message = format!("the link {a} - {b} is removed twice");
+                let message = format!("link {a} - {b} is removed twice");
                 named_twice(fields, item, first.get(), message);
             }
             // If a broken generator made no links, report only its mistake.
@@ -394,7 +394,7 @@ fn removed(
                     "no generated link has an end at {}",
                     network.end_name(wanted)
                 ),
-                "name either end of a link; `phitwire topology show` lists them",
+                "write either end of a link; `phitwire topology show` lists them",
             ),
             None => {}
         }
@@ -412,9 +412,7 @@ impl Ends for Dragonfly {
     }
 
     fn instead_of(&self, _: &str) -> String {
-        String::from(
-            "routers are named like g0-c1s3 (group, chassis, slot), network interfaces like nic7",
-        )
+        String::from("router names are like g0-c1s3 (group, chassis, slot), NIC names like nic7")
     }
 
     fn is_port(&self, node: NodeRef, port: u8) -> bool {
@@ -424,4 +422,4 @@ impl Ends for Dragonfly {
 
 /// Lists the ports for a description that names an unknown one.
 pub(super) const PORTS: &str =
-    "a router has ports 0 to 39 for routers and 40 to 43 for NICs, a NIC has port 0";
+    "a router has ports 0 to 39 for routers and 40 to 43 for NICs; a NIC has port 0";

@@ -45,7 +45,8 @@ fn write_all(out: &mut String, network: &Dragonfly) -> std::fmt::Result {
     let shape = &network.shape;
     writeln!(
         out,
-        "\n[dragonfly]\ngroups = {}\nchassis = {}               # of each group\nblades = {}                # of each \
+        "\n[dragonfly]\ngroups = {}\nchassis = {}               # of each group\nblades = {}      \
+                   # of each \
          chassis: one router each\nnics = {}                  # of each router",
         shape.groups, shape.chassis, shape.blades, shape.nics
     )?;
@@ -53,8 +54,10 @@ fn write_all(out: &mut String, network: &Dragonfly) -> std::fmt::Result {
         Some((generator, _)) => {
             writeln!(
                 out,
-                "black_links = {}           # to the peer in each other chassis\nglobal_links = {}          # between each \
-                 pair of groups\nset_links = {}             # links that share a cable\narrangement = \"{}\"",
+                "black_links = {}           # to the peer in each other chassis\nglobal_links = \
+                 {}          # between each \
+                 pair of groups\nset_links = {}             # links that share a \
+                 cable\narrangement = \"{}\"",
                 generator.black_links,
                 generator.global_links,
                 generator.set_links,
@@ -87,7 +90,7 @@ fn write_all(out: &mut String, network: &Dragonfly) -> std::fmt::Result {
     if !removed.is_empty() {
         writeln!(
             out,
-            "# Generated links that are not there, by one end.\nremove = ["
+            "# Generated links to remove, each by one end.\nremove = ["
         )?;
         for link in removed {
             writeln!(out, "  \"{}\",", network.end_name(link.a))?;

@@ -78,8 +78,8 @@ impl Nodes<'_> {
         );
         if phits > usize::from(most) {
             return Err(ConfigError::Refused(format!(
-                "a message of {bytes} bytes is a packet of {phits} phits, and `max_packet_phits` of \
-                 the network is {most}: send less, or raise it"
+                "a message of {bytes} bytes needs a packet of {phits} phits, but \
+                 `max_packet_phits` of the network is {most}; send less or raise the limit"
             )));
         }
         let wiring = ClosWiring::new(self.topology);

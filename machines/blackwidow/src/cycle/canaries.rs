@@ -17,7 +17,7 @@ fn spoiled(
     simulation.run_windows(50);
     let mut violations = Vec::new();
     simulation.check_now(&mut violations);
-    assert_eq!(violations, [], "all was well before");
+    assert_eq!(violations, [], "no violations before the sabotage");
     spoil(&mut simulation.partitions_mut()[0]);
     simulation.check_now(&mut violations);
     let report = simulation.run(&mut Serial, |_| {});
@@ -84,7 +84,7 @@ fn flip(part: &mut Partition<BlackWidow>, bits: u32, head: bool) {
             }
         }
     }
-    panic!("no such phit is on a link");
+    panic!("no link carries such a phit");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_wrong_destination_is_noticed() {
             };
             (0..size).find(is_head).map(|cycle| slot * size + cycle)
         });
-        part.exchange.read.phits[head.expect("a head on its way")] ^= 1;
+        part.exchange.read.phits[head.expect("a head is under way")] ^= 1;
     });
     assert!(has(&violations, |v| matches!(v, Violation::Misrouted(1))));
     assert!(has(&violations, |v| matches!(

@@ -25,7 +25,7 @@ impl BlackWidowOptions {
         if (1..=MAX_LINK_CYCLES).contains(&cycles) {
             return Ok(());
         }
-        let why = format!("a link of {cycles} cycles: 1 to {MAX_LINK_CYCLES} are possible");
+        let why = format!("a link of {cycles} cycles: expected 1 to {MAX_LINK_CYCLES}");
         Err(ConfigError::Refused(why))
     }
 }
@@ -37,20 +37,20 @@ impl Simulated for BlackWidow {
             "link-cycles",
             "N",
             Kind::Number(1, MAX_LINK_CYCLES as u64),
-            "cycles that a phit travels on a link whose length the description does not say \
-             [default: 20]",
+            "Cycles of a phit on links without a length in the description [default: 20]",
         ),
         OptionSpec::new(
             "grain",
             "GRAIN",
             Kind::Words(&["flit", "packet"]),
-            "flit, since phits go on before their packet is whole",
+            "Always flit: routers forward phits before the packet is complete",
         ),
     ];
 
     fn choose(given: &Given) -> Result<Vec<Chosen<Self>>, ChoiceError> {
         if given.all("grain").iter().any(|grain| grain == "packet") {
-            let why = "--grain packet: a YARC sends phits on before their packet is whole";
+            let why = "--grain packet: a YARC forwards phits before the packet is complete; use \
+                       --grain flit";
             return Err(ChoiceError::Refused(why.to_owned()));
         }
         let link_cycles = given.get("link-cycles")?;

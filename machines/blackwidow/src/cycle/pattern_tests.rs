@@ -65,7 +65,11 @@ fn what_does_not_suit_is_refused() {
         let said = refuse(elsewhere).to_string();
         assert!(said.contains("another machine"), "{said}");
     }
-    assert!(refuse("hotspot:41").to_string().contains("no processor 41"));
+    assert!(
+        refuse("hotspot:41")
+            .to_string()
+            .contains("processor 41 does not participate")
+    );
     let few = |participants| Traffic {
         participants: Some(participants),
         ..traffic("transpose")

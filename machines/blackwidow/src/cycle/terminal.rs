@@ -357,11 +357,11 @@ mod tests {
             |sequence, hash| terminal.is_overtaken(Name::request(3, 7, sequence, 0), hash);
         assert!(!overtaken(5, 9));
         assert!(!overtaken(8, 9));
-        assert!(!overtaken(7, 10), "other hash bits, another way");
+        assert!(!overtaken(7, 10), "other hash bits take another path");
         assert!(overtaken(7, 9));
         assert!(overtaken(7, 9), "the same once more");
         assert!(!overtaken(0x3f_ffff, 30));
-        assert!(!overtaken(2, 30), "numbers come round again");
+        assert!(!overtaken(2, 30), "numbers wrap around");
     }
 
     #[test]

@@ -132,7 +132,11 @@ mod tests {
             acks.accepted(Vc::Request, 10, packet, Time::from_ns(packet));
         }
         assert!(!acks.is_due(Time::from_ns(20)));
-        assert_eq!(acks.due(), Time::from_ns(40_001), "from the first");
+        assert_eq!(
+            acks.due(),
+            Time::from_ns(40_001),
+            "counted from the first credit"
+        );
         assert!(acks.is_due(Time::from_ns(40_001)));
         acks.tell(9, Time::from_ns(40_001));
         assert!(!acks.is_due(Time::from_ns(100_000)));
@@ -154,7 +158,7 @@ mod tests {
     fn a_reminder_is_heeded_once_per_delay() {
         let mut acks = acks();
         acks.remind();
-        assert!(!acks.is_due(Time::from_ns(39_999)), "it was told just now");
+        assert!(!acks.is_due(Time::from_ns(39_999)), "acknowledged just now");
         assert!(acks.is_due(Time::from_ns(40_000)));
         acks.tell(0, Time::from_ns(40_000));
         assert!(!acks.is_due(Time::from_ns(99_000)));
@@ -175,6 +179,6 @@ mod tests {
             acks.told = packet;
         }
         acks.free(Vc::Response, 1, Time::ZERO);
-        assert!(acks.is_due(Time::ZERO), "the peer knows of 12 credits");
+        assert!(acks.is_due(Time::ZERO), "the peer knows of only 12 credits");
     }
 }

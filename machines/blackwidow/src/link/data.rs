@@ -48,7 +48,7 @@ impl Lcb {
         let owed_since = self.tx.out.owed_since;
         self.tx
             .word(&word, now, &mut self.common.counters)
-            .expect("the word was checked");
+            .expect("the word was checked before");
         if self.tx.out.owed_since != owed_since {
             self.moves();
         }

@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(
             Vc::ALL.map(|vc| credits.available(vc)),
             [INPUT_PHITS; 2],
-            "every place is covered"
+            "credits cover every slot"
         );
     }
 
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a phit without a credit")]
+    #[should_panic(expected = "phit sent without a credit")]
     fn nothing_is_sent_without_credits() {
         let mut end = IdealEnds::<8>::default();
         for phit in packet(Vc::Request, INPUT_PHITS + 1) {
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a credit that nobody took")]
+    #[should_panic(expected = "more credits returned than taken")]
     fn no_more_credits_come_back_than_were_taken() {
         IdealEnds::<8>::default().give(PORT, Vc::Request);
     }

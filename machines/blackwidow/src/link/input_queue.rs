@@ -141,10 +141,10 @@ impl InputQueue {
     pub fn with_depth(credit_phits: u32, max_packet_phits: u32) -> Self {
         assert!(
             max_packet_phits <= credit_phits,
-            "credits must cover a packet"
+            "the credits do not cover the longest packet"
         );
         let capacity = credit_phits + max_packet_phits;
-        assert!(capacity < 1 << 30, "positions wrap with 32 bits");
+        assert!(capacity < 1 << 30, "positions wrap at 32 bits");
         Self {
             rings: [VcRing::new(capacity), VcRing::new(capacity)],
             open: Open::None,
@@ -163,11 +163,11 @@ impl InputQueue {
     pub(super) fn phit(&mut self, phit: Phit) {
         let (vc, start) = match self.open {
             Open::Writing { vc, start } => {
-                assert!(!phit.is_head(), "a packet is open already");
+                assert!(!phit.is_head(), "a packet is already open");
                 (vc, start)
             }
             Open::None => {
-                assert!(phit.is_head(), "a packet begins with its head");
+                assert!(phit.is_head(), "a packet must begin with a head");
                 let vc = head_vc(phit.content());
                 let start = self.rings[vc.index()].phits.tail();
                 self.open = Open::Writing { vc, start };
@@ -229,7 +229,7 @@ impl InputQueue {
             // The packet is at the front, so everything from head to tail belongs to it.
             assert!(
                 ring.silent == 0 && ring.len() < self.capacity,
-                "one packet has begun at most"
+                "only one packet can flow at a time"
             );
             ring.phits.push(eop);
             ring.silent = ring.len();
@@ -262,7 +262,7 @@ impl InputQueue {
     pub(super) fn restart(&mut self) -> [u32; 2] {
         assert!(
             matches!(self.open, Open::None),
-            "the link control block ends its packet first"
+            "the link control block ends an open packet first"
         );
         [0, 1].map(|vc| {
             let ring = &mut self.rings[vc];

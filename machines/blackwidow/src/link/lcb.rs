@@ -83,7 +83,7 @@ impl Lcb {
         let lanes = self.tx.out.lanes;
         let header = self.common.header(DataFrame::KIND, lanes);
         let length = emit_data(&header, &word, &self.tx.slices(count), buf)
-            .expect("no more phits than the buffer holds");
+            .expect("the buffer holds this many phits");
         let area = data_area(padded_phits(count));
         debug_assert_eq!(area.end, length);
         self.common.send_through_cable(&mut buf[area], lanes);

@@ -51,7 +51,7 @@ impl<const N: usize> Places for [Phit; N] {
         &mut self[position as usize % N]
     }
     fn grow(&mut self, _: u32) {
-        panic!("a ring beyond what was asked for");
+        panic!("the ring is at its limit");
     }
 }
 

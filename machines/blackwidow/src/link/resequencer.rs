@@ -205,6 +205,9 @@ mod tests {
         assert_eq!(spare, held.spare_phits);
         assert!(spare > 0 && spare <= MAX_SPARE_PHITS, "{spare}");
         held.hold(at(1, 1), &long);
-        assert!(held.spare_phits < spare, "one of them is in use again");
+        assert!(
+            held.spare_phits < spare,
+            "one of the buffers is in use again"
+        );
     }
 }

@@ -211,14 +211,14 @@ impl RetryBuffer {
     /// If fewer are pending.
     #[inline]
     pub fn slices(&self, count: usize) -> [&[Phit]; 2] {
-        assert!(count as u64 <= self.pending(), "more phits than there are");
+        assert!(count as u64 <= self.pending(), "more phits than pending");
         self.phits.slices(self.cursor, count)
     }
 
     /// Moves the cursor over `count` phits that leave at `now`; returns the number of packets they
     /// ended, and the number of those sent before.
     pub fn advance(&mut self, count: usize, now: Time) -> (u64, u64) {
-        assert!(count as u64 <= self.pending(), "more phits than there are");
+        assert!(count as u64 <= self.pending(), "more phits than pending");
         self.cursor += count as u64;
         let first = self.sending;
         while self.sending < self.next && self.start(self.sending + 1) <= self.cursor {
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(
             send(&mut buffer, 9, 20),
             (2, 1),
-            "one of the two for the second time"
+            "one of the two packets is resent"
         );
         assert_eq!(buffer.position(), (2, 0));
         let done = acknowledge(&mut buffer, 2, 50).unwrap();

@@ -216,7 +216,7 @@ impl Link for Yarc {
             pair.count(end, |c| c.tx_packets),
             pair.count(1 - end, |c| c.rx_packets),
         );
-        assert_eq!(sent, got, "each packet accepted once");
+        assert_eq!(sent, got, "each packet is accepted once");
         assert_eq!(
             pair.ends[1 - end].soft_errors,
             pair.count(end, |c| c.tx_soft_errors)

@@ -74,7 +74,11 @@ impl Transmitter {
 
     /// Starts a session: empty, at the first number, without credits until the peer announces them.
     pub fn start(&mut self, terms: TransmitTerms, now: Time) {
-        debug_assert_eq!(self.buffer.unacknowledged(), 0, "ended before");
+        debug_assert_eq!(
+            self.buffer.unacknowledged(),
+            0,
+            "the last session was ended"
+        );
         self.credits = OutputCredits::new(terms.credits, terms.max_packet);
         self.window = terms.window;
         self.line.set_lanes(terms.lanes);
@@ -108,19 +112,22 @@ impl Transmitter {
     /// On a head inside a packet or without [`Self::can_begin`], or another phit outside one.
     pub fn push(&mut self, phit: Phit, active: bool, counters: &mut LinkCounters) -> Option<Vc> {
         if self.swallowing {
-            assert!(!phit.is_head(), "a packet inside a packet");
+            assert!(!phit.is_head(), "head inside a packet");
             self.swallowing = !phit.is_eop();
             return None;
         }
         if !self.buffer.is_open() {
-            assert!(phit.is_head(), "a phit outside a packet");
+            assert!(phit.is_head(), "phit outside a packet");
             if !active {
                 counters.tx_discarded_packets += 1;
                 self.swallowing = true;
                 return None;
             }
             let vc = head_vc(phit.content());
-            assert!(self.can_begin(vc), "a packet that nobody asked room for");
+            assert!(
+                self.can_begin(vc),
+                "packet pushed without checking for room"
+            );
             self.credits.begin(vc);
             self.crc = PacketCrc::new();
             if self.damage.is_some() {
@@ -129,7 +136,7 @@ impl Transmitter {
             self.store(phit);
             return None;
         }
-        assert!(!phit.is_head(), "a packet inside a packet");
+        assert!(!phit.is_head(), "head inside a packet");
         if phit.is_eop() {
             return self.close(Some(phit), counters);
         }

@@ -32,16 +32,16 @@ pub enum NicConfigError {
     #[error("processor {0} does not exist: numbers have 15 bits")]
     Processor(u16),
     /// No port, or more than four.
-    #[error("a network interface has 1 to 4 ports, not {0}")]
+    #[error("a NIC has 1 to 4 ports, not {0}")]
     Ports(usize),
     /// More memory than [`MAX_MEMORY_BYTES`], or none.
-    #[error("{0} bytes of memory: 1 to {MAX_MEMORY_BYTES} are possible")]
+    #[error("{0} bytes of memory: expected 1 to {MAX_MEMORY_BYTES}")]
     Memory(u64),
     /// No request, or more than [`MAX_OUTSTANDING`], may be outstanding.
-    #[error("{0} requests outstanding: 1 to {MAX_OUTSTANDING} are possible")]
+    #[error("{0} outstanding requests: expected 1 to {MAX_OUTSTANDING}")]
     Outstanding(u32),
     /// The timeout is zero.
-    #[error("a request needs time: the time-out is zero")]
+    #[error("the request timeout must not be zero")]
     ZeroTimeout,
 }
 

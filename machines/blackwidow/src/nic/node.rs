@@ -309,7 +309,7 @@ impl BlackWidowNic {
     /// This NIC's report on `run` as source and target. Without a run: the last one started here,
     /// else the last one announced here. `None` if nothing is known.
     pub fn traffic_report(&self, run: Option<u64>) -> Option<TrafficReport> {
-        let no_atomics = |_| unreachable!("no atomic run is announced to this interface");
+        let no_atomics = |_| unreachable!("this NIC has no atomic operations");
         let checker = &self.responder.checker;
         self.runs.report(run, checker, no_atomics)
     }
@@ -554,7 +554,7 @@ impl Issuer for SliceIssuer<'_> {
             }
             Message::Get { address, len } => Request::Read { address, len },
             Message::Add { .. } | Message::Block(_) => {
-                unreachable!("the specification has been checked")
+                unreachable!("the specification was checked")
             }
         };
         self.requester

@@ -84,7 +84,7 @@ impl Outstanding {
     pub(crate) fn new(capacity: u32, periods: Periods) -> Self {
         assert!(
             (1..=MAX_OUTSTANDING).contains(&capacity),
-            "the configuration bounds it"
+            "the configuration limits the number of requests"
         );
         let idle = Pending {
             address: 0,
@@ -153,7 +153,10 @@ impl Outstanding {
     #[inline]
     pub(crate) fn expire(&mut self, limit: Time) -> Option<(Tid, Pending)> {
         let (index, pending) = self.slab.expire(limit)?;
-        let period = self.slab.period(index).expect("it waited there");
+        let period = self
+            .slab
+            .period(index)
+            .expect("the expired request was waiting in this slot");
         Some((self.tid(index, period), pending))
     }
 }

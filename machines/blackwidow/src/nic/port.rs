@@ -85,7 +85,10 @@ impl Port {
         if self.request_can_go() {
             self.push(packet);
         } else {
-            assert!(self.requests.len() < REQUEST_QUEUE, "room was asked for");
+            assert!(
+                self.requests.len() < REQUEST_QUEUE,
+                "the caller checked for room"
+            );
             self.requests.push_back((tid, *packet));
         }
     }
@@ -99,7 +102,10 @@ impl Port {
         if self.responses.is_empty() && self.link.end().can_begin(Vc::Response) {
             self.push(packet);
         } else {
-            assert!(self.responses.len() < RESPONSE_QUEUE, "room was asked for");
+            assert!(
+                self.responses.len() < RESPONSE_QUEUE,
+                "the caller checked for room"
+            );
             self.responses.push_back(*packet);
         }
     }
@@ -108,7 +114,7 @@ impl Port {
     /// are no longer outstanding.
     pub(crate) fn flush(&mut self, waits: impl Fn(Tid) -> bool) {
         while !self.responses.is_empty() && self.link.end().can_begin(Vc::Response) {
-            let packet = self.responses.pop_front().expect("it is not empty");
+            let packet = self.responses.pop_front().expect("the queue is not empty");
             self.push(&packet);
         }
         while let Some(&(tid, packet)) = self.requests.front() {

@@ -22,9 +22,9 @@ pub enum PostError {
     #[error("too many requests are outstanding")]
     TooMany,
     /// The queue of the request's slice is full.
-    #[error("the queue in front of the link is full")]
+    #[error("the queue of the link is full")]
     QueueFull,
-    #[error("there is no port {0}")]
+    #[error("port {0} does not exist")]
     Port(u8),
     #[error("{0}")]
     Encode(EncodeError),

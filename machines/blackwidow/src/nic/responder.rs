@@ -73,7 +73,9 @@ impl Responder {
         let response = served.unwrap_or_else(|status| Response::Refused { tid, status });
         match encode_response(source, &response, out) {
             Ok(()) => true,
-            Err(_) => unreachable!("source, tid and length come from a packet and fit into one"),
+            Err(_) => {
+                unreachable!("source, tid and length come from a packet, so they fit into one")
+            }
         }
     }
 

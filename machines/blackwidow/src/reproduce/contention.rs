@@ -85,7 +85,7 @@ impl Networks {
     /// If the network cannot be generated, or its ranks differ from the printed ones: the lines are
     /// constants.
     pub fn new(line: &Line) -> Self {
-        let fat_tree = FatTree::new(line.processors).expect("a tree for each line of the table");
+        let fat_tree = FatTree::new(line.processors).expect("every line of the table has a tree");
         assert_eq!(fat_tree.ranks(), line.ranks, "ranks of {}", line.processors);
         let torus = Torus::new([line.torus_radix; 3]);
         assert_eq!(torus.nodes(), line.processors);
@@ -155,7 +155,7 @@ pub fn table(seen: &[Seen; LINES.len()]) -> Table {
         }
     }
     Table {
-        title: "Link load under random permutations (table 4, section 7.8.1)".into(),
+        title: "Link load under random permutations (BlackWidow table 4, sec. 7.8.1)".into(),
         unit: "injection bandwidths",
         decimals: 2,
         rows,
@@ -167,21 +167,23 @@ pub fn table(seen: &[Seen; LINES.len()]) -> Table {
 fn assumptions(permutations: u64) -> Vec<String> {
     vec![
         format!(
-            "Run: {permutations} random permutations per size, the same for tree and torus; the load \
-             of every link counted, those to the processors included; the largest of each permutation, \
-             averaged."
+            "Run: {permutations} random permutations per size, the same for tree and torus. The \
+             loads of all links are counted, including those to the processors; the largest load \
+             of each permutation is averaged."
         ),
-        "Fat tree: generated networks of radix-64 routers with 32 processors to a leaf router (one \
-         router for 64); transfers below one leaf router do not climb; links up and down count."
+        "Fat tree: generated networks of radix-64 routers with 32 processors per leaf router (one \
+         router for 64). Transfers within a leaf router do not climb; links up and down count."
             .into(),
-        "The paper does not say which np paths a transfer takes. Here: every (32/np)-th uplink of its \
-         leaf router from a random one on, evenly loaded, and on all of them the same random uplink at \
-         rank 2. Neighbouring uplinks instead are 5 to 13 % above the paper for np = 4, 8 and 16."
+        "The paper does not say which np paths a transfer takes. Here, it takes every (32/np)-th \
+         uplink of its leaf router, starting at a random one, evenly loaded, and on all of them \
+         the same random uplink at rank 2. Adjacent uplinks would give loads 5 to 13 % above the \
+         paper for np = 4, 8 and 16."
             .into(),
-        "Torus: minimal, X then Y then Z. The paper does not say which way half-way round a ring: even \
-         positions go forward, odd ones backward, which fits best."
+        "Torus: minimal, X then Y then Z. The paper does not say in which direction packets go \
+         half-way around a ring; here, even positions go forward and odd ones backward, which \
+         fits the paper best."
             .into(),
-        "About one processor of each permutation sends to itself, which loads nothing.".into(),
+        "In each permutation about one processor sends to itself, which loads no link.".into(),
     ]
 }
 

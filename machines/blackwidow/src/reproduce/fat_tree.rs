@@ -157,7 +157,10 @@ impl FatTree {
         let directed = |router: u32, port: u8| {
             let chip = self.wiring.chip_of(router);
             let node = NodeRef::Chip(chip);
-            let link = self.wiring.link(chip, port).expect("the route led over it");
+            let link = self
+                .wiring
+                .link(chip, port)
+                .expect("the route used this link");
             (
                 link,
                 self.topology.links[link as usize].a == End { node, port },
@@ -179,7 +182,7 @@ impl FatTree {
             assert_eq!(walk.len(), count, "{source} to {destination}");
             for (link, place) in walk.into_iter().zip(places) {
                 let known = link_of[place].get_or_insert(link);
-                assert_eq!(*known, link, "two links with one counter");
+                assert_eq!(*known, link, "two links share a counter");
             }
         };
         if self.leaves > 1 {
@@ -209,7 +212,7 @@ impl FatTree {
                 .all(|e| matches!(e.node, NodeRef::Chip(_)))
         };
         let expected = 2 * self.topology.links.iter().filter(between_routers).count();
-        assert_eq!(links.len(), expected, "every link has one counter");
+        assert_eq!(links.len(), expected, "each link has one counter");
     }
 }
 
@@ -323,7 +326,7 @@ fn one_router(processors: u32) -> FoldedClos {
     text.push_str("]\n");
     match read("one router", &text) {
         Ok(described) => described.topology,
-        Err(problems) => panic!("our own description is wrong: {problems:?}"),
+        Err(problems) => panic!("invalid generated description: {problems:?}"),
     }
 }
 

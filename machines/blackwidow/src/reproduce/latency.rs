@@ -225,7 +225,7 @@ fn table_of(asked: &Run) -> Result<Table, String> {
         let label = format!("Clos, {nodes} nodes, {routers:.2} routers counted");
         also.push(Observation::new(
             Kind::Formula,
-            format!("{label}, 20 ns each and no links"),
+            format!("{label}, 20 ns each, without links"),
             column.clos_ns,
             estimate_ns(routers, stated::PORT_GBPS),
         ));
@@ -244,7 +244,7 @@ fn table_of(asked: &Run) -> Result<Table, String> {
             let (kind, source) = (Kind::Running, Source::Expected);
             clos_rows.push(Row::new(kind, source, running, expected, ours, SCATTER));
         } else {
-            let label = format!("{label}, 31.25 ns each and links of 25 ns");
+            let label = format!("{label}, 31.25 ns each plus links of 25 ns");
             also.push(Observation::new(
                 Kind::Formula,
                 label,
@@ -262,7 +262,7 @@ fn table_of(asked: &Run) -> Result<Table, String> {
     }
     rows.extend(clos_rows.into_iter().chain(torus_rows));
     Ok(Table {
-        title: "Zero-load latency under uniform traffic (table 2, section 7.3)".into(),
+        title: "Zero-load latency under uniform traffic (BlackWidow table 2, sec. 7.3)".into(),
         unit: "ns",
         decimals: 1,
         rows,
@@ -281,7 +281,7 @@ fn one_router(asked: &Run) -> Result<Row, String> {
     let report = run(&generated(spec), &asked.options, asked.seed)?;
     let links = 2.0 * f64::from(asked.options.link_cycles);
     let ours = ns(report.latency_cycles.min as f64 - links - BEHIND_HEAD);
-    let label = "a router, section 3: head in to head out";
+    let label = "one router, BlackWidow sec. 3: head in to head out";
     let exact = Tolerance::Absolute(1e-9);
     let (kind, source) = (Kind::Running, Source::Paper);
     Ok(Row::new(
@@ -299,7 +299,7 @@ fn machines_own(column: &Column, asked: &Run, rng: &mut Rng) -> Observation {
     let machine = blackwidow(column.nodes);
     let routers = routers_in_clos(&machine, asked.pairs, rng);
     let name = &machine.name;
-    let label = format!("BlackWidow's own {name}, {routers:.2} routers counted, and links");
+    let label = format!("BlackWidow's own {name}, {routers:.2} routers counted, plus links");
     let ours = expected_ns(routers, asked.options.link_cycles);
     Observation::new(Kind::Formula, label, column.clos_ns, ours)
 }
@@ -322,7 +322,7 @@ fn torus_between(column: &Column, shape: [u32; 3], pairs: u32, rng: &mut Rng) ->
     };
     [
         row(
-            "routers behind the first",
+            "routers after the first",
             routers - 1.0,
             Tolerance::AtMost(0.0),
         ),
@@ -334,32 +334,37 @@ fn assumptions(pairs: u32) -> Vec<String> {
     let (router, bits) = (stated::ROUTER_NS, stated::PACKET_BITS);
     vec![
         format!(
-            "The paper's Clos row is, to its last digit, an estimate: 2 log64(N) routers of {router} ns, and {bits} bits \
-             on a port of {} Gb/s (footnote 3). It is computed again, no network is behind it.",
+            "The paper's Clos row is an estimate, exact to the last digit: 2 log64(N) routers of \
+             {router} ns, and {bits} bits on a port of {} Gb/s (footnote 3). It is computed here \
+             with the same formula; no network is involved.",
             stated::PORT_GBPS
         ),
         format!(
-            "Running: 1 % of uniform traffic in packets of 13 phits, in virtual time, through generated networks of \
-             576 and 2304 nodes. Expected is {} ns for each router and 25 ns for each link (5 m), and 12 phits \
-             behind the head; routers are counted over {pairs} random pairs, through the generated registers.",
+            "Running: 1 % of uniform traffic in packets of 13 phits, in virtual time, through \
+             generated networks of 576 and 2304 nodes. Expected: {} ns per router, 25 ns per link \
+             (5 m), and 12 phits after the head; routers are counted over {pairs} random pairs, \
+             using the generated registers.",
             stated::PIPELINE_NS
         ),
-        "Why running networks take two to three times what the paper prints: each router 11.25 ns more than the \
-         estimate of before the chip; links, of which there is one more than routers, 25 ns each, which the \
-         estimate leaves out; and whole ranks in place of fractions."
+        "Running networks take two to three times the printed latency because each router takes \
+         11.25 ns more than estimated before the chip existed, because the estimate omits links \
+         (25 ns each, one more than routers), and because real networks have whole ranks instead \
+         of fractions."
             .into(),
-        "Clos of radix 64 without sidelinks: 32 processors and 32 uplinks to a rank-1 router, two ranks \
-         up to 2048 nodes, else three. BlackWidow's own networks have radix 32 above rank 1 and sidelinks."
+        "Clos of radix 64 without sidelinks: 32 processors and 32 uplinks per rank-1 router, two \
+         ranks up to 2048 nodes, three above. BlackWidow's own networks have radix 32 above rank \
+         1, and sidelinks."
             .into(),
         format!(
-            "Torus: no router of it exists here. Routers are counted over {pairs} random pairs in dimension order; \
-             {router} ns each and {bits} bits on one of {TORUS_PORTS} ports that share {} Gb/s. The paper does not \
-             say whether the routers at both ends count: its value has to be between both readings.",
+            "Torus: computed, since its router is not modelled. Routers are counted over {pairs} \
+             random pairs in dimension order; {router} ns each and {bits} bits on one of \
+             {TORUS_PORTS} ports that share {} Gb/s. The paper does not say whether the routers \
+             at both ends count, so its value must lie between both readings.",
             stated::ROUTER_GBPS
         ),
-        "The paper names the XT3's configurations and does not print their shapes. Those used have these \
-         numbers of nodes and are Cray's for 6, 24, 96 and 320 cabinets as far as we know; no document \
-         was at hand."
+        "The paper uses the XT3's configurations without printing their shapes. The shapes used \
+         here have the printed numbers of nodes and, as far as we know, are Cray's for 6, 24, 96 \
+         and 320 cabinets; no document was available."
             .into(),
     ]
 }

@@ -23,12 +23,12 @@ use phitwire::reproduce::Reproduction;
 pub const TABLES: &[Reproduction] = &[
     Reproduction {
         name: "blackwidow-table2",
-        help: "Zero-load latency of a folded Clos and of a torus",
+        help: "Zero-load latency of a folded Clos and a torus",
         run: |settings| latency::table(settings.seed, latency::PAIRS),
     },
     Reproduction {
         name: "blackwidow-table3",
-        help: "Throughput of a subswitch by its degree",
+        help: "Throughput of a subswitch by degree",
         run: |settings| {
             let measurement = throughput::Measurement::of_the_paper(settings.seed);
             Ok(throughput::table(measurement))
@@ -36,12 +36,12 @@ pub const TABLES: &[Reproduction] = &[
     },
     Reproduction {
         name: "blackwidow-table4",
-        help: "Link load under random permutations, of a fat tree and of a torus",
+        help: "Link load of a fat tree and a torus under random permutations",
         run: |settings| Ok(contention::table(&contention::seen(settings))),
     },
     Reproduction {
         name: "blackwidow-radix",
-        help: "The radix of least latency",
+        help: "The radix with the lowest latency",
         run: |_| Ok(radix::table(radix::BLACKWIDOW)),
     },
 ];

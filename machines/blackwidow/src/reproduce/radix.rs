@@ -87,30 +87,50 @@ pub fn table(technology: Technology) -> Table {
     };
     let also = |label: &str, paper, ours| Observation::new(Kind::Formula, label, paper, ours);
     Table {
-        title: "Optimal radix (section 7.1)".into(),
+        title: "Optimal radix (BlackWidow sec. 7.1)".into(),
         unit: "",
         decimals: 1,
         rows: vec![
             row("aspect ratio B t_r ln N / L", 1600.0, aspect_ratio),
-            row("radix of least latency, searched", 82.0, best),
-            row("radix with k ln^2 k = A, solved", 82.0, radix_of(aspect_ratio)),
+            row("radix with the lowest latency, by search", 82.0, best),
+            row(
+                "radix with k ln^2 k = A, solved",
+                82.0,
+                radix_of(aspect_ratio),
+            ),
         ],
         also: vec![
             also("latency at radix 64, ns", None, technology.latency_ns(64.0)),
-            also(&format!("latency at radix {best:.0}, ns"), None, technology.latency_ns(best)),
-            also("latency at radix 128, ns", None, technology.latency_ns(128.0)),
-            also("radix 64 above the optimum, % (paper: within 2)", Some(2.0), excess(64.0)),
-            also("radix 128 above the optimum, % (paper: within 2)", Some(2.0), excess(128.0)),
+            also(
+                &format!("latency at radix {best:.0}, ns"),
+                None,
+                technology.latency_ns(best),
+            ),
+            also(
+                "latency at radix 128, ns",
+                None,
+                technology.latency_ns(128.0),
+            ),
+            also(
+                "radix 64 above the optimum, % (paper: within 2)",
+                Some(2.0),
+                excess(64.0),
+            ),
+            also(
+                "radix 128 above the optimum, % (paper: within 2)",
+                Some(2.0),
+                excess(128.0),
+            ),
         ],
         assumptions: vec![
-            "Run: the minimum of T(k) = 2 t_r log_k N + 2 k L / B over real k; and the root of \
-             k ln^2 k = A, which is where its derivative is zero."
+            "Run: the minimum of T(k) = 2 t_r log_k N + 2 k L / B over real k, and the root of k \
+             ln^2 k = A, where its derivative is zero."
                 .into(),
-            "B, t_r, N and L are the paper's (footnote 3); B counts both directions, which is why a \
-             port has B / 2k. The logarithm is the natural one: only so A is 1600."
+            "B, t_r, N and L are the paper's (footnote 3). B counts both directions, so a port \
+             has B / 2k. The logarithm is natural; otherwise A would not be 1600."
                 .into(),
-            "The paper says that radices 64 and 128 are within 2 % of the optimum and not how it \
-             computed that: in this model 64 is, 128 is not quite."
+            "The paper says that radices 64 and 128 are within 2 % of the optimum but not how it \
+             computed this. In this model 64 is, and 128 narrowly is not."
                 .into(),
         ],
     }

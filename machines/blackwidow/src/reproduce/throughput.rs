@@ -87,7 +87,8 @@ pub fn table(measurement: Measurement) -> Table {
         Observation::new(kind, label, paper, ours)
     };
     Table {
-        title: "Throughput of a subswitch under worst-case traffic (table 3, section 7.6)".into(),
+        title: "Throughput of a subswitch under worst-case traffic (BlackWidow table 3, sec. 7.6)"
+            .into(),
         unit: "%",
         decimals: 1,
         rows: rows(measurement),
@@ -99,22 +100,24 @@ pub fn table(measurement: Measurement) -> Table {
 fn assumptions(measurement: Measurement) -> Vec<String> {
     vec![
         format!(
-            "2x2, 4x4 and 8x8: a whole YARC, p of whose ports of one row send to p ports of one column, for {} \
-             cycles.",
+            "2x2, 4x4 and 8x8: a whole YARC, in which p ports of one row send to p ports of one \
+             column, for {} cycles.",
             measurement.cycles / CHIP_SHARE
         ),
         format!(
-            "16x16 and 32x32: the chip has no such subswitch. A model of one that stands alone, with the chip's row \
-             and column buffers, wires, credits and matrix arbiters, for {} cycles. It arbitrates among eight at \
-             a time and then among the eights.",
+            "16x16 and 32x32: the chip has no such subswitch. A stand-alone model with the chip's \
+             row and column buffers, wires, credits and matrix arbiters runs for {} cycles. It \
+             arbitrates among eight inputs at a time, then among the groups of eight.",
             measurement.cycles
         ),
         "Every input always has a packet for an output drawn at random (\"turns the corner at a \
-         single subswitch\"); its row buffer is one queue, since one virtual channel carries traffic."
+         single subswitch\"); its row buffer is a single queue, since only one virtual channel \
+         carries traffic."
             .into(),
         format!(
-            "All packets have {} phits, the average of footnote 3. The paper does not name the lengths \
-             of its simulator. Any fixed length gives these values; mixed lengths, which are not judged, give less.",
+            "All packets have {} phits, the average in footnote 3. The paper does not state the \
+             packet lengths of its simulator. Any fixed length gives these values; mixed lengths, \
+             which are not judged, give lower ones.",
             measurement.traffic.longest
         ),
     ]

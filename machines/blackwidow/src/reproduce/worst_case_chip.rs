@@ -63,7 +63,7 @@ impl Ports for SaturatedRow {
         true
     }
     fn push(&mut self, port: usize, _: Phit) {
-        assert_eq!(port % TILES, COLUMN, "everything leaves by one column");
+        assert_eq!(port % TILES, COLUMN, "all traffic leaves by one column");
         self.delivered += 1;
     }
 }
@@ -96,7 +96,10 @@ fn packet(dest: u16, phits: usize) -> impl Iterator<Item = Phit> {
 /// If `degree` exceeds the row's ports, or packets are shorter than 4 phits.
 pub(super) fn throughput(degree: usize, traffic: Traffic, cycles: u32, rng: Rng) -> f64 {
     assert!((1..=TILES).contains(&degree), "degree {degree}");
-    assert!(traffic.shortest >= 4, "the chip has no shorter packets");
+    assert!(
+        traffic.shortest >= 4,
+        "the chip has no packets shorter than 4 phits"
+    );
     let mut core = Core::new(ChipRegisters::flat());
     let mut links = SaturatedRow {
         queues: Default::default(),

@@ -112,8 +112,8 @@ mod serde_ports {
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<[u8; 64], D::Error> {
-        Vec::<u8>::deserialize(d)?
-            .try_into()
-            .map_err(|v: Vec<u8>| D::Error::custom(format!("{} ports in a map of 64", v.len())))
+        Vec::<u8>::deserialize(d)?.try_into().map_err(|v: Vec<u8>| {
+            D::Error::custom(format!("the port map has {} entries, expected 64", v.len()))
+        })
     }
 }

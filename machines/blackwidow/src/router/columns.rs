@@ -223,8 +223,8 @@ impl Core {
         let slot = self.columns.rings[id.index()].0[pipe.front()];
         let discarded = match current.drains() {
             0 => None,
-            Current::DEAD => Some("the link of its output is down"),
-            _ => Some("nothing left by its output for the forward-progress time"),
+            Current::DEAD => Some("the link of the output is down"),
+            _ => Some("nothing left the output within the forward-progress timeout"),
         };
         self.watch_column(id, slot, (output, vc), discarded);
     }

@@ -12,7 +12,7 @@ fn violations_are_swallowed_counted_and_reported() {
     let (port, destination) = (40, 100);
     let violation = RouterEvent::UpDownViolation { port, destination };
     assert_eq!(core.poll_event(), Some(violation));
-    assert_eq!(bench.packets(7).len(), 1, "what follows is not harmed");
+    assert_eq!(bench.packets(7).len(), 1, "the next packet is not affected");
     assert_eq!(core.counters().up_down_violations, 1);
     assert_eq!(core.counters().swallowed_phits, 9);
 
@@ -103,7 +103,10 @@ fn a_packet_taken_back_before_it_flowed_leaves_no_trace() {
     bench.inject(&mut core, 0, &packet(head(9, REQUEST), 0, 0, 19));
     bench.drain(&mut core);
     let others = bench.packets(9).len();
-    assert_eq!(others, 0, "behind the second packet to port 8");
+    assert_eq!(
+        others, 0,
+        "the packet waits behind the second one to port 8"
+    );
     bench.blocked[0] = 0;
     core.output_changed(8);
     bench.drain(&mut core);

@@ -252,7 +252,11 @@ fn a_hashed_head_waits_for_its_second_phit() {
     bench.queues[3][0].push_back(phits[0]);
     core.arrived(3, 0, 1);
     bench.drain(&mut core);
-    assert_eq!(bench.queues[3][0].len(), 1, "not begun to flow");
+    assert_eq!(
+        bench.queues[3][0].len(),
+        1,
+        "the packet has not begun to flow"
+    );
     bench.queues[3][0].extend(&phits[1..]);
     core.arrived(3, 0, 4);
     bench.drain(&mut core);

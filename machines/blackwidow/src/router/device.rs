@@ -83,7 +83,7 @@ impl CoreRegisters for Core {
         };
         value.ok_or_else(|| DeviceError::UnknownRegister {
             register: register.to_string(),
-            hint: ", or its tile is not in use",
+            hint: " (or its tile is not in use)",
         })
     }
 

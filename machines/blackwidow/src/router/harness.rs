@@ -186,7 +186,7 @@ impl Bench {
             };
             core.run_until(next + 1, self);
         }
-        panic!("the core does not come to rest");
+        panic!("the core does not drain");
     }
 
     /// The packets that left by `port`, without their cycles.

@@ -212,7 +212,7 @@ impl Core {
         }
         debug_assert!(
             self.maintenance.find(port, vc).is_none(),
-            "the room was asked for before"
+            "the caller checked for room"
         );
         self.maintenance.sides.push(Side {
             port_vc: port_vc(port, vc),

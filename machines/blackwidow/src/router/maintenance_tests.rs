@@ -7,9 +7,9 @@ use crate::router::harness::{Bench, chip_of, cut, flat, head, packet};
 use crate::router::register_map::{CHIP_ID, register_address};
 
 fn request(way: &[u8], back: &[u8], register: &str, value: Option<u64>) -> Vec<Phit> {
-    let back = RouteVector::new(back).expect("a legal way");
+    let back = RouteVector::new(back).expect("a legal route");
     let maintenance = Packet {
-        route: RouteVector::new(way).expect("a legal way"),
+        route: RouteVector::new(way).expect("a legal route"),
         hop: 0,
         register: register_address(register).unwrap_or(0xffff),
         tag: 0xa5,
@@ -35,7 +35,7 @@ fn encoded(packet: &Packet) -> Vec<Phit> {
 /// A reply with the route `way`.
 fn reply(way: &[u8], operation: Operation) -> Vec<Phit> {
     encoded(&Packet {
-        route: RouteVector::new(way).expect("a legal way"),
+        route: RouteVector::new(way).expect("a legal route"),
         hop: 0,
         register: 0,
         tag: 1,
@@ -45,7 +45,7 @@ fn reply(way: &[u8], operation: Operation) -> Vec<Phit> {
 
 fn replies(bench: &Bench, port: usize) -> Vec<Packet> {
     let decode = |packet: Vec<Phit>| {
-        check_packet(&packet).expect("a right check");
+        check_packet(&packet).expect("a correct check");
         Packet::decode(&packet).expect("a maintenance packet")
     };
     bench.packets(port).into_iter().map(decode).collect()

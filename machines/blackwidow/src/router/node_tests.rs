@@ -161,7 +161,7 @@ fn only_phits_handed_up_as_they_come_begin_before_their_packet_is_judged() {
     assert!(phits[0] > 50 && phits[1] > phits[0] / 2, "{phits:?}");
     assert_eq!(
         phits[1], phits[2],
-        "each is poisoned and goes on: {phits:?}"
+        "each packet is poisoned and forwarded: {phits:?}"
     );
 }
 
@@ -257,7 +257,9 @@ fn a_restarted_peer_does_not_wedge_the_chip() {
         net.send(0, head(1, Vc::Request), 7, 9_999, 19);
         net.run_until("delivery", |net| has(&net.ends[1].healthy()[mark..], 9_999));
         net.send(1, head(0, Vc::Response), 7, 9_999, 19);
-        net.run_until("the way back", |net| has(&net.ends[0].healthy(), 9_999));
+        net.run_until("packets in the opposite direction", |net| {
+            has(&net.ends[0].healthy(), 9_999)
+        });
     }
 }
 
@@ -273,7 +275,7 @@ fn a_peer_that_takes_nothing_runs_into_forward_progress() {
     }
     let (port, vc) = (1, Vc::Request);
     let stalled = RouterEvent::ForwardProgress { port, vc };
-    net.run_until("the time-out", |net| net.events.contains(&stalled));
+    net.run_until("the timeout", |net| net.events.contains(&stalled));
     net.send(0, head(2, Vc::Request), 0, 1, 5);
     net.run_until("the packet behind", |net| net.ends[2].healthy().len() == 1);
     assert!(counted(&net.chip).stalled_port_packets > 0);
@@ -330,7 +332,7 @@ fn the_forward_progress_time_follows_the_dilation() {
             net.send(0, head(1, Vc::Request), 0, id, 19);
         }
         let began = net.now;
-        net.run_until("the time-out", |net| {
+        net.run_until("the timeout", |net| {
             !net.chip.core().discarding().eq(&[0; 2])
         });
         let ms = net.now.since(began).as_ns() as f64 / 1e6;

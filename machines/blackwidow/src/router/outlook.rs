@@ -56,8 +56,10 @@ impl CoreOutlooks for Core {
             } => {
                 found.consulted.push(format!("tile{port}.table.{entry}"));
                 found.how = match question.response {
-                    true => "adaptive: the column and then the row with the most room".into(),
-                    false => format!("hash {hash:#x} modulo {spread} of the entry's ports"),
+                    true => "adaptive: the column, then the row, with the most room".into(),
+                    false => format!(
+                        "hash {hash:#x} modulo {spread} selects one of the ports of the entry"
+                    ),
                 };
             }
             Explanation::Nowhere => found.how = "no table entry matches the destination".into(),

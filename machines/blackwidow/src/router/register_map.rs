@@ -117,7 +117,7 @@ fn write_tile(tile: &mut TileRegisters, register: u16, value: u64) -> Result<(),
                 1 => PortKind::Up,
                 2 => PortKind::Side,
                 _ => {
-                    let takes = "0 (down), 1 (up) and 2 (side)";
+                    let takes = "0 (down), 1 (up) or 2 (side)";
                     return Err(BadValue { takes });
                 }
             }
@@ -149,7 +149,7 @@ fn write_tile(tile: &mut TileRegisters, register: u16, value: u64) -> Result<(),
             let bytes = value.to_le_bytes();
             let fits = |port: &u8| usize::from(*port) < PORTS || *port == NO_PORT;
             if !bytes.iter().all(fits) {
-                let takes = "ports 0 to 0x3f, and 0xff for none, in each of its bytes";
+                let takes = "ports 0 to 0x3f, or 0xff for none, in each byte";
                 return Err(BadValue { takes });
             }
             tile.port_map[8 * i..8 * i + 8].copy_from_slice(&bytes);
@@ -193,18 +193,18 @@ pub(super) fn register_list(tiles: &[Option<TileRegisters>]) -> Vec<RegisterInfo
     let counters = RouterCounters::COUNT.saturating_sub(1);
     let chip = [
         (false, 32, "0x59415243, \"YARC\""),
-        (true, 64, "forward-progress time-out, emulated ns"),
+        (true, 64, "forward-progress timeout, emulated ns"),
         (false, 64, "ports in use, one bit each"),
-        (false, 64, "cycles so far"),
+        (false, 64, "cycles since start"),
         (
             true,
             64,
-            "ports whose requests are discarded; writing clears bits",
+            "ports that discard requests; writing can only clear bits",
         ),
         (
             true,
             64,
-            "ports whose responses are discarded; writing clears bits",
+            "ports that discard responses; writing can only clear bits",
         ),
     ];
     let of_chip = CHIP_NAMES.into_iter().zip(chip).zip(0..);
@@ -212,7 +212,7 @@ pub(super) fn register_list(tiles: &[Option<TileRegisters>]) -> Vec<RegisterInfo
         RegisterInfo::new(format!("chip.{name}"), writable, bits, about).at(address)
     });
     let mut list: Vec<RegisterInfo> = of_chip.collect();
-    let about = "counters, in the order in which `stats` has them";
+    let about = "counters, in the order of `stats`";
     let counters = RegisterInfo::new(format!("counter.{{0..{counters}}}"), false, 64, about);
     list.push(counters.at(COUNTERS_AT));
     let Some(first) = used.first() else {
@@ -227,14 +227,18 @@ pub(super) fn register_list(tiles: &[Option<TileRegisters>]) -> Vec<RegisterInfo
     let plain = [
         (
             2,
-            "where its link leads: 0 down, 1 up, 2 sideways; the next tile's is 0x40 further",
+            "direction of the link: 0 down, 1 up, 2 sideways; each tile is 0x40 after the \
+             previous one",
         ),
         (15, "root detect: location of the subtree below"),
-        (15, "root detect: bits of it that are not compared"),
-        (4, "down route: the destination is shifted by so much"),
-        (15, "down route: then these bits are the logical port"),
-        (4, "first hash bit in use"),
-        (64, "ports of its virtual router, one bit each"),
+        (15, "root detect: bits of the location to ignore"),
+        (4, "down route: right shift of the destination"),
+        (
+            15,
+            "down route: mask of the shifted destination, which gives the logical port",
+        ),
+        (4, "first hash bit to use"),
+        (64, "ports of the virtual router, one bit each"),
     ];
     for ((name, (bits, about)), offset) in TILE_NAMES.into_iter().zip(plain).zip(0..) {
         of_tile(name, offset, bits, about);
@@ -245,9 +249,9 @@ pub(super) fn register_list(tiles: &[Option<TileRegisters>]) -> Vec<RegisterInfo
         "table.{0..7}.ports",
         TABLE_PORTS_AT,
         64,
-        "routing table: ports, one bit each",
+        "routing table: mask of ports",
     );
-    let about = "ports of eight logical ports, a byte each; 0xff is none";
+    let about = "ports of eight logical ports, one byte each; 0xff for none";
     of_tile("port_map.{0..7}", PORT_MAP_AT, 64, about);
     list
 }
@@ -299,12 +303,12 @@ impl Core {
     pub fn write_register(&mut self, address: u16, value: u64) -> Result<(), RegisterError> {
         let refused = |takes| Err(BadValue { takes });
         match address {
-            0x0001 if value == 0 => return refused("1 and more"),
+            0x0001 if value == 0 => return refused("at least 1"),
             0x0001 => self.registers.forward_progress_ns = value,
             0x0004 | 0x0005 => {
                 let discarding = &mut self.columns.discarding[usize::from(address - 0x0004)];
                 if value & !*discarding != 0 {
-                    return refused("what it is, or less: its bits can only be cleared");
+                    return refused("the current value with bits cleared");
                 }
                 *discarding = value;
                 return Ok(());
@@ -469,7 +473,7 @@ mod tests {
             ("tile1.port_map.0", 64, "0x3f"),
             ("tile1.port_map.0", 0xfe, "0xff"),
             ("chip.discard_requests", 1, "cleared"),
-            ("chip.forward_progress_ns", 0, "1 and more"),
+            ("chip.forward_progress_ns", 0, "at least 1"),
         ];
         for (name, value, words) in bad {
             let error = write(name, value).expect_err(name);

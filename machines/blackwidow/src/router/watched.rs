@@ -150,7 +150,7 @@ impl Core {
                     .map(|port| Candidate::new(port, "up"))
                     .collect(),
                 u8::MAX,
-                Cow::Borrowed("any of them: see column and row"),
+                Cow::Borrowed("adaptive: see column and row"),
             ),
             (Decision::Refused(why), _) => (Vec::new(), u8::MAX, Cow::Borrowed(refusal(why))),
             _ => return,
@@ -260,8 +260,8 @@ fn among(what: &'static str, (credits, depth): ([u8; 8], u8), open: u8, winner: 
         among: what.into(),
         mode: "adaptive".into(),
         why: match candidates.len() {
-            1 => "the only one".into(),
-            _ => "in turn among those less than half full".into(),
+            1 => "the only candidate".into(),
+            _ => "round-robin among those less than half full".into(),
         },
         candidates,
         winner,
@@ -271,9 +271,9 @@ fn among(what: &'static str, (credits, depth): ([u8; 8], u8), open: u8, winner: 
 
 const fn refusal(why: Refusal) -> &'static str {
     match why {
-        Refusal::Unroutable => "no table entry matches its destination",
-        Refusal::UpDownViolation => "it came from above and would not go down",
-        Refusal::VirtualRouterViolation => "it would leave its virtual router",
+        Refusal::Unroutable => "no table entry matches the destination",
+        Refusal::UpDownViolation => "a packet from above may not go up again",
+        Refusal::VirtualRouterViolation => "the packet may not leave its virtual router",
     }
 }
 
@@ -294,12 +294,12 @@ mod tests {
                 address: 0xffff_ffff_ffc0,
                 len: 8,
             };
-            encode_request(0x7fff, 0x2aaa, tid, &read, &mut request).expect("it fits");
+            encode_request(0x7fff, 0x2aaa, tid, &read, &mut request).expect("the packet fits");
             let done = Response::WriteDone {
                 tid,
                 status: Status::Busy,
             };
-            encode_response(0x7fff, &done, &mut response).expect("it fits");
+            encode_response(0x7fff, &done, &mut response).expect("the packet fits");
             let of = |packet: &PacketBuf, response| {
                 identity_of(response, |at| {
                     packet.as_slice().get(at).map(|phit| phit.content())

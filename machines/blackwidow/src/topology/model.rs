@@ -83,7 +83,11 @@ pub fn parse_rate(text: &str) -> Result<LaneRate, String> {
     let found = RATES.iter().find(|(known, _)| plain(known) == wanted);
     found.map(|(_, rate)| *rate).ok_or_else(|| {
         let all: Vec<&str> = RATES.iter().map(|(text, _)| *text).collect();
-        format!("{} Gb/s is no lane rate: {}", Shown(text), all.join(", "))
+        format!(
+            "invalid lane rate {} Gb/s: expected one of {}",
+            Shown(text),
+            all.join(", ")
+        )
     })
 }
 

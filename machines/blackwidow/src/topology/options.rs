@@ -19,79 +19,90 @@ const METRES: Kind = Kind::Number(1, MAX_METRES as u64);
 const RATE: fn(&str) -> Result<(), String> = |text| parse_rate(text).map(drop);
 
 const OPTIONS: &[OptionSpec] = &[
-    number("processors", "PROCESSORS", "Processors in all, 1 to 32768").required(),
-    number("subtree", "SUBTREE", "Processors of each rank-1 subtree, 1 to 32 [default: 32]"),
+    number(
+        "processors",
+        "PROCESSORS",
+        "Number of processors, 1 to 32768",
+    )
+    .required(),
+    number(
+        "subtree",
+        "SUBTREE",
+        "Processors per rank-1 subtree, 1 to 32 [default: 32]",
+    ),
     OptionSpec::new(
         "rank",
         "RANK",
         Kind::Text,
-        "1, 1.5, 2, 2.5, 3 or 3.5 [default: the smallest that holds all processors]",
+        "Size class: 1, 1.5, 2, 2.5, 3 or 3.5 [default: the smallest that holds all processors]",
     )
     .checked(readable::<Rank>),
     OptionSpec::new(
         "slices",
         "SLICES",
         Kind::Number(1, 4),
-        "Slices: separate networks, one per port of every processor [default: 1]",
+        "Number of slices (separate networks, one per port of every processor) [default: 1]",
     ),
     OptionSpec::new(
         "taper",
         "F[,F2[,F3]]",
         Kind::Text,
-        "Fraction of the up and side links kept, like 0.5 or 1/2; up to three, for ranks 1, 2 and 3",
+        "Fractions of up and side links to keep, such as 0.5 or 1/2: up to three, for ranks 1, 2 \
+         and 3 [default: 1]",
     )
     .up_to(3)
     .checked(readable::<Taper>),
     number(
         "uplinks",
         "UPLINKS",
-        "Up or side links of a rank-1 router, before the taper [default: one per processor]",
+        "Up or side links of each rank-1 router before tapering [default: one per processor]",
     ),
     number(
         "virtual-radix",
         "VIRTUAL_RADIX",
-        "Ports of each virtual router of ranks 2 and 3; two of 32 share a chip [default: 32]",
+        "Ports of each virtual router of ranks 2 and 3; two of radix 32 share a chip [default: 32]",
     ),
     number(
         "group",
         "GROUP",
-        "Rank-1 subtrees per rank-2 subtree, above R2 [default: half of the virtual radix]",
+        "Rank-1 subtrees per rank-2 subtree, above R2 [default: half the virtual radix]",
     ),
     number(
         "parallel",
         "PARALLEL",
-        "Links from a rank-1 router to each of its rank-2 routers: 1, 2, 4, ... [default: 1]",
+        "Parallel links from a rank-1 router to each of its rank-2 routers: 1, 2, 4, ... \
+         [default: 1]",
     ),
     OptionSpec::new(
         "rate",
         "RATE",
         Kind::Text,
-        "Gb/s of a lane: 6.25, 5.0, 3.125, 2.5, 1.5625 or 1.25 [default: 6.25]",
+        "Lane rate in Gb/s: 6.25, 5.0, 3.125, 2.5, 1.5625 or 1.25 [default: 6.25]",
     )
     .checked(RATE),
     OptionSpec::new(
         "router-rate",
         "ROUTER_RATE",
         Kind::Text,
-        "Gb/s of a lane between routers [default: that of --rate]",
+        "Lane rate between routers, in Gb/s [default: same as --rate]",
     )
     .checked(RATE),
     OptionSpec::new(
         "metres",
         "METRES",
         METRES,
-        "Metres of cable, at 5 ns each in virtual time, 1 to 200 [default: not said]",
+        "Metres of cable, at 5 ns each in virtual time, 1 to 200 [default: unspecified]",
     ),
     OptionSpec::new(
         "router-metres",
         "ROUTER_METRES",
         METRES,
-        "Metres of cable between routers [default: those of --metres]",
+        "Metres of cable between routers [default: same as --metres]",
     ),
     number(
         "lane-retry-threshold",
         "LANE_RETRY_THRESHOLD",
-        "Retries of a lane after which it is given up; 0 is never [default: 0]",
+        "Retries after which a lane is given up; 0 for never [default: 0]",
     ),
 ];
 

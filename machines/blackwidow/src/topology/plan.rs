@@ -19,8 +19,8 @@ impl FoldedClos {
         let Chip { name, .. } = &self.chips[chip as usize];
         if runtime.grain == Some(Grain::Packet) {
             return Err(PlanError::Refused(format!(
-                "`{name}` moves phits: a YARC sends them on before their packet is whole, so that \
-                 packets cannot be its grain"
+                "`{name}` cannot use packet grain: a YARC forwards phits before the packet is \
+                 complete"
             )));
         }
         let mut ports = Vec::new();
@@ -53,7 +53,7 @@ impl FoldedClos {
             let here = End::processor(processor, slice);
             let found = ends_of(&self.links, here.node).find(|(_, end, _)| *end == here);
             let (id, end, _) = found.ok_or_else(|| {
-                PlanError::Refused(format!("`{name}` has no link into slice {slice}"))
+                PlanError::Refused(format!("`{name}` has no link to slice {slice}"))
             })?;
             ports.push(self.link_config(id, end, runtime)?);
         }

@@ -23,24 +23,24 @@ pub struct Hop {
 /// Why a packet does not arrive. Routers are named by their numbers in [`ClosWiring`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RouteFailure {
-    #[error("the source is not connected to this slice")]
+    #[error("the source has no link to this slice")]
     NoInjection,
     #[error("no table entry matches")]
     NoEntry(u32),
     /// The logical port of the down route leads nowhere.
-    #[error("the way down has no port")]
+    #[error("the logical port of the down route is not mapped")]
     NoDownPort(u32),
     #[error("port {1} has no link")]
     NoLink(u32, u8),
     #[error("the exit mask forbids port {1}")]
     Exit(u32, u8),
     /// A packet from above would not go down (BlackWidow sec. 7.7).
-    #[error("what came from above would not go down")]
+    #[error("a packet from above would not go down")]
     NotDown(u32),
     /// The packet arrives at another processor, whose index is the last field.
-    #[error("the packet arrives at another processor")]
+    #[error("the packet arrives at the wrong processor")]
     WrongProcessor(u32, u8, u32),
-    #[error("the packet goes round in circles")]
+    #[error("the packet loops")]
     Loop,
 }
 

@@ -88,7 +88,7 @@ impl Pending {
     pub(super) const fn push_barrier(&mut self, unit: UnitNumber) {
         debug_assert!(
             !self.has_barrier(unit),
-            "the next barrier is complete after the last one was told"
+            "the last barrier was sent before the next one completes"
         );
         self.barrier |= unit.bit();
     }

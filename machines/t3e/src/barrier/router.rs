@@ -78,27 +78,27 @@ phitwire::counters! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Ignored {
     /// A eureka was already passed on. The only reason that is not a fault.
-    #[error("a eureka has been passed on since the last barrier")]
+    #[error("a eureka was already passed on since the last barrier")]
     EurekaRepeated,
     #[error(transparent)]
     Damaged(MessageError),
     #[error("the unit is not in use")]
     UnitUnused,
-    #[error("what sends to its parent is no child")]
+    #[error("the sender signals a parent but is not a child")]
     NotFromAChild,
-    #[error("what sends to its children is not the parent")]
+    #[error("the sender signals children but is not the parent")]
     NotFromTheParent,
-    #[error("the child has arrived already")]
+    #[error("the child has already arrived")]
     ArrivalRepeated,
-    #[error("the child has not been told of the last barrier")]
+    #[error("the child was not yet notified of the last barrier")]
     ArrivalEarly,
     /// The child has arrived, or was not notified of the last barrier.
-    #[error("the child has arrived, and signals a eureka")]
+    #[error("the child signalled a eureka after it had arrived")]
     EurekaLate,
     /// The router has not signalled to its parent that all children have arrived.
-    #[error("a barrier is done that children here have not all joined")]
+    #[error("barrier completed before all children arrived")]
     BarrierUnasked,
-    #[error("the eureka has been told since the last barrier")]
+    #[error("the eureka was already reported since the last barrier")]
     EurekaDoneRepeated,
 }
 

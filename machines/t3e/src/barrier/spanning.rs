@@ -18,9 +18,9 @@ const NONE: u32 = u32::MAX;
 /// Why a tree cannot be built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SpanningError {
-    #[error("a barrier without participants")]
+    #[error("the barrier has no participants")]
     NoParticipants,
-    #[error("no working links lead from node {from} to participant {to}")]
+    #[error("no path of working links from node {from} to participant {to}")]
     NotConnected {
         /// The root, or the first participant.
         from: u32,
@@ -33,26 +33,26 @@ pub enum SpanningError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TreeFault {
     /// Every router has a parent, or none uses the unit.
-    #[error("no root")]
+    #[error("no node is the root")]
     NoRoot,
-    #[error("both node {0} and node {1} are roots")]
+    #[error("node {0} and node {1} are both roots")]
     TwoRoots(u32, u32),
     /// The child does not exist, or this node is not its parent.
-    #[error("node {node} has a child in {direction} that does not take it for its parent")]
+    #[error("node {node} has a child in {direction} whose parent is another node")]
     Child {
         node: u32,
         /// Direction of the child.
         direction: Direction,
     },
     /// The parent does not exist, or this node is not its child.
-    #[error("node {node} has a parent in {direction} that does not take it for its child")]
+    #[error("node {node} has a parent in {direction} that does not list it as a child")]
     Parent {
         node: u32,
         /// Direction of the parent.
         direction: Direction,
     },
     /// The parents of the node form a loop.
-    #[error("no way leads from the root to node {0}")]
+    #[error("no path from the root to node {0}")]
     Loop(u32),
 }
 
@@ -143,7 +143,9 @@ impl Component {
             (farthest[at], outside[at], self.nodes[at])
         };
         let nodes = 0..self.nodes.len() as u32;
-        nodes.min_by_key(rank).expect("a component has its start")
+        nodes
+            .min_by_key(rank)
+            .expect("a component has at least one node")
     }
 }
 
@@ -219,7 +221,7 @@ impl SpanningTree {
             let ways = Direction::ALL.into_iter().filter(nearer);
             let way = ways
                 .min_by_key(is_outside)
-                .expect("the way it was found by");
+                .expect("every node but the root has a neighbour nearer to the root");
             parents[at] = Some(way);
             let parent = component.links[at][way.index()] as usize;
             children[parent].insert(Port::Link(way.opposite()));

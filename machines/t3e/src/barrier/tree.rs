@@ -127,13 +127,13 @@ pub struct TreeRegister {
 pub enum TreeRegisterError {
     #[error("reserved bits of a tree register are set: {0:#x}")]
     Reserved(u32),
-    #[error("a tree register names parent {0}, of 0 to 6")]
+    #[error("invalid parent {0} in a tree register: expected 0 to 6")]
     Parent(u32),
     #[error("{0} is both parent and child")]
     ParentIsChild(Direction),
-    #[error("a router with a parent has no child")]
+    #[error("a router with a parent needs at least one child")]
     NoChildren,
-    #[error("{0} has signalled, but is no child")]
+    #[error("{0} has signalled but is not a child")]
     NoChildSignalled(Port),
 }
 

@@ -39,7 +39,7 @@ pub enum Operation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum OperationError {
     /// Figure 6 allows no operation in S_ARM.
-    #[error("the unit is armed: its barrier is not done")]
+    #[error("the unit is armed: its barrier has not completed")]
     Armed,
     /// "A set of processors can be given access to a particular BSU" (T3E sec. 6); this one was
     /// not.
@@ -133,7 +133,7 @@ impl BarrierUnit {
         };
         debug_assert!(
             !(eureka && self.has_pending() || arrival && self.arrival_waits),
-            "a barrier is done after its arrival was sent"
+            "a barrier completes only after its arrival was sent"
         );
         self.state = state;
         self.eureka_waits |= eureka;

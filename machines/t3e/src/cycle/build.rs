@@ -91,7 +91,7 @@ pub(super) fn direct(
 ) -> Result<Partitioned<T3e>, ConfigError> {
     config.validate(T3e::MAX_MESSAGE_BYTES)?;
     if options.grain == Grain::Packet {
-        let why = "--grain packet: ideal links hand flits over one by one; add --links encoded";
+        let why = "--grain packet: ideal links move single flits; add --links encoded";
         return Err(ConfigError::Refused(why.to_owned()));
     }
     let of = Of::new(topology, options);

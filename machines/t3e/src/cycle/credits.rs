@@ -33,7 +33,10 @@ impl Returned {
     /// Adds a credit of `vc` in a cycle without one.
     #[inline]
     pub(super) fn set(&mut self, cycle: usize, vc: usize) {
-        debug_assert!(self.get(cycle).is_none() && vc < VCS, "a flit returns one");
+        debug_assert!(
+            self.get(cycle).is_none() && vc < VCS,
+            "one credit per cycle"
+        );
         self.0 |= (vc as u32 + 1) << (CYCLE_BITS * cycle);
     }
 

@@ -39,7 +39,7 @@ const fn name(adaptive: Option<bool>, channels: Option<Channels>) -> &'static st
         (Some(true), Some(Channels::TimeOfCrossing)) => "adaptive, time of crossing",
         (None, Some(Channels::Optimised)) => "optimised",
         (None, Some(Channels::TimeOfCrossing)) => "time of crossing",
-        (None, None) => "as the network says",
+        (None, None) => "as described",
     }
 }
 
@@ -86,7 +86,7 @@ impl T3eOptions {
         };
         if let Some(option) = unanswered {
             return Err(ConfigError::Refused(format!(
-                "--{option} is about requests that wait for responses: add --request-reply"
+                "--{option} applies only to requests that wait for responses: add --request-reply"
             )));
         }
         let bytes = traffic.message_bytes;
@@ -95,7 +95,7 @@ impl T3eOptions {
         let (registers, words) = (self.e_registers.unwrap_or(E_REGISTERS), asked.max(answered));
         match registers / words {
             0 => Err(ConfigError::Refused(format!(
-                "--e-registers {registers}: a message of {bytes} bytes takes {words}"
+                "--e-registers {registers}: a message of {bytes} bytes needs {words}"
             ))),
             requests => Ok(requests),
         }
@@ -108,41 +108,42 @@ impl Simulated for T3e {
             "routing",
             "ROUTING",
             Kind::Words(ROUTINGS),
-            "Whether packets may adapt, or both, to be compared [default: as the network says]",
+            "Routing of packets; list both to compare them [default: as in the description]",
         )
         .up_to(2),
         OptionSpec::new(
             "channels",
             "CHANNELS",
             Kind::Words(Channels::NAMES),
-            "How virtual channels are assigned, or both [default: as the network says]",
+            "Assignment of virtual channels; list both to compare them [default: as in the \
+             description]",
         )
         .up_to(2),
         OptionSpec::new(
             "operation",
             "OPERATION",
             Kind::Words(OPERATIONS),
-            "What messages do [default: put]",
+            "Operation of each message [default: put]",
         ),
         OptionSpec::new(
             "grain",
             "GRAIN",
             Kind::Words(GRAINS),
-            "What moves through a router at once: flits, as on the chip, or over encoded links whole \
-             packets, as processes have it by default [default: flit]",
+            "Unit that moves through a router: flits, as on the chip, or (over encoded links) \
+             whole packets, the default of processes [default: flit]",
         ),
         OptionSpec::new(
             "e-registers",
             "N",
             Kind::Number(1, E_REGISTERS as u64),
-            "E-registers of a processor, one for each word of a request that waits for its response \
-             (--request-reply) [default: as the network says, 512 of the machine]",
+            "E-registers of a processor, one per word of a request that waits for its response \
+             (with --request-reply) [default: as in the description, 512 on the machine]",
         ),
         OptionSpec::new(
             "memory-ns",
             "NS",
             Kind::Number(0, MAX_MEMORY_NS),
-            "Nanoseconds that a request waits for the memory (--request-reply) [default: 0]",
+            "Memory latency of a request in nanoseconds (with --request-reply) [default: 0]",
         ),
     ];
 

@@ -361,7 +361,7 @@ impl Terminal {
     /// Swaps the next request with the one after it from the same source.
     pub(super) fn swap_next(&mut self) {
         let seen = self.last_seen.as_mut();
-        seen.expect("requests keep their order").swap_next();
+        seen.expect("the run tracks request order").swap_next();
     }
 
     /// Expects requests of each source in order.

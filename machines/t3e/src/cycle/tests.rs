@@ -491,7 +491,7 @@ mod canaries {
         simulation.run_windows(50);
         let mut violations = Vec::new();
         simulation.check_now(&mut violations);
-        assert_eq!(violations, [], "all was well before");
+        assert_eq!(violations, [], "no violations before the sabotage");
         spoil(&mut simulation.partitions_mut()[0]);
         simulation.check_now(&mut violations);
         violations.extend(simulation.run(&mut Serial, |_| {}).violations);
@@ -541,7 +541,7 @@ mod canaries {
                 let is_body = cycles != 0 && !part.exchange.read.phits[place].control.is_head();
                 is_body.then_some(place)
             });
-            part.exchange.read.phits[place.expect("a flit on its way")].word ^= 1 << 3;
+            part.exchange.read.phits[place.expect("a flit is under way")].word ^= 1 << 3;
         });
         let damaged = |v: &Violation| matches!(v, Violation::Damaged(1));
         assert!(has(&violations, damaged), "{violations:?}");

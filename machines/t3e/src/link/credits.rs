@@ -53,7 +53,7 @@ impl IdleWord {
 /// A word with a count per channel, from the lowest bits up.
 fn counts_word(counts: [u32; VCS]) -> u64 {
     counts.iter().rev().fold(0, |word, &count| {
-        debug_assert!(count <= MAX_COUNT, "a count has its bits");
+        debug_assert!(count <= MAX_COUNT, "the count exceeds its field");
         word << COUNT_BITS | u64::from(count)
     })
 }
@@ -100,17 +100,17 @@ impl Credits {
     /// If there are fewer credits.
     #[inline]
     pub fn take_many(&mut self, vc: usize, flits: u32) {
-        assert!(
-            self.left(vc) >= flits,
-            "a flit is sent where there is a place"
-        );
+        assert!(self.left(vc) >= flits, "flit sent without a credit");
         self.0[vc] -= flits as u16;
     }
 
     /// Returns a credit.
     #[inline]
     pub fn give(&mut self, vc: usize) {
-        debug_assert!(self.left(vc) < MAX_COUNT, "a grant gives as many");
+        debug_assert!(
+            self.left(vc) < MAX_COUNT,
+            "more credits returned than taken"
+        );
         self.0[vc] += 1;
     }
 

@@ -405,7 +405,10 @@ impl LinkControlBlock for FlitEnd {
         self.carrier.handle_timers(now, &mut input.carrier);
         self.follow(input);
         for vc in self.doubts.due(now) {
-            debug_assert!(input.buffer.doubtful(vc).is_some(), "it was looked at");
+            debug_assert!(
+                input.buffer.doubtful(vc).is_some(),
+                "the flit is still in doubt"
+            );
             input.arrived[vc] += input.buffer.give_up(vc);
         }
         self.count(input);

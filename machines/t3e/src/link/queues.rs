@@ -53,7 +53,7 @@ impl Slots {
     pub(super) fn new(depths: Depths) -> Self {
         let fits = usize::from(depths.deterministic) <= SLOTS
             && usize::from(depths.adaptive) <= ADAPTIVE_SLOTS;
-        assert!(fits, "slots are for the machine's own depths");
+        assert!(fits, "the depths exceed those of the machine");
         Self([0; ALL_SLOTS])
     }
 
@@ -85,7 +85,7 @@ impl Words for Slots {
 
     #[inline]
     fn make_room(&mut self, vc: usize, _: u16, len: u16) {
-        debug_assert!(usize::from(len) < Self::of(vc), "there is room for all");
+        debug_assert!(usize::from(len) < Self::of(vc), "there is a free slot");
     }
 }
 
@@ -162,7 +162,7 @@ impl Queues {
     /// If there are fewer flits.
     #[inline]
     pub fn leave(&mut self, vc: usize, flits: u16) -> u16 {
-        assert!(self.len[vc] >= flits, "flits are taken that are there");
+        assert!(self.len[vc] >= flits, "more flits taken than queued");
         let first = self.first[vc];
         self.first[vc] = first.wrapping_add(flits);
         self.len[vc] -= flits;
@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn flits_come_out_as_they_came_where_positions_wrap() {
         let mut rings: Rings = core::array::from_fn(|_| Ring::new(2_048));
-        assert!(rings[0].slots() < 600, "it has to grow");
+        assert!(rings[0].slots() < 600, "the ring has to grow");
         let mut queues = Queues::new(Depths::LIVE).beginning_at(u16::MAX - 300);
         for word in 0..600 {
             queues.push(&mut rings, 3, word);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "the machine's own depths")]
+    #[should_panic(expected = "exceed those of the machine")]
     fn slots_are_not_for_deep_channels() {
         Slots::new(Depths::LIVE);
     }

@@ -193,7 +193,7 @@ impl Link for Flits {
     fn check(end: &mut End, vc: usize, got: &[Flit]) {
         let words: Vec<u64> = got.iter().map(|flit| flit.word).collect();
         let mut whole = PacketBuf::from_flits(&words).expect("a packet");
-        let (header, found) = whole.open().expect("its header can be read");
+        let (header, found) = whole.open().expect("a readable header");
         if found[1] == Repair::Hopeless {
             assert!(end.gaps_allowed, "a packet was cut");
             end.cut += 1;
@@ -226,7 +226,7 @@ impl Link for Flits {
             lcb.flit_counters(input)
         };
         let (sent, got) = (counters(end), counters(1 - end));
-        assert_eq!(sent.tx_flits, got.rx_flits, "each flit accepted once");
+        assert_eq!(sent.tx_flits, got.rx_flits, "each flit is accepted once");
         assert_eq!(got.rx_overflows + got.rx_impossible_credits, 0);
         assert_eq!(got.rx_headless_flits + got.rx_unreadable_headers, 0);
     }

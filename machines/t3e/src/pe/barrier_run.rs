@@ -140,8 +140,8 @@ impl BarrierRun {
         }
         match self.step {
             Step::Pause(_) => self.begin(now, shell),
-            Step::Eureka { .. } => self.time_out("no eureka came"),
-            Step::Armed(_) => self.time_out("a barrier was not done"),
+            Step::Eureka { .. } => self.time_out("no eureka arrived"),
+            Step::Armed(_) => self.time_out("a barrier did not complete"),
             Step::Over => {}
         }
     }

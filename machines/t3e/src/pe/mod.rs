@@ -439,13 +439,14 @@ impl Pe {
 }
 
 /// Hint for unknown registers.
-const HINT: &str = "; there are barrier.N.grant, .interrupt, .state, .operation, .barriers and .eurekas, N from 0 to 31";
+const HINT: &str = "; the registers are barrier.N.grant, .interrupt, .state, .operation, \
+                    .barriers and .eurekas, N from 0 to 31";
 
 #[derive(Debug, thiserror::Error)]
 enum Refused {
-    #[error("it takes {0}")]
+    #[error("invalid value: expected {0}")]
     Takes(&'static str),
-    #[error("it can only be read")]
+    #[error("the register is read-only")]
     ReadOnly,
     #[error(transparent)]
     Operation(#[from] crate::barrier::OperationError),
@@ -508,10 +509,10 @@ impl Registers for Pe {
                 "operation",
                 true,
                 2,
-                "written: 0 joins, 1 signals the eureka, 2 both; reads as 0",
+                "write 0 to join, 1 to signal the eureka, 2 for both; reads as 0",
             ),
-            ("barriers", false, 64, "barriers that the unit has seen"),
-            ("eurekas", false, 64, "eurekas that the unit has seen"),
+            ("barriers", false, 64, "barriers seen by the unit"),
+            ("eurekas", false, 64, "eurekas seen by the unit"),
         ]
         .map(of)
         .into()
@@ -533,7 +534,7 @@ impl Registers for Pe {
                     1 => Ok(Operation::Eur),
                     2 => Ok(Operation::EurB),
                     _ => Err(Refused::Takes(
-                        "0 to join, 1 to signal the eureka, 2 for both",
+                        "0 to join, 1 to signal the eureka or 2 for both",
                     )),
                 };
                 operation.and_then(|operation| Ok(shell.operate(unit, operation)?))

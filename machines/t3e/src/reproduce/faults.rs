@@ -60,7 +60,7 @@ fn table_of(all: &[Lost; 5], draws: usize) -> Table {
             let digit = if expected < 100.0 { 0.05 } else { 0.5 };
             // Round up to hundredths, so that the figures are readable.
             let tolerance = ((4.0 * scatter + digit) * 100.0).ceil() / 100.0;
-            let label = format!("{links} broken, {}", scheme.name());
+            let label = format!("{links} broken links, {}", scheme.name());
             rows.push(Row::new(
                 Kind::Count,
                 Source::Earlier,
@@ -73,27 +73,29 @@ fn table_of(all: &[Lost; 5], draws: usize) -> Table {
     }
     rows.extend(between_schemes(all));
     Table {
-        title: "Pairs without a route, of 4032 in a 4x4x4 torus, where links are broken".into(),
+        title: "Pairs without a route, of 4032 in a 4x4x4 torus with broken links".into(),
         unit: "pairs",
         decimals: 1,
         rows,
         also: Vec::new(),
         assumptions: vec![
-            "The paper has no such figures. Under \"earlier\" stand averages of 30 draws that another program computed \
-             for this project, with other random numbers."
+            "The paper has no such figures. The \"earlier\" values are averages of 30 draws, \
+             computed for this project by another program with other random numbers."
                 .into(),
             format!(
-                "Run: {draws} draws of so many broken links, both directions of each; for every ordered pair all \
-                 ways of a scheme are tried. The tolerance is four standard deviations of the difference of \
-                 both averages, and the rounding of theirs."
+                "Run: {draws} draws of broken links, both directions of each; for every ordered \
+                 pair, all routes of a scheme are tried. The tolerance is four standard \
+                 deviations of the difference of both averages, plus the rounding of the earlier \
+                 one."
             ),
-            "Dimension orders are X, Y, Z; direction order is that of the T3E, +X, +Y, +Z, -X, -Y, -Z, each with \
-             the signs of the pair's shorter ways (minimal) or all eight choices. Initial hops go +X, +Y or \
-             +Z and not into a dateline (section 3.1), final hops -Z. Minimal dimension order loses 64 pairs \
-             for any one link."
+            "Dimension order is X, Y, Z; direction order is that of the T3E: +X, +Y, +Z, -X, -Y, \
+             -Z, with the signs of the pair's shorter paths (minimal) or all eight choices of \
+             signs. Initial hops go in +X, +Y or +Z and not across a dateline (T3E sec. 3.1), \
+             final hops in -Z. Minimal dimension order loses 64 pairs for any single broken link."
                 .into(),
-            "Averages of 30 draws cannot tell what final hops add to initial hops. The last rows count draws in \
-             which what a scheme adds saves some pair, of all draws, and those in which it loses one instead."
+            "Averages of 30 draws cannot show what final hops add to initial hops. The last rows \
+             count the draws in which an addition of a scheme saves a pair, and those in which it \
+             loses one."
                 .into(),
         ],
     }

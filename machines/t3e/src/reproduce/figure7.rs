@@ -79,7 +79,7 @@ fn seen_in(
         let to = other + u32::from(other >= from);
         network.ask(from, to, Command::Get1, number % 2 == 0);
         if !network.run_to_rest() {
-            return Err(format!("nothing arrives from {from} at {to} in {shape}"));
+            return Err(format!("no packet from {from} arrives at {to} in {shape}"));
         }
         let transfer = network.transfers()[0];
         network.forget();
@@ -104,7 +104,7 @@ fn seen_in(
 /// Clocks of a path as the sum from T3E table 2.
 fn closed_form(torus: &Torus, routes: &Routes, (from, to): (u32, u32)) -> Result<u64, String> {
     let entry = routes.tables.route(from, to);
-    let entry = entry.ok_or_else(|| format!("no way from {from} to {to}"))?;
+    let entry = entry.ok_or_else(|| format!("no route from {from} to {to}"))?;
     let (broken, registers) = (&routes.broken, &routes.registers);
     let channels = walk(torus.shape(), broken, registers, from, to, &entry);
     let channels = channels.map_err(|error| error.to_string())?;
@@ -152,27 +152,29 @@ fn table_of(sizes: &[Size], seen: &[Seen], most: u32) -> Table {
     rows.push(Row::new(
         Kind::Running,
         Source::Expected,
-        format!("ways, of {ways}, that took other times than table 2 adds up to"),
+        format!("paths, of {ways}, whose time differs from the sum of table 2"),
         0.0,
         differing as f64,
         Tolerance::Absolute(0.0),
     ));
     Table {
-        title: "Round-trip network latency (T3E paper, figure 7)".into(),
+        title: "Round-trip network latency (T3E figure 7)".into(),
         unit: "clocks",
         decimals: 2,
         rows,
         also,
         assumptions: vec![
             format!(
-                "Run: a get of one word and its response alone in a network of routers, for each ordered pair of \
-                 different nodes, or for {most} random pairs where there are more; every second packet may \
-                 adapt. Times are those of first flits, from the input of the source's router to the \
-                 processor, there and back; what the processor does between counts nothing."
+                "Run: a get of one word and its response, alone in a network of routers, for each \
+                 ordered pair of different nodes, or for {most} random pairs if there are more; \
+                 every second packet may adapt. Times are those of first flits, from the input of \
+                 the source's router to the processor, and back; time in the processor is not \
+                 counted."
             ),
-            "The picture of figure 7 is missing in the text that we have. What stands under \"earlier\" was \
-             computed for this project from table 2: ten clocks at each end, three or six in each router \
-             between them, minimal routes in direction order, uniform destinations without the source."
+            "Our copy of the paper lacks the picture of figure 7. The \"earlier\" values were \
+             computed for this project from T3E table 2: ten clocks at each end, three or six in \
+             each router between them, minimal routes in direction order, uniform destinations \
+             other than the source."
                 .into(),
         ],
     }

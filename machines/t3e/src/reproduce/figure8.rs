@@ -184,7 +184,7 @@ fn table_of(sizes: &[Size], all: &[Seen], run: Run) -> Table {
         };
         let (bound, saturation) = (seen.bound(), seen.saturation_mb_per_s);
         let [offered, arrived] = seen.first_mb_per_s;
-        let first = "accepted at half of the bound";
+        let first = "accepted at half the bound";
         let rounded = Tolerance::Absolute(0.5);
         rows.extend([
             row(Kind::Count, "2 x bisection / N", share, seen.share(), exact),
@@ -200,7 +200,7 @@ fn table_of(sizes: &[Size], all: &[Seen], run: Run) -> Table {
         ]);
         for (what, ours) in [
             ("saturation, % of the bound", saturation),
-            ("in overload, % of the bound", seen.overload_mb_per_s),
+            ("overload, % of the bound", seen.overload_mb_per_s),
         ] {
             let percent = 100.0 * ours / bound;
             also.push(Observation::new(Kind::Running, label(what), None, percent));
@@ -213,7 +213,7 @@ fn table_of(sizes: &[Size], all: &[Seen], run: Run) -> Table {
     }
     rows.extend(steps(all));
     Table {
-        title: "Global bandwidth of each processor (T3E paper, figure 8)".into(),
+        title: "Global bandwidth of each processor (T3E figure 8)".into(),
         unit: "MB/s",
         decimals: 1,
         rows,
@@ -237,7 +237,7 @@ fn steps(all: &[Seen]) -> Vec<Row> {
         return Vec::new();
     };
     let row = |kind, what, ours| {
-        let label = format!("{what} of 1024 PEs, % of that of 512");
+        let label = format!("{what} of 1024 PEs, % of the value for 512");
         let within = Tolerance::Absolute(STEP_PERCENT);
         Row::new(kind, Source::Expected, label, 50.0, 100.0 * ours, within)
     };
@@ -250,27 +250,28 @@ fn steps(all: &[Seen]) -> Vec<Row> {
 
 fn assumptions(run: Run) -> Vec<String> {
     vec![
-        "The paper's figure is a bound, the smaller one of twice the bisection bandwidth by the number of nodes \
-         and of what a port bears: 600 MB/s for the part (N-1)/N of the traffic that crosses it. Its picture is \
-         missing in our text; 153.6 GB/s and the regimes (ports up to 64, balance from 128 to 512, Y beyond) \
-         are in section 11, and the values under \"expected\" follow. Ours are counted in the links of the \
-         torus. Multiply by table 4 for payload."
+        "The paper's figure is a bound: the smaller of twice the bisection bandwidth divided by \
+         the number of nodes, and the bandwidth of a port, 600 MB/s for the part (N-1)/N of the \
+         traffic that crosses it. Our copy lacks the picture; 153.6 GB/s and the regimes (ports \
+         up to 64, balance from 128 to 512, Y beyond) are in T3E sec. 11, and the \"expected\" \
+         values follow from them. Ours are counted in the links of the torus. Multiply by table 4 \
+         for payload."
             .into(),
         format!(
-            "Run, for saturation: every processor offers 10-flit puts of 64 bytes to random others, without \
-             responses: {} % of the bound and {} % more each time, until less arrives than before. Saturation is \
-             the most that arrived, in {} clocks after {} others; adaptive routing, optimised channels. In \
-             the figure's measure all flits count 8 bytes, and traffic to oneself, which crosses nothing, \
-             is added.",
+            "Run, for saturation: every processor offers 10-flit puts of 64 bytes to random \
+             others, without responses: first {} % of the bound, then {} % more each time, until \
+             throughput falls. Saturation is the highest throughput, measured over {} clocks \
+             after {} others; adaptive routing, optimised channels. As in the figure, every flit \
+             counts 8 bytes, and traffic to oneself, which crosses nothing, is added.",
             LOADS_PERCENT.0, LOADS_PERCENT.1, run.clocks, run.warmup
         ),
-        "No bound is ever exceeded by a network that conserves packets; what can fail is that half of it is carried, \
-         all but 3 %, and that the step at 512 processors is there."
+        "No network that conserves packets can exceed the bound; what can fail is that it carries \
+         half of the bound within 3 %, and the step at 512 processors."
             .into(),
-        "A bound is reached without contention only, and what packets lose by waiting for each other the paper \
-         does not say. In overload, when every port offers all it can, less arrives than at saturation where \
-         rings are long: nothing holds sources back, while processors of the machine have a bounded number of \
-         requests outstanding."
+        "The bound is reachable only without contention, and the paper does not say how much \
+         contention costs. In overload, when every port offers all it can, throughput is lower \
+         than at saturation if rings are long: nothing throttles the sources, whereas processors \
+         of the machine have a bounded number of outstanding requests."
             .into(),
     ]
 }
@@ -312,7 +313,7 @@ mod tests {
         let torus = torus("4x4x4").unwrap();
         seen.first_mb_per_s = carried(&torus, Load::FULL, run, 1).unwrap();
         let told = outside(&SIZES[3..4], &[seen]);
-        assert_eq!(told, ["64 PEs, 4x4x4: accepted at half of the bound"]);
+        assert_eq!(told, ["64 PEs, 4x4x4: accepted at half the bound"]);
     }
 
     /// A network with other links than its size has: a middle cable is missing, or half of the
@@ -362,7 +363,10 @@ mod tests {
         let told = |after| outside(&SIZES[6..8], &[of(512, 350.0), of(1_024, after)]);
         assert_eq!(told(175.0), [""; 0]);
         for after in [139.0, 211.0] {
-            assert_eq!(told(after), ["saturation of 1024 PEs, % of that of 512"]);
+            assert_eq!(
+                told(after),
+                ["saturation of 1024 PEs, % of the value for 512"]
+            );
         }
         let mut narrow = of(512, 350.0);
         narrow.bisection_gb_per_s /= 2.0;
@@ -371,7 +375,7 @@ mod tests {
             "512 PEs, 8x8x8: 2 x bisection / N",
             "512 PEs, 8x8x8: saturation",
             "512 PEs, 8x8x8: bisection, GB/s",
-            "bound of 1024 PEs, % of that of 512",
+            "bound of 1024 PEs, % of the value for 512",
         ];
         assert_eq!(told, expected);
     }

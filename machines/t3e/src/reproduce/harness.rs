@@ -134,7 +134,7 @@ impl FlitPorts for Wires<'_> {
         self.ends[port].send(vc);
         self.packets[port][vc] += u64::from(flit.control.is_head());
         let before = self.out[port].replace(flit);
-        assert!(before.is_none(), "an output sends a flit in a cycle");
+        assert!(before.is_none(), "an output sends one flit per cycle");
     }
 
     fn front(&self, port: usize, vc: usize) -> u64 {
@@ -161,7 +161,11 @@ impl Harness {
     /// # Panics
     /// If there are not as many registers as nodes.
     pub fn new(shape: &Shape, registers: Vec<RouterRegisters>) -> Self {
-        assert_eq!(registers.len(), shape.nodes() as usize, "one for each node");
+        assert_eq!(
+            registers.len(),
+            shape.nodes() as usize,
+            "one set of registers per node"
+        );
         let router = |(node, registers): (u32, RouterRegisters)| {
             let RouterRegisters {
                 route,
@@ -290,7 +294,7 @@ impl Harness {
         };
         assert!(
             router.ends[port].receive(vc.into(), flit),
-            "there was a credit"
+            "the flit had a credit"
         );
         router.crossbar.announce(cycle, port, vc.into());
         if flit.control.is_head() {
@@ -339,7 +343,7 @@ impl Harness {
             let flit = out[port].map(Travels::Flit);
             let credit = credits[port].map(|vc| Travels::Credit(vc as u8));
             for what in [flit, credit].into_iter().flatten() {
-                let peer = peers[port].expect("what has credits, or came, has a link");
+                let peer = peers[port].expect("a port with credits or flits has a link");
                 self.travel(peer, what, link_cycles(port));
             }
         }

@@ -33,12 +33,12 @@ pub const TABLES: &[Reproduction] = &[
     },
     Reproduction {
         name: "t3e-table2",
-        help: "Clocks of routers that packets pass alone",
+        help: "Fall-through latency of routers, in clocks",
         run: |_| table2::table(),
     },
     Reproduction {
         name: "t3e-table3",
-        help: "Flits of gets and puts on the wire",
+        help: "Flits of gets and puts",
         run: |_| table3::table(),
     },
     Reproduction {
@@ -48,17 +48,17 @@ pub const TABLES: &[Reproduction] = &[
     },
     Reproduction {
         name: "t3e-figure7",
-        help: "Round trips by the size of the machine",
+        help: "Round-trip latency by machine size",
         run: |settings| figure7::table(settings, &figure7::SIZES, figure7::PAIRS),
     },
     Reproduction {
         name: "t3e-figure8",
-        help: "Global bandwidth by the size of the machine, and what uniform traffic gets of it",
+        help: "Global bandwidth by machine size, and the share that uniform traffic reaches",
         run: |settings| figure8::table(settings, &figure8::SIZES, figure8::RUN),
     },
     Reproduction {
         name: "t3e-faults",
-        help: "Pairs without a route where links are broken",
+        help: "Pairs without a route in a torus with broken links",
         run: |settings| faults::table(settings.seed, faults::DRAWS),
     },
 ];

@@ -30,12 +30,16 @@ pub fn each<S: Sync, T: Send>(
         for number in part {
             let place = sizes.len() - 1 - number as usize;
             let found = of(&sizes[place]);
-            *results[place].lock().expect("nobody panics with it") = Some(found);
+            *results[place]
+                .lock()
+                .expect("no thread panics while holding the lock") = Some(found);
         }
     });
     let found = results.into_iter().map(|result| {
-        let found = result.into_inner().expect("nobody panicked with it");
-        found.expect("every number is in one part")
+        let found = result
+            .into_inner()
+            .expect("no thread panicked while holding the lock");
+        found.expect("the parts cover every number")
     });
     found.collect()
 }

@@ -75,12 +75,12 @@ fn count(nodes: usize, tables: &VcTables, level: Level) -> Result<[[Counts; 2]; 
         }
     }
     if !network.run_to_rest() {
-        return Err(format!("the ring of {nodes} does not come to rest"));
+        return Err(format!("packets in the ring of {nodes} did not drain"));
     }
     let sent = network.transfers().iter();
     let all = sent.filter(|transfer| transfer.response.flits > 0).count();
     if all != nodes * (level.nodes - 1) {
-        return Err(format!("{all} responses in a ring of {nodes}"));
+        return Err(format!("only {all} responses in a ring of {nodes}"));
     }
     let of = |minus, is_response| -> Counts {
         let ring = tables.one_way(minus).ring();
@@ -166,13 +166,13 @@ pub fn table(seed: u64, rings: &[usize]) -> Result<Table, String> {
     rows.push(Row::new(
         Kind::Running,
         Source::Expected,
-        format!("links and channels of {assignments} runs with other packets than computed"),
+        format!("links and channels of {assignments} runs with packet counts other than computed"),
         0.0,
         differences as f64,
         Tolerance::Absolute(0.0),
     ));
     Ok(Table {
-        title: "Virtual channel balance (T3E paper, table 1)".into(),
+        title: "Virtual-channel balance (T3E table 1)".into(),
         unit: "",
         decimals: 3,
         rows,
@@ -206,26 +206,29 @@ fn cells(label: &str, column: usize, paper: [f64; 2], found: &Found) -> [Row; 2]
 
 fn assumptions() -> Vec<String> {
     vec![
-        "Run: simulated annealing over the tables of a ring, the sum of squared imbalances over the ring and its \
-         sub-rings as objective. The tables are loaded into a ring of routers along Y, in which every processor \
-         then puts a word to each other one of its ring or sub-ring. Each link counts the packets of each \
-         channel as they leave the crossbar, requests and responses apart; the figures are those of the \
-         requests towards larger ordinates."
+        "Run: simulated annealing over the tables of a ring, with the sum of squared imbalances \
+         over the ring and its sub-rings as objective. The tables are loaded into a ring of \
+         routers along Y, in which every processor then puts a word to each other one of its ring \
+         or sub-ring. Each link counts the packets of each channel as they leave the crossbar, \
+         separately for requests and responses; the figures are those of requests towards larger \
+         ordinates."
             .into(),
-        "The last row compares all counts, both ways round, of requests and of responses, with what the tables \
-         say on paper. Full tables of 32 nodes fit into no router: their figures are computed only."
+        "The last row compares all counts, in both directions, of requests and responses, with \
+         the computed ones. Full tables of 32 nodes do not fit into a router; their figures are \
+         only computed."
             .into(),
-        "The time of crossing is exact to the digits printed. A searched assignment may not be worse than the \
-         paper's: no maximum above it, no average by more than 0.01, since optima that are nearly equal exist. \
-         Of the seeds 1 to 20, 18 hold; 5 and 16 end in an optimum with one figure slightly above the paper's."
+        "The time of crossing is exact to the printed digits. A searched assignment may not be \
+         worse than the paper's: no higher maximum, and no average higher by more than 0.01, \
+         since nearly equal optima exist. Of the seeds 1 to 20, 18 meet this; 5 and 16 end in an \
+         optimum with one figure slightly above the paper's."
             .into(),
-        "Not said in the paper: routes are minimal; half-way round a ring, even ordinates go + and odd ones -; \
-         the links between sub-rings count as balanced in averages; in a ring of 32 with eight entries the \
-         whole ring weighs 30 in the objective, which fits the paper's figures."
+        "The paper leaves open: routes are minimal; half-way around a ring, even ordinates go + \
+         and odd ones -; averages count links between sub-rings as balanced; in a ring of 32 with \
+         eight entries the whole ring weighs 30 in the objective, which fits the paper's figures."
             .into(),
-        "The paper's 32-node T3E tables are worse for sub-rings than ours (0.594 for less than 0.4 on average in those \
-         of four): its objective is not printed, and with ours the search finds better ones that are no worse \
-         for the whole ring."
+        "The paper's 32-node T3E tables are worse for sub-rings than ours (0.594 instead of less \
+         than 0.4 on average in those of four). Its objective is not printed; with ours the \
+         search finds tables that are better there and not worse for the whole ring."
             .into(),
     ]
 }

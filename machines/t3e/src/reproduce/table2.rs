@@ -57,7 +57,7 @@ fn seen(size: &str) -> Result<Vec<(Action, u64)>, String> {
             for ordered in [false, true] {
                 network.ask(0, to, command, ordered);
                 if !network.run_to_rest() {
-                    return Err(format!("a packet to {to} does not arrive"));
+                    return Err(format!("a packet to {to} did not arrive"));
                 }
                 // Request and response, one after the other.
                 let passages = network.watch();
@@ -96,21 +96,21 @@ fn table_of(seen: &[(Action, u64)]) -> Table {
         rows.push(row("ns", ns, ours * CLOCK_NS, 0.5));
     }
     Table {
-        title: "Router fall-through latencies (T3E paper, table 2)".into(),
+        title: "Router fall-through latencies (T3E table 2)".into(),
         unit: "",
         decimals: 1,
         rows,
         also: Vec::new(),
         assumptions: vec![
             format!(
-                "Run: in an 8x8x8 torus the first processor sends gets and puts of one and eight words to each \
-                 other one, packets that may adapt and packets that may not; each comes to rest with its \
-                 response before the next one is sent. {} times at routers, from pins to pins; a row is the \
-                 time that all of its kind took.",
+                "Run: in an 8x8x8 torus, the first processor sends gets and puts of one and eight \
+                 words to each other one, with and without adaptive routing; each transfer \
+                 completes before the next one starts. {} times at routers, from pins to pins; a \
+                 row shows the time common to all passages of its kind.",
                 seen.len()
             ),
-            "The paper prints 133 ns for 10 clocks of 13.33 ns, and says that end-points vary \"somewhat with \
-             packet type\". How is not said: ours do not."
+            "The paper prints 133 ns for 10 clocks of 13.33 ns, and says that end-points vary \
+             \"somewhat with packet type\", but not how; here they do not vary."
                 .into(),
         ],
     }

@@ -178,7 +178,7 @@ pub fn table() -> Result<Table, String> {
     for (label, kind, bytes, paper) in PAPER {
         pair.frames = Default::default();
         if !pair.transfer(kind, bytes) {
-            return Err(format!("{label} do not end"));
+            return Err(format!("{label} do not complete"));
         }
         let ours = [length(&pair.frames[0]), length(&pair.frames[1])];
         for (what, (paper, ours)) in ["request", "response"].iter().zip(paper.iter().zip(ours)) {
@@ -188,19 +188,20 @@ pub fn table() -> Result<Table, String> {
         }
     }
     Ok(Table {
-        title: "Packet lengths (T3E paper, table 3)".into(),
+        title: "Packet lengths (T3E table 3)".into(),
         unit: "flits",
         decimals: 0,
         rows,
         also: Vec::new(),
         assumptions: vec![
             format!(
-                "Run: two processors at the ends of an encoded link; the first one puts and gets one word and \
-                 eight, {TRANSFERS} times each. All frames are kept and read again, every check judged; flits \
-                 of packets are counted in their bursts, and all packets of a kind have to be alike."
+                "Run: two processors at the ends of an encoded link; the first one puts and gets \
+                 one word and eight, {TRANSFERS} times each. All frames are captured and decoded, \
+                 and every check is verified; flits of packets are counted in their bursts, and \
+                 all packets of a kind must have the same length."
             ),
-            "The second header flit of requests holds the address, that of responses the number of bytes; the \
-             paper names neither."
+            "The second header flit holds the address in requests and the number of bytes in \
+             responses; the paper describes neither."
                 .into(),
         ],
     })

@@ -116,29 +116,31 @@ pub fn table(window: Window) -> Result<Table, String> {
     rows.push(Row::new(
         Kind::Running,
         Source::Expected,
-        "words above what a link can carry, in the worst case",
+        "words above the capacity of a link, worst case",
         0.0,
         above,
         Tolerance::AtMost(PACKET_WORDS),
     ));
     Ok(Table {
-        title: "Payload bandwidth of a link (T3E paper, table 4)".into(),
+        title: "Payload bandwidth of a link (T3E table 4)".into(),
         unit: "",
         decimals: 1,
         rows,
         also,
         assumptions: vec![
             format!(
-                "Run: two neighbours of a 4x4x4 torus; the first one, or both, send requests as fast as their link \
-                 takes them, at most {} without a response. Payload that arrives is counted over \
-                 {} clocks after {} others; where both send, it is the mean of both directions.",
+                "Run: two neighbours of a 4x4x4 torus; the first one, or both, send requests as \
+                 fast as their link accepts them, at most {} without a response. Arriving payload \
+                 is counted over {} clocks after {} others; if both send, the row is the mean of \
+                 both directions.",
                 window.outstanding, window.clocks, window.warmup
             ),
-            "The last row is the bound: more than 600 MB/s x words / flits cannot be, but for one packet at the \
-             ends of the measurement."
+            "The last row is the bound: a link cannot carry more than 600 MB/s x words / flits, \
+             plus one packet at the ends of the measurement."
                 .into(),
-            "One output is all that leads to a neighbour, so that no packet adapts (section 7): that the rates are \
-             reached shows that 12 flits of a deterministic channel cover the way of a credit back."
+            "Only one output leads to a neighbour, so packets do not adapt (T3E sec. 7). Reaching \
+             the rates shows that the 12 flits of a deterministic channel cover the round trip of \
+             a credit."
                 .into(),
         ],
     })

@@ -75,9 +75,9 @@ mod tests {
             };
             let (mut sum, mut longest, mut farthest) = ([0.0; 3], 0, 0);
             let corners = |from, to| {
-                let entry = tables.route(from, to).expect("a way");
+                let entry = tables.route(from, to).expect("a route");
                 let channels = walk(&shape, &broken, &registers, from, to, &entry);
-                Corners::of(&channels.expect("a way"))
+                Corners::of(&channels.expect("a route"))
             };
             for from in 0..sources {
                 for to in (0..shape.nodes()).filter(|&to| to != from) {

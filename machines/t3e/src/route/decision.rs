@@ -155,7 +155,7 @@ mod tests {
             arrival,
         ) {
             Decision::Go { deterministic, .. } => deterministic.1,
-            _ => unreachable!("it has two hops to go"),
+            _ => unreachable!("two hops are left"),
         };
         assert_eq!(of(&registers, Err(None)), 1, "the table says so");
         assert_eq!(of(&registers, came(Direction::PlusY, Some(0))), 1);
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(
             of(&registers, came(Direction::PlusX, None)),
             1,
-            "it enters again"
+            "the packet enters the ring again"
         );
     }
 
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(decide(&registers, &adaptive, came), go);
         let beside = shape.registers(shape.node(Place([0, 3, 1])).unwrap());
         let Decision::Go { deterministic, .. } = decide(&beside, &adaptive, came) else {
-            panic!("it has hops to go");
+            panic!("hops are left");
         };
         assert_eq!(deterministic.0, Direction::PlusY);
     }

@@ -112,7 +112,7 @@ impl<'a> Dependencies<'a> {
         for (bits, from) in routes {
             search.tag += u32::from(last != Some(bits));
             last = Some(bits);
-            let entry = Entry::from_bits(bits).expect("it was an entry");
+            let entry = Entry::from_bits(bits).expect("the bits came from an entry");
             search.follow(from, &entry);
         }
         Self {
@@ -161,7 +161,7 @@ impl Channels for Dependencies<'_> {
         let node = (channel / PER_NODE) as u32;
         let direction = Direction::ALL[channel % PER_NODE / 2];
         let next = self.shape.neighbour(node, direction);
-        let next = next.expect("a packet waits at the end of it") as usize;
+        let next = next.expect("a packet waits at the end of this link") as usize;
         while waits != 0 {
             each(next * PER_NODE + waits.trailing_zeros() as usize);
             waits &= waits - 1;
@@ -225,7 +225,7 @@ impl Search<'_> {
         }) = arrival
         {
             let last = self.shape.neighbour(node, from.opposite());
-            let last = last.expect("it came from there") as usize;
+            let last = last.expect("the packet came over this link") as usize;
             self.waits[last * PER_NODE + in_node(from, held)] |= 1 << in_node(direction, vc);
         }
         self.go(node, direction, Some(vc));

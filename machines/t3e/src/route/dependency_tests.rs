@@ -176,7 +176,7 @@ fn a_final_hop_keeps_the_channel_in_minus_z() {
             } else {
                 end
             };
-            let channels = walk(&shape, &broken, &registers, *from, end, entry).expect("a way");
+            let channels = walk(&shape, &broken, &registers, *from, end, entry).expect("a route");
             let crosses = channels.windows(2).find(|pair| {
                 let dateline = registers[pair[1].node as usize].is_dateline(Direction::MinusZ);
                 dateline

@@ -110,7 +110,7 @@ impl Region {
         // Downwards from the node with all hops left.
         for at in (0..all - 1).rev() {
             let before = (0..self.sizes.len()).find(|&i| self.left(at, i) + 1 < self.sizes[i]);
-            let before = before.expect("it is not the first node");
+            let before = before.expect("the first node is excluded");
             let node = self.nodes[at + self.strides[before]];
             self.nodes[at] = shape.neighbour(node, self.directions[before])?;
         }
@@ -128,7 +128,7 @@ impl Region {
         let all = 0..self.sizes.len();
         let lowest = all.clone().find(left);
         let highest = all.rev().find(left);
-        [lowest, highest].map(|choice| choice.expect("it is not the last node"))
+        [lowest, highest].map(|choice| choice.expect("the last node is excluded"))
     }
 
     /// Finds the shortest path. Returns its length.
@@ -309,7 +309,10 @@ mod tests {
         let choices = [Some(lowest), adaptive].into_iter().flatten();
         let by = |direction: Direction| {
             assert!(ways.broken.works(node, direction));
-            let next = ways.shape.neighbour(node, direction).expect("it works");
+            let next = ways
+                .shape
+                .neighbour(node, direction)
+                .expect("the link works");
             let arrival = Ok(Arrival {
                 direction,
                 vc: None,

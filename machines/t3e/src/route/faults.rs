@@ -124,7 +124,11 @@ impl Pairs<'_> {
 /// If the machine has fewer links.
 pub fn break_any(shape: &Shape, links: usize, rng: &mut Rng) -> Broken {
     let mut whole: Vec<(u32, Direction, u32)> = shape.links().collect();
-    assert!(links <= whole.len(), "there are {} links", whole.len());
+    assert!(
+        links <= whole.len(),
+        "the torus has only {} links",
+        whole.len()
+    );
     let mut broken = Broken::none(shape);
     for _ in 0..links {
         let drawn = rng.below(whole.len() as u64) as usize;

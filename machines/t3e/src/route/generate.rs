@@ -15,7 +15,10 @@ use super::walk::Roam;
 /// Why tables cannot be generated for a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TablesError {
-    #[error("{0} processors, where look-up tables have room for {most}", most = TABLE_ENTRIES * GROUP)]
+    #[error(
+        "{0} processors exceed the limit of look-up tables, {most}",
+        most = TABLE_ENTRIES * GROUP
+    )]
     TooMany(usize),
     #[error("processor {pe} is at node {node}, which does not exist")]
     NoNode {
@@ -25,7 +28,7 @@ pub enum TablesError {
         node: u32,
     },
     #[error(
-        "processors {0} to {last}, which share an entry, are not a block of X=2, Y=2 in this order",
+        "processors {0} to {last} share an entry, but are not a block of X=2, Y=2 in this order",
         last = .0 + 3
     )]
     NoBlock(u32),
@@ -61,7 +64,11 @@ pub fn generate(
     registers: &[RouteRegisters],
     destinations: &[u32],
 ) -> Result<Tables, TablesError> {
-    assert_eq!(registers.len(), shape.nodes() as usize, "one for each node");
+    assert_eq!(
+        registers.len(),
+        shape.nodes() as usize,
+        "one set of registers per node"
+    );
     let size = check(shape, destinations)?;
     let mut generator = Generator {
         shape,

@@ -69,7 +69,7 @@ fn whole_machines_take_shortest_ways_and_adapt() {
                 plus.min(shape.size()[n] - plus)
             };
             let apart: u8 = (0..3).map(apart).sum();
-            assert_eq!(walked.expect("a way").len(), usize::from(apart));
+            assert_eq!(walked.expect("a route").len(), usize::from(apart));
             if !tables.in_fours() && from != pe {
                 let half = |n: usize| here[n].abs_diff(there[n]) * 2 == shape.size()[n];
                 let odd = |n: usize| here[n] % 2 == 1;
@@ -123,7 +123,7 @@ fn a_string_of_nodes_between_two_broken_links_is_reached_as_in_figure_4() {
     assert!(tables.unreachable().is_empty());
     let found = follow(&shape, &broken, &tables);
     // +X, +Y, -X: out of the ring and back into it.
-    let entry = tables.route(node(1, 0), node(1, 1)).expect("a way");
+    let entry = tables.route(node(1, 0), node(1, 1)).expect("a route");
     assert_eq!(entry.initial, Some(Direction::PlusX));
     assert_eq!(entry.tag.signs & 1, 1);
     assert!(found[0] > 0);
@@ -168,7 +168,7 @@ fn an_entry_serves_four_or_none() {
         .destinations()
         .iter()
         .position(|&node| node == dead)
-        .expect("it has a number");
+        .expect("the node has a number");
     // The three neighbours of the dead node in its block are reached.
     assert!(
         tables
@@ -260,7 +260,7 @@ fn a_final_hop_crosses_the_dateline_on_vc0_only() {
     registers[1].vc_tables[Direction::MinusZ.index()] = 1 << 3;
     assert!(!route(&registers, 4));
     let tables = generate(&shape, &broken, &registers, &all).expect("tables");
-    let entry = tables.route(1, 2).expect("a way");
+    let entry = tables.route(1, 2).expect("a route");
     let walked = walk(&shape, &broken, &registers, 1, 2, &entry);
     assert_eq!(walked.map(|channels| channels.len()), Ok::<_, Stray>(3));
 }

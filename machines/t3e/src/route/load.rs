@@ -107,14 +107,14 @@ mod tests {
                 &self.tables,
                 flows,
             );
-            loads.expect("all arrive")
+            loads.expect("all packets arrive")
         }
 
         /// The loads of packets from each position to another.
         fn pattern(&self, to: fn([u8; 3]) -> [u8; 3]) -> Loads {
             self.loads((0..self.shape.nodes()).map(|node| {
                 let to = Place(to(self.shape.place(node).0));
-                (node, self.shape.node(to).expect("a place of it"), 1.0)
+                (node, self.shape.node(to).expect("a node of the torus"), 1.0)
             }))
         }
     }

@@ -51,11 +51,11 @@ pub struct Ring {
 /// Why a shape is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
-    #[error("`{0}` is no size: three numbers such as 8x8x8 are expected")]
+    #[error("invalid size `{0}`: expected three numbers, such as 8x8x8")]
     Syntax(String),
-    #[error("a size in {0} of zero")]
+    #[error("the size in {0} is zero")]
     Empty(char),
-    #[error("{size} nodes in {dimension}, where addresses have room for {most}")]
+    #[error("{size} nodes in {dimension} exceed the limit of addresses, {most}")]
     TooLarge {
         /// X, Y or Z.
         dimension: char,
@@ -63,7 +63,7 @@ pub enum ShapeError {
         size: u32,
         most: u32,
     },
-    #[error("a partial plane of {found} nodes in {dimension}, above a torus of {torus}")]
+    #[error("a partial plane of {found} nodes in {dimension} exceeds the torus of {torus}")]
     Overhang {
         /// X or Y.
         dimension: char,
@@ -73,11 +73,11 @@ pub enum ShapeError {
         torus: u8,
     },
     /// A partial plane as large as the torus: two names for one shape would compare unequal.
-    #[error("a partial plane that is full: the torus should be higher")]
+    #[error("a partial plane is full: increase Z of the torus instead")]
     Full,
     /// With partial planes, rings in Z need a dateline ordinate that every column has and that is
     /// not directly above a partial node.
-    #[error("partial planes above a torus of a single plane: two at least are needed")]
+    #[error("partial planes need a torus of at least two planes")]
     SinglePlane,
 }
 
@@ -333,7 +333,7 @@ impl FromStr for Shape {
 
     fn from_str(text: &str) -> Result<Self, ShapeError> {
         let mut blocks = text.split('+').map(block);
-        let size = blocks.next().expect("a split has one part at least")?;
+        let size = blocks.next().expect("a split has at least one part")?;
         Self::new(size, blocks.collect::<Result<_, _>>()?)
     }
 }
@@ -380,7 +380,7 @@ mod tests {
         // X first, since a size is odd.
         assert_eq!(shape.place(5), Place([1, 1, 0]));
         assert_eq!(shape.node(Place([4, 0, 0])), None);
-        assert_eq!(shape.node(Place([16, 0, 0])), None, "not in an address");
+        assert_eq!(shape.node(Place([16, 0, 0])), None, "outside the address");
     }
 
     #[test]
@@ -467,13 +467,13 @@ mod tests {
         for text in [
             "", "8x8", "8x8x8x8", "8x8x8+", "8x+8x8", "8x8x256", "8 x8x8",
         ] {
-            assert!(wrong(text).contains("is no size"), "{text}");
+            assert!(wrong(text).contains("invalid size"), "{text}");
         }
-        assert_eq!(wrong("0x8x8"), "a size in X of zero");
-        assert!(wrong("17x8x8").contains("room for 16"));
+        assert_eq!(wrong("0x8x8"), "the size in X is zero");
+        assert!(wrong("17x8x8").contains("limit of addresses, 16"));
         assert!(wrong("8x8x8+4x4x9").starts_with("17 nodes in Z"));
-        assert!(wrong("8x8x8+4x9x1").contains("a partial plane of 9 nodes in Y"));
+        assert!(wrong("8x8x8+4x9x1").contains("a partial plane of 9 nodes in Y exceeds"));
         assert!(wrong("8x8x8+8x8x1").contains("full"));
-        assert!(wrong("8x8x1+4x8x1").contains("single plane"));
+        assert!(wrong("8x8x1+4x8x1").contains("at least two planes"));
     }
 }

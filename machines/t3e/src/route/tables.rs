@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(to(true, 5), Some([5, 6, 2]));
         assert_eq!(to(true, 7), Some([5, 7, 2]));
         assert_eq!(to(true, 3), None);
-        assert_eq!(to(true, 8), None, "behind the end");
+        assert_eq!(to(true, 8), None, "beyond the end");
         assert_eq!(to(false, 1), Some([4, 6, 2]));
     }
 }

@@ -30,11 +30,11 @@ pub enum Stray {
         /// The direction the packet should take.
         direction: Direction,
     },
-    #[error("it goes around in circles")]
+    #[error("the packet loops")]
     Circle,
-    #[error("it is discarded at node {0}, whose line has no such ordinate")]
+    #[error("the packet is discarded at node {0}, whose line lacks its ordinate")]
     Nowhere(u32),
-    #[error("it is delivered at node {0}")]
+    #[error("the packet is delivered at node {0}")]
     Delivered(u32),
 }
 
@@ -249,9 +249,6 @@ mod tests {
         assert!(!free([1, 2, 2], [3, 0, 4]), "no plane 4 at Y=2");
         // Across the ends of columns, at any position.
         assert!(free([1, 2, 3], [3, 3, 0]));
-        assert!(
-            !free([1, 0, 3], [3, 2, 0]),
-            "from plane 4 there is no way to Y=2"
-        );
+        assert!(!free([1, 0, 3], [3, 2, 0]), "no route from plane 4 to Y=2");
     }
 }

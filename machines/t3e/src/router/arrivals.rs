@@ -57,7 +57,10 @@ impl Arrivals {
     /// Records a flit of `vc` that arrives in `cycle`, in which no other does.
     #[inline]
     pub fn announce(&mut self, cycle: u64, vc: usize) {
-        debug_assert!(self.0 >> at(cycle) & 0xf == 0, "a link moves one flit");
+        debug_assert!(
+            self.0 >> at(cycle) & 0xf == 0,
+            "a link moves one flit per cycle"
+        );
         self.0 |= (vc as u64 + 1) << at(cycle);
     }
 

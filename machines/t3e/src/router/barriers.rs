@@ -99,7 +99,7 @@ impl Urgent {
                 self.moved |= 1 << port;
                 let taken = if pace == Pace::Clock { used } else { 0 };
                 if let Some(out) = self.take((port, flit), taken, links, &mut execute) {
-                    debug_assert!(taken >> out & 1 == 0, "a port sends one flit in a clock");
+                    debug_assert!(taken >> out & 1 == 0, "a port sends one flit per clock");
                     used |= 1 << out;
                 }
                 if pace == Pace::Clock {

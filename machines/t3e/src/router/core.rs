@@ -258,7 +258,7 @@ impl ChipCore for RouterCore {
     fn pipeline(chip: &T3eRouter) -> PipelineReport {
         let crossbar = &chip.core().crossbar;
         let kept = crossbar.kept_flits();
-        let memory = Stage::inside("memory, for another way", "flits", "router");
+        let memory = Stage::inside("memory, for rerouting", "flits", "router");
         PipelineReport {
             stages: vec![
                 chip.input_stage(Stage::inside("input buffer", "flits", "port")),
@@ -317,7 +317,7 @@ impl CoreRemoteRegisters for RouterCore {
         Some(match command {
             MaintenanceCommand::ReadOnly => Err(RegisterError::ReadOnly),
             MaintenanceCommand::BadValue => Err(RegisterError::BadValue {
-                takes: "others: ask the router itself",
+                takes: "another value; read the register's range at the router itself",
             }),
             MaintenanceCommand::Unknown => Err(RegisterError::Unknown),
             _ => Ok(value),

@@ -156,7 +156,7 @@ impl Crossbar {
     pub fn rest_until(&mut self, cycle: u64) {
         debug_assert!(
             !self.awake || self.cycle >= cycle,
-            "it has work to do before"
+            "the crossbar has no earlier work"
         );
         self.cycle = self.cycle.max(cycle);
     }

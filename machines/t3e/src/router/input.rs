@@ -201,6 +201,6 @@ mod tests {
         input.leave(1, 1);
         assert_eq!(input.choose(), Some(4));
         input.give_up();
-        assert_eq!(input.choose(), Some(0), "after the last comes the first");
+        assert_eq!(input.choose(), Some(0), "the turn returns to the first");
     }
 }

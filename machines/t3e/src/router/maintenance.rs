@@ -394,7 +394,7 @@ mod tests {
             let mut next = flit(word, at);
             for router in &mut routers {
                 let Taken::Forward(port, passed) = router.take(from, next, 0) else {
-                    panic!("flit {at} goes on");
+                    panic!("flit {at} is not forwarded");
                 };
                 assert_eq!(port, out);
                 next = passed;
@@ -424,13 +424,13 @@ mod tests {
                 let mut target = Maintenance::default();
                 let mut pass = |passed: Flit| {
                     let Taken::Forward(_, passed) = next.take(from, passed, 0) else {
-                        panic!("it goes on");
+                        panic!("the flit is not forwarded");
                     };
                     assert!(matches!(target.take(from, passed, 0), Taken::Nothing));
                 };
                 for (at, word) in words.into_iter().enumerate().take(came) {
                     let Taken::Forward(_, passed) = router.take(from, flit(word, at), 0) else {
-                        panic!("flit {at} goes on");
+                        panic!("flit {at} is not forwarded");
                     };
                     pass(passed);
                 }

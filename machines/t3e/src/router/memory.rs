@@ -123,7 +123,7 @@ impl Memory {
     /// queue for packets to a processor: the output, or [`NO_WAY`].
     pub fn take_in(&mut self, who: u8, word: u64, queue_of: impl FnOnce(u16) -> usize) {
         let found = self.coming.iter().position(|(own, _)| *own == who);
-        let index = found.expect("there is room for a packet that comes in");
+        let index = found.expect("the packet reserved a slot at its head");
         let packet = &mut self.coming[index].1;
         packet.flits[usize::from(packet.at)] = word;
         packet.at += 1;
@@ -173,7 +173,7 @@ impl Memory {
             return;
         }
         let requests = self.requests.get_mut(&packet.number);
-        let requests = requests.expect("it was counted when it came");
+        let requests = requests.expect("the request was counted on arrival");
         *requests -= 1;
         if *requests == 0 {
             self.requests.remove(&packet.number);
@@ -201,7 +201,7 @@ impl Memory {
     /// Returns the selected packet to its queue.
     pub fn put_back(&mut self, vc: usize) {
         if let Some(packet) = self.going[class(vc)].take() {
-            debug_assert_eq!(packet.at, 0, "it has not begun to go");
+            debug_assert_eq!(packet.at, 0, "the packet has not begun to leave");
             self.waiting[class(vc)][usize::from(packet.queue)].push_front(packet);
         }
     }
@@ -214,7 +214,7 @@ impl Memory {
     /// Sends the next flit of the selected packet.
     pub fn take_out(&mut self, vc: usize) -> u64 {
         let going = &mut self.going[class(vc)];
-        let packet = going.as_mut().expect("a flit is taken that is there");
+        let packet = going.as_mut().expect("a packet is leaving");
         let word = packet.flits[usize::from(packet.at)];
         packet.at += 1;
         self.flits -= 1;
@@ -247,7 +247,11 @@ mod tests {
         assert!(memory.has_request(8) && !memory.has_request(9));
         let headers = |packet: Option<Kept>| packet.map(|packet| packet.header());
         assert_eq!(headers(memory.choose(vc::REQUEST, 0b01)), Some(41));
-        assert_eq!(memory.choose(vc::REQUEST, 0), None, "one goes at a time");
+        assert_eq!(
+            memory.choose(vc::REQUEST, 0),
+            None,
+            "one packet leaves at a time"
+        );
         memory.put_back(vc::REQUEST);
         assert_eq!(memory.choose(vc::REQUEST, 0b11), None);
         assert_eq!(
@@ -265,12 +269,16 @@ mod tests {
             assert!(memory.choose(vc::REQUEST, 0).is_some());
             assert!(memory.has_request(7));
             let words = [(); 2].map(|()| memory.take_out(vc::REQUEST));
-            assert_eq!(words, [1, 2].map(|word| who * 10 + word), "as it came");
+            assert_eq!(
+                words,
+                [1, 2].map(|word| who * 10 + word),
+                "flits leave in order of arrival"
+            );
         }
         assert!(!memory.has_request(7));
         assert_eq!((memory.flits(), memory.is_busy()), (0, false));
         assert!(memory.begin(1, (1, true), 2, 11) && !memory.has_request(1));
-        assert!(!memory.begin(2, (1, true), 2, 11), "there is an end to it");
+        assert!(!memory.begin(2, (1, true), 2, 11), "the memory is full");
     }
 
     /// Packets leave as from a single queue that is searched.

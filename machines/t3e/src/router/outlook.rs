@@ -37,7 +37,7 @@ impl CoreOutlooks for RouterCore {
                 let tag = Tag::from_bits(state as u32 & ((1 << Tag::BITS) - 1));
                 let channel = (state >> CHANNEL_AT) as usize;
                 let Some(from) = Direction::ALL.get(port) else {
-                    found.how = format!("port {port} is none of the network");
+                    found.how = format!("port {port} is not a network port");
                     return found;
                 };
                 let arrival = Arrival {
@@ -56,12 +56,12 @@ impl CoreOutlooks for RouterCore {
         };
         match decide(registers, &tag, arrival) {
             Decision::Deliver => {
-                found.how = "it is where it is going".into();
+                found.how = "arrived at the destination".into();
                 found
                     .ways
                     .push(onward(PROCESSOR, vc::of(question.response, 0), "ejection"));
             }
-            Decision::Nowhere => found.how = "no node along its way is where it is going".into(),
+            Decision::Nowhere => found.how = "no node on its line is the destination".into(),
             Decision::Go {
                 deterministic: (direction, channel),
                 adaptive,
@@ -74,7 +74,7 @@ impl CoreOutlooks for RouterCore {
                 found.how = match adaptive.filter(|other| *other != direction) {
                     None => format!("direction order: {name}"),
                     Some(other) => format!(
-                        "direction order: {name}; or the adaptive channel of {}, where there is room",
+                        "direction order: {name}; or the adaptive channel of {}, if it has room",
                         NAMES[other as usize]
                     ),
                 };

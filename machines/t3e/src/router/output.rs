@@ -192,10 +192,14 @@ mod tests {
         assert_eq!(output.owner(0), 7);
         output.begin(0, 7);
         output.end(0);
-        assert_eq!(output.owner(0), 3, "it asked once, and waits");
+        assert_eq!(output.owner(0), 3, "the request waits");
         output.ask(0, 9);
         output.forget(0, 3);
-        assert_eq!(output.owner(0), 9, "who goes another way frees the channel");
+        assert_eq!(
+            output.owner(0),
+            9,
+            "a packet on another path frees the channel"
+        );
     }
 
     #[test]
@@ -207,9 +211,17 @@ mod tests {
         output.begin(1, 6);
         assert_eq!(output.arbitrate(1 << 4), 4, "the other has nothing");
         output.begin(4, 5);
-        assert_eq!(output.arbitrate(1 << 4 | 1 << 1), 4, "it has the wires");
+        assert_eq!(
+            output.arbitrate(1 << 4 | 1 << 1),
+            4,
+            "the owner has the wires"
+        );
         output.bubble();
-        assert_eq!(output.arbitrate(1 << 4 | 1 << 1), 1, "from the first on");
+        assert_eq!(
+            output.arbitrate(1 << 4 | 1 << 1),
+            1,
+            "starting again at the first"
+        );
         output.end(1);
         assert_eq!(output.arbitrate(1 << 4 | 1 << 0), 4, "in turn");
     }

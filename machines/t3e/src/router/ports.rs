@@ -65,7 +65,7 @@ impl FlitPorts for Links<FlitEnd> {
     #[inline]
     fn push(&mut self, port: usize, vc: usize, flit: Flit) {
         let end = self.end_mut(port);
-        end.expect("credits are a link's").push(vc, flit);
+        end.expect("a port with credits has a link").push(vc, flit);
     }
 
     #[inline]
@@ -76,7 +76,7 @@ impl FlitPorts for Links<FlitEnd> {
     #[inline]
     fn pop(&mut self, port: usize, vc: usize) -> u64 {
         let input = self.input_mut(port);
-        input.expect("flits came by a link").pop(vc)
+        input.expect("a port with flits has a link").pop(vc)
     }
 
     #[inline]
@@ -90,11 +90,13 @@ impl FlitPorts for Links<FlitEnd> {
         let mut words = [0; MAX_PACKET_FLITS];
         let words = &mut words[..flits];
         let input = self.input_mut(port);
-        input.expect("flits came by a link").pop_many(vc, words);
+        input
+            .expect("a port with flits has a link")
+            .pop_many(vc, words);
         if let Some(header) = header {
             words[0] = header;
         }
-        let end = self.end_mut(out).expect("credits are a link's");
+        let end = self.end_mut(out).expect("a port with credits has a link");
         end.push_many(to, words, header.is_some());
     }
 }

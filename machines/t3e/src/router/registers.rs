@@ -125,7 +125,7 @@ impl RouterCore {
             _ => Err(bad(takes)),
         };
         if let Register::Barrier(unit) = register {
-            let tree = "a tree register of 17 bits: children, parent, and none that has signalled";
+            let tree = "a tree register of 17 bits (children, parent, no signals of others)";
             let bits = below(TreeRegister::BITS, tree)?;
             let written = TreeRegister::from_bits(bits as u32).map_err(|_| bad(tree))?;
             self.barriers_mut().configure(unit, written);
@@ -135,21 +135,21 @@ impl RouterCore {
         let route = &mut crossbar.registers;
         match register {
             Register::Physical => {
-                let place = below(13, "ordinates X, Y, Z of four, five and four bits")?;
+                let place = below(13, "ordinates X, Y, Z of 4, 5 and 4 bits")?;
                 route.place = Place::from_bits(place as u16);
             }
             Register::Logical => {
-                crossbar.processor = below(12, "the number of a processor, of 12 bits")? as u16;
+                crossbar.processor = below(12, "a processor number of 12 bits")? as u16;
             }
             Register::Datelines => {
-                route.datelines = below(6, "a bit for each of six directions")? as u8;
+                route.datelines = below(6, "a mask of six directions")? as u8;
             }
-            Register::PlusZ => route.plus_z = below(4, "an ordinate of four bits")? as u8,
+            Register::PlusZ => route.plus_z = below(4, "an ordinate of 4 bits")? as u8,
             Register::Escapes => {
-                route.escapes = below(6, "a bit for each of six directions")? as u8;
+                route.escapes = below(6, "a mask of six directions")? as u8;
             }
             Register::VcTable(direction) => {
-                route.vc_tables[direction] = below(8, "a bit for each of eight ordinates")? as u8;
+                route.vc_tables[direction] = below(8, "a mask of eight ordinates")? as u8;
             }
             Register::Table(index) => {
                 let takes = "an entry of 20 bits, or 0xffffffff for none";
@@ -188,8 +188,8 @@ pub(super) const fn refusal(error: &RegisterError) -> MaintenanceCommand {
 }
 
 /// Hint for unknown registers.
-const HINT: &str = "; there are physical, logical, datelines, plus_z, escapes, vc_table.0 to .5, barrier.0 to .31, table.N \
-                    and all counters";
+const HINT: &str = "; the registers are physical, logical, datelines, plus_z, escapes, vc_table.0 \
+                    to .5, barrier.0 to .31, table.N and all counters";
 
 /// The address of a register given by name or address.
 pub(super) fn address_of(
@@ -242,14 +242,11 @@ fn register_list(core: &RouterCore) -> Vec<RegisterInfo> {
             "the physical \"who am I\": ordinates X, Y, Z in bits 3:0, 8:4, 12:9",
         ),
         (12, "the logical \"who am I\": the processor's number"),
-        (
-            6,
-            "directions whose rings have their dateline here, one bit each",
-        ),
+        (6, "directions whose dateline is here, one bit each"),
         (4, "the Z ordinate of the neighbour in +Z"),
         (
             6,
-            "directions in which what goes straight on leaves on VC0, one bit each",
+            "directions in which packets going straight on leave on VC0, one bit each",
         ),
     ];
     let own = NAMES.into_iter().zip(own).zip(0..);
@@ -260,7 +257,7 @@ fn register_list(core: &RouterCore) -> Vec<RegisterInfo> {
     let mut several = |name: String, first, bits, about: &str| {
         list.push(RegisterInfo::new(name, true, bits, about).at(first));
     };
-    let about = "virtual channels on entering a direction: a bit for each ordinate";
+    let about = "virtual channels on entering a direction, one bit per ordinate";
     several("vc_table.{0..5}".into(), VC_TABLES, 8, about);
     let about = "the tree register of a barrier unit";
     several(
@@ -270,12 +267,12 @@ fn register_list(core: &RouterCore) -> Vec<RegisterInfo> {
         about,
     );
     if let Some(last) = core.crossbar().table.entries().len().checked_sub(1) {
-        let about = "the way to a processor, or to four; 0xffffffff is none";
+        let about = "route to a processor, or to a group of four; 0xffffffff for none";
         several(format!("table.{{0..{last}}}"), TABLE, 32, about);
     }
     let mut address = COUNTERS;
     core.each_counter(&mut |name, _| {
-        list.push(RegisterInfo::new(name, false, 64, "a counter, as `stats` has it").at(address));
+        list.push(RegisterInfo::new(name, false, 64, "the counter shown by `stats`").at(address));
         address += 1;
     });
     list

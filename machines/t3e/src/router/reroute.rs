@@ -42,19 +42,20 @@ pub struct RouterTables {
 /// Why tables were not installed.
 #[derive(Debug, Error)]
 enum TablesError {
-    #[error("not understood: {0}")]
+    #[error("cannot parse the tables: {0}")]
     Form(#[from] serde_json::Error),
     /// The tables belong to another router.
-    #[error("they are those of the router at {theirs}, and this one is at {own}")]
+    #[error("the tables belong to the router at {theirs}, but this one is at {own}")]
     Place { own: Place, theirs: Place },
     #[error(
-        "the look-up table has {new} entries, this router's has {own}: are they of another topology?"
+        "the look-up table has {new} entries, but this router has {own}: are the tables for \
+         another topology?"
     )]
     Length { own: usize, new: usize },
-    #[error("entry {0} of the look-up table has bits that mean nothing")]
+    #[error("entry {0} of the look-up table has undefined bits set")]
     Entry(usize),
     /// Datelines in unknown directions, or unknown ports.
-    #[error("{0} has bits that mean nothing")]
+    #[error("{0} has undefined bits set")]
     Bits(&'static str),
 }
 

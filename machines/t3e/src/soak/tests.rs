@@ -105,7 +105,7 @@ const ANY: Allowance = Allowance {
 /// link ends make a mistake.
 fn amiss(case: &Case<Tori>, mistake: Option<Sabotage>) -> Vec<Violation> {
     let run = || {
-        let mut world = case.bring_up().expect("links come up");
+        let mut world = case.bring_up().expect("all links come up");
         world.start_traffic(&case.traffic).expect("a run");
         for us in [60, 90, 30] {
             world.fabric.run_for(Duration::from_us(us));
@@ -185,7 +185,7 @@ fn wrong_bits_that_nobody_looks_at_are_found() {
         Some((report.corrupted, report.refused))
     };
     let case = noisy(3);
-    let (corrupted, refused) = broken(&case).expect("it runs");
+    let (corrupted, refused) = broken(&case).expect("the case runs");
     assert!(corrupted == 0 && refused > 0, "{corrupted} {refused}");
     let (corrupted, _) = sabotage::during(Sabotage::WrongWordsPass, || broken(&case)).unwrap();
     assert!(corrupted > 0);
@@ -198,14 +198,14 @@ fn barriers_that_are_lost_or_early_are_found() {
     let (case, spec) = (0..)
         .map(Case::<Tori>::random)
         .find_map(|case| Some((case.clone(), case.barriers.iter().find(several)?.clone())))
-        .expect("there are such");
+        .expect("a case with several barriers");
     let report = |missing: usize| {
-        let mut world = case.bring_up().expect("links come up");
+        let mut world = case.bring_up().expect("all links come up");
         world.prepare_barriers(&spec).expect("a tree");
         let mut started = spec.clone();
         started.processors.truncate(spec.processors.len() - missing);
         world.start_barriers(&started).expect("the unit is ready");
-        assert!(world.finish(RUNS[0], PATIENCE.times(10)), "it ends");
+        assert!(world.finish(RUNS[0], PATIENCE.times(10)), "the run ends");
         world.barrier_report(&started)
     };
     let mut right = report(0);
@@ -213,7 +213,11 @@ fn barriers_that_are_lost_or_early_are_found() {
     let is_found = |found| matches!(found, Err(Violation::Barriers(_)));
     let lost = report(1);
     assert!(is_found(check_barriers(&lost, true)), "{lost:?}");
-    assert_eq!(check_barriers(&lost, false), Ok(()), "harm explains it");
+    assert_eq!(
+        check_barriers(&lost, false),
+        Ok(()),
+        "the faults explain the loss"
+    );
     right.early = 1;
     assert!(is_found(check_barriers(&right, false)));
 }

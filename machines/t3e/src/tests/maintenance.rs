@@ -20,17 +20,17 @@ fn ask(
 ) -> Option<Result<u64, RegisterError>> {
     let side = world.topology().side_networks().expect("a torus has them");
     let way = side.way(NodeRef::Chip(from), NodeRef::Chip(to), &|_| true);
-    let (way, node) = (way.expect("a way"), router(world, from));
+    let (way, node) = (way.expect("a route"), router(world, from));
     let question = with(world, node, |device| {
         let remote = device.need_remote_registers()?;
         remote.ask(&way, RegisterName::Name(register), write)
     });
-    let question = question.expect("such a register");
+    let question = question.expect("a register");
     for _ in 0..100 {
         let answer = with(world, node, |device| {
             device
                 .need_remote_registers()
-                .expect("it has")
+                .expect("the device has remote registers")
                 .answer(question)
         });
         if answer.is_some() {
@@ -94,7 +94,7 @@ fn of_two_packets_that_meet_one_is_eaten() {
         with(world, first, |device| {
             device
                 .need_remote_registers()
-                .expect("it has")
+                .expect("the device has remote registers")
                 .answer(question)
         })
     };
@@ -120,7 +120,7 @@ fn a_port_moves_one_flit_in_a_clock() {
         let ask = |world: &mut World<Torus>, (place, way): ([u8; 3], [i8; 6])| {
             let name = RegisterName::Name("physical");
             let node = world.topology().shape().node(Place(place));
-            let node = router(world, node.expect("there is one"));
+            let node = router(world, node.expect("the node exists"));
             let asked = with(world, node, |device| {
                 device.need_remote_registers()?.ask(&way, name, None)
             });
@@ -133,7 +133,9 @@ fn a_port_moves_one_flit_in_a_clock() {
         world.fabric.run_for(Duration::from_us(20));
         for (passed, (node, question)) in passed.iter_mut().zip([first, second]) {
             let answer = with(&mut world, node, |device| {
-                let remote = device.need_remote_registers().expect("it has");
+                let remote = device
+                    .need_remote_registers()
+                    .expect("the device has remote registers");
                 remote.answer(question)
             });
             *passed += u32::from(answer.is_some());
@@ -173,7 +175,7 @@ fn jam(world: &mut World<Torus>) -> u64 {
             set(world, node, &channels(direction), 0xff);
         }
     }
-    let circle = check(world).expect_err("all cross on VC1");
+    let circle = check(world).expect_err("all routes cross on VC1");
     assert_eq!(circle.0.len(), 8, "{circle}");
     assert!(circle.0.iter().all(|(.., vc)| *vc == 1), "{circle}");
     // A full buffer holds three such packets, so none waits with its head in the next buffer: a
@@ -201,7 +203,7 @@ fn a_jammed_network_is_repaired_by_maintenance_packets() {
     let right = registers(&world);
     assert_eq!(check(&world), Ok(()));
     let before = jam(&mut world);
-    assert!(before < 8 * 400, "it jams: {before}");
+    assert!(before < 8 * 400, "the network jams: {before}");
     world.fabric.run_for(Duration::from_ms(1));
     assert_eq!(world.report(3).acknowledged, before, "for good");
 
@@ -223,7 +225,10 @@ fn a_jammed_network_is_repaired_by_maintenance_packets() {
         assert_eq!(written, Some(Ok(escapes)));
     }
     assert_eq!(check(&world), Ok(()));
-    assert!(world.finish(3, Duration::from_ms(100)), "it drains");
+    assert!(
+        world.finish(3, Duration::from_ms(100)),
+        "the network drains"
+    );
     let found = world.drain(3, None, Allowance::default(), Duration::from_ms(20));
     assert!(found.is_empty(), "{found:?}");
     assert_eq!(world.report(3).acknowledged, 8 * 400);

@@ -28,7 +28,7 @@ fn world(torus: TorusSpec, paced: bool) -> World<Torus> {
         false => LinkSpec::default(),
     };
     let mut world = World::new(torus.torus(), 7, spec).expect("a world");
-    assert!(world.bring_up(Duration::from_ms(200)), "links come up");
+    assert!(world.bring_up(Duration::from_ms(200)), "all links come up");
     world
 }
 

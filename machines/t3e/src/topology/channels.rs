@@ -72,7 +72,11 @@ impl ChannelTables {
     /// # Panics
     /// If there are not as many registers as nodes.
     pub fn fill(&mut self, shape: &Shape, registers: &mut [RouteRegisters], tables: &Tables) {
-        assert_eq!(registers.len(), shape.nodes() as usize, "one for each node");
+        assert_eq!(
+            registers.len(),
+            shape.nodes() as usize,
+            "one set of registers per node"
+        );
         for dimension in 0..3 {
             for node in 0..shape.nodes() {
                 let ring = shape.ring(node, dimension);

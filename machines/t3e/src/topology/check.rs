@@ -64,8 +64,8 @@ pub(super) fn circle(
     let (place, help) = match node {
         Some(node) if torus.vc_tables.names(&torus.shape, node, dimension) => (
             Place::Router(node, dimension as u32),
-            "put entries back to 0 by which packets cross a dateline on VC1; `phitwire topology \
-             channels` finds tables without such",
+            "reset to 0 the entries by which packets cross a dateline on VC1; `phitwire topology \
+             channels` finds tables without such entries",
         ),
         _ => (
             node.map_or(Place::Network, Place::Chip),
@@ -79,13 +79,13 @@ fn structure(torus: &Torus) -> Option<Mistake> {
     let nodes = torus.shape.nodes();
     if nodes > MAX_NODES {
         let message =
-            format!("{nodes} nodes are too many: look-up tables can tell {MAX_NODES} apart");
-        let help = "write smaller sizes";
+            format!("{nodes} nodes are too many: look-up tables distinguish at most {MAX_NODES}");
+        let help = "choose smaller sizes";
         return Some(K::TooLarge.at(Place::Network, message).help(help));
     }
     (torus.spares >= nodes).then(|| {
-        let message = format!("of {nodes} nodes {} are spare", torus.spares);
-        let help = "leave some for processors";
+        let message = format!("all {nodes} nodes are spare ({} spares)", torus.spares);
+        let help = "leave some nodes for processors";
         K::BadValue.at(Place::Network, message).help(help)
     })
 }
@@ -93,10 +93,10 @@ fn structure(torus: &Torus) -> Option<Mistake> {
 fn no_tables(error: TablesError) -> Mistake {
     let help = match error {
         TablesError::NoBlock(_) => {
-            "above 544 processors the tables translate groups of four: sizes in X and Y have to \
-             be even, and spares a multiple of four"
+            "above 544 processors, table entries cover groups of four: sizes in X and Y must be \
+             even, and the number of spares a multiple of four"
         }
-        TablesError::TooMany(_) | TablesError::NoNode { .. } => "write smaller sizes",
+        TablesError::TooMany(_) | TablesError::NoNode { .. } => "choose smaller sizes",
     };
     let place = match error {
         TablesError::NoBlock(processor) => Place::Processor(processor),
@@ -111,13 +111,16 @@ fn unreachable(torus: &Torus, from: u32, to: u32) -> Mistake {
         format!("{router} {}", torus.shape.place(node))
     };
     let message = format!(
-        "packets of {} have no way to {}: none in direction order, with an initial or a final hop",
+        "packets from {} have no route to {}: none in direction order, with an initial or a final \
+         hop",
         name(from),
         name(to)
     );
     let help = match torus.defects.is_empty() {
-        true => "partial planes have to leave each node a way along Z",
-        false => "too many links in one place are broken: mend one of them, or cut the node off",
+        true => "partial planes must leave each node a path along Z",
+        false => {
+            "too many broken links around the node: repair one of them, or mark the node as broken"
+        }
     };
     K::Unreachable.at(Place::Chip(to), message).help(help)
 }

@@ -20,17 +20,18 @@ pub enum Defect {
 /// Why a text does not denote a defect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DefectError {
-    #[error("this names neither a link nor a node")]
+    #[error("not a link or node")]
     Syntax,
-    #[error("the torus has no such node")]
+    #[error("no such node in the torus")]
     NoNode,
     #[error("node {0} has no link in {1}")]
     NoLink(Place, Direction),
 }
 
 impl DefectError {
-    pub const HELP: &'static str = "write (0,1,2)+X for the link of that node in that direction, r5-Y for the one \
-         of router 5, or (0,1,2) or r5 for the whole node";
+    pub const HELP: &'static str = "write (0,1,2)+X for the link of that node in that direction, \
+                                    r5-Y for a link of router 5, or (0,1,2) or r5 for the whole \
+                                    node";
 }
 
 impl Defect {

@@ -60,7 +60,7 @@ impl RingKind {
             for node in 0..shape.nodes() {
                 let ring = shape.ring(node, dimension);
                 if ring.closed && ring.nodes[0] == node {
-                    let kind = Self::of(shape, node, dimension).expect("it is closed");
+                    let kind = Self::of(shape, node, dimension).expect("the ring is closed");
                     kinds.entry(kind).or_default().push(ring.nodes);
                 }
             }
@@ -296,15 +296,15 @@ pub(super) fn read(
                 // Only count this mistake: the limit of reported mistakes is reached.
                 fields
                     .mistakes
-                    .add(|| K::BadValue.at(place.clone(), "and more"));
+                    .add(|| K::BadValue.at(place.clone(), "further mistakes are not shown"));
             }
             GivenTables::default()
         }
         Err(why) => {
             let message = format!("\"{}\": {why}", Shown(name));
-            let help = "name a file of tables, from the folder of the description, such as \
-                        `phitwire topology channels FILE --output TABLES` writes, or write its \
-                        sections here";
+            let help = "specify a file of tables relative to the description, as written by \
+                        `phitwire topology channels FILE --output TABLES`, or write its sections \
+                        here";
             fields.bad(value.span(), message, help);
             GivenTables::default()
         }
@@ -330,9 +330,9 @@ fn sections(
         for kind in named {
             if let Some(first) = places.get(&kind) {
                 fields.mistakes.add(|| {
-                    let message = format!("the rings in {kind} have tables already");
+                    let message = format!("the rings in {kind} already have tables");
                     let mistake = K::NamedTwice.at(Place::Text(span.clone()), message);
-                    let help = "a section says all of the rings that are alike: remove one";
+                    let help = "one section covers all equal rings: remove one of the sections";
                     mistake.again(Place::Text(first.clone())).help(help)
                 });
                 continue;
@@ -377,17 +377,17 @@ fn section(
     if let Some(missing) = named.iter().find(|kind| !kinds.contains_key(kind)) {
         let there: Vec<String> = kinds.keys().map(RingKind::to_string).collect();
         let help = match there.is_empty() {
-            true => String::from("it has no rings at all: remove the section"),
-            false => format!("it has rings in {}", there.join("; in ")),
+            true => String::from("the torus has no rings: remove the section"),
+            false => format!("the torus has rings in {}", there.join("; in ")),
         };
-        fields.bad(span, format!("the torus has no ring in {missing}"), help);
+        fields.bad(span, format!("no ring in {missing}"), help);
         return None;
     }
     let (datelines, span) = datelines?;
     for kind in &named {
         let right = kind.datelines(shape, &kinds[kind][0]);
         if datelines != right {
-            let message = format!("the datelines of + and - in {kind} are others");
+            let message = format!("wrong datelines of + and - in {kind}");
             fields.bad(span, message, format!("write {right:?}"));
             return None;
         }
@@ -410,11 +410,11 @@ fn dimensions(fields: &mut Fields, value: Value<'_, '_>) -> Option<Vec<usize>> {
     }
     let different: BTreeSet<usize> = words.iter().copied().collect();
     if words.is_empty() || different.len() < words.len() {
-        let message = "these are not one dimension or several";
+        let message = "expected one or more distinct dimensions";
         fields.bad(
             value.span(),
             message,
-            "name each of \"X\", \"Y\" and \"Z\" once at most",
+            "list each of \"X\", \"Y\" and \"Z\" at most once",
         );
         return None;
     }
@@ -435,11 +435,11 @@ fn ordinates(fields: &mut Fields, value: Value<'_, '_>) -> Option<Vec<u8>> {
         return None;
     }
     if !rise || numbers.is_empty() {
-        let message = "ordinates of a ring are numbers that rise";
+        let message = "ordinates must be in ascending order";
         fields.bad(
             value.span(),
             message,
-            "write each once, such as [0, 1, 2, 3]",
+            "write each ordinate once, such as [0, 1, 2, 3]",
         );
         return None;
     }
@@ -450,11 +450,11 @@ fn datelines(fields: &mut Fields, value: Value<'_, '_>) -> Option<[u8; 2]> {
     let told = fields.mistakes.len();
     let datelines = fields.array(value, MOST_NODES as u8 - 1);
     if datelines.is_none() && fields.mistakes.len() == told {
-        let message = "these are not the two datelines of a ring";
+        let message = "expected the two datelines of a ring";
         fields.bad(
             value.span(),
             message,
-            "write the ordinates of those of + and -, such as [0, 3]",
+            "write the ordinates of the datelines of + and -, such as [0, 3]",
         );
     }
     datelines
@@ -465,7 +465,7 @@ fn tables(fields: &mut Fields, value: Value<'_, '_>, nodes: usize) -> Option<Vec
     let items = fields.items(value);
     if value.get_ref().as_array().is_some() && items.len() != nodes {
         let message = format!("{} tables for a ring of {nodes} nodes", items.len());
-        let help = "write one for each of `ordinates`, in the same order";
+        let help = "write one table per entry of `ordinates`, in the same order";
         fields.bad(value.span(), message, help);
         return None;
     }
@@ -487,7 +487,7 @@ fn table(fields: &mut Fields, value: Value<'_, '_>) -> Option<u8> {
     let table = bits.filter(|bits| bits.len() == 8);
     if table.is_none() {
         let message = format!("\"{}\" is not a table of eight entries", Shown(text));
-        let help = "write eight digits: digit n, from 0, is the channel, 0 or 1, to the ordinates \
+        let help = "write eight digits: digit n, from 0, is the channel (0 or 1) to the ordinates \
                     n, n + 8, n + 16 and n + 24";
         fields.bad(value.span(), message, help);
     }

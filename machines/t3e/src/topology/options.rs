@@ -13,7 +13,7 @@ use phitwire::net::Generated;
 /// Generates tori from options.
 pub const GENERATOR: Generator = Generator {
     name: "t3e",
-    about: "A three-dimensional torus of a Cray T3E: a router and a processor at each node",
+    about: "A three-dimensional torus of a Cray T3E, with a router and a processor at each node",
     options: OPTIONS,
     generate,
     sizes,
@@ -27,7 +27,7 @@ const OPTIONS: &[OptionSpec] = &[
         "size",
         "XxYxZ",
         Kind::Text,
-        "Nodes in X, Y and Z, such as 4x4x4: up to 16x32x16, 2176 in all",
+        "Nodes in X, Y and Z, such as 4x4x4: at most 16x32x16, and 2176 in total",
     )
     .required()
     .checked(readable::<Shape>),
@@ -35,7 +35,8 @@ const OPTIONS: &[OptionSpec] = &[
         "partial",
         "XxYxZ",
         Kind::Text,
-        "Partial planes above it, lowest first: nodes in X and Y, number of planes [default: none]",
+        "Partial planes above the torus, lowest first: nodes in X and Y, number of planes \
+         [default: none]",
     )
     .up_to(MOST)
     .checked(readable::<Shape>),
@@ -43,13 +44,13 @@ const OPTIONS: &[OptionSpec] = &[
         "spares",
         "NODES",
         Kind::Number(0, MAX_NODES as u64),
-        "Spare nodes, the last ones, that take the place of broken ones [default: 0]",
+        "Number of spare nodes, the last ones, which can replace broken ones [default: 0]",
     ),
     OptionSpec::new(
         "broken",
         "LINKS",
         Kind::Text,
-        "Links such as (0,1,2)+X or r5-Y, and nodes such as (0,1,2) or r5, that are broken \
+        "Broken links, such as (0,1,2)+X or r5-Y, and broken nodes, such as (0,1,2) or r5 \
          [default: none]",
     )
     // A position contains commas.
@@ -58,14 +59,14 @@ const OPTIONS: &[OptionSpec] = &[
         "adaptive",
         "ADAPTIVE",
         Kind::Words(&["yes", "no"]),
-        "Whether look-up tables let packets travel adaptively [default: yes]",
+        "Whether look-up tables allow adaptive routing [default: yes]",
     ),
     OptionSpec::new(
         "channels",
         "CHANNELS",
         Kind::Words(&[Channels::ALL[0].0, Channels::ALL[1].0]),
-        "Virtual channels of packets that may choose: by tables that balance them, or until the \
-         dateline is crossed [default: optimised]",
+        "Assignment of virtual channels where packets may choose: balanced tables, or by dateline \
+         crossing [default: optimised]",
     ),
 ];
 
@@ -150,7 +151,10 @@ fn spec(given: &Given) -> Result<TorusSpec, String> {
     }
     spec.spares = given.get("spares")?.unwrap_or(0);
     if spec.spares >= spec.shape.nodes() {
-        return Err(format!("--spares {}: no node is left", spec.spares));
+        return Err(format!(
+            "--spares {}: no node is left for processors",
+            spec.spares
+        ));
     }
     spec.defects = defects(&given.all("broken").join(","), &spec.shape)?;
     let adaptive = |word: &str| Ok(word == "yes");
@@ -158,7 +162,7 @@ fn spec(given: &Given) -> Result<TorusSpec, String> {
     let channels = |word: &str| {
         let found = Channels::ALL.iter().find(|(name, _)| *name == word);
         let found = found.map(|(_, channels)| *channels);
-        found.ok_or_else(|| String::from("it is no way to choose them"))
+        found.ok_or_else(|| String::from("unknown assignment"))
     };
     spec.channels = given.get_with("channels", channels)?.unwrap_or_default();
     Ok(spec)
@@ -259,20 +263,20 @@ mod tests {
     #[test]
     fn options_that_make_no_torus_are_refused() {
         for (options, told) in [
-            (&[("size", "4x4")][..], "is no size"),
+            (&[("size", "4x4")][..], "invalid size"),
             (
                 &[("size", "4x4x4"), ("partial", "5x1x1")],
                 "of 5 nodes in X",
             ),
-            (&[("size", "16x16x16")], "tell 2176 apart"),
+            (&[("size", "16x16x16")], "distinguish at most 2176"),
             (&[("size", "2x2x2"), ("spares", "8")], "no node is left"),
             (
                 &[("size", "2x2x2"), ("broken", "r8")],
-                "--broken r8: the torus has no such node",
+                "--broken r8: no such node in the torus",
             ),
             (
                 &[("size", "2x2x2"), ("broken", "(0,0")],
-                "neither a link nor a node",
+                "not a link or node",
             ),
         ] {
             let refused = generate(&given(options)).expect_err(told);

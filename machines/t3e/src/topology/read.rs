@@ -37,8 +37,8 @@ impl Describe for Torus {
             spec.spares = spares.unwrap_or(0) as u32;
             spans.add(Place::Network, value.span());
             if shape.is_some() && spec.spares >= spec.shape.nodes() {
-                let message = format!("of {} nodes all are spare", spec.shape.nodes());
-                fields.bad(value.span(), message, "leave some for processors");
+                let message = format!("all {} nodes are spare", spec.shape.nodes());
+                fields.bad(value.span(), message, "leave some nodes for processors");
             }
         }
         if let Some(value) = root.take("broken") {
@@ -47,7 +47,7 @@ impl Describe for Torus {
         if let Some(value) = root.take("adaptive") {
             let adaptive = value.get_ref().as_bool();
             if adaptive.is_none() {
-                fields.bad(value.span(), "this says neither", "write true or false");
+                fields.bad(value.span(), "expected a boolean", "write true or false");
             }
             spec.adaptive = adaptive.unwrap_or(spec.adaptive);
         }
@@ -86,7 +86,7 @@ pub(super) fn within(shape: Shape) -> Result<Shape, String> {
     match shape.nodes() {
         ..=MAX_NODES => Ok(shape),
         nodes => Err(format!(
-            "{nodes} nodes, where look-up tables can tell {MAX_NODES} apart"
+            "{nodes} nodes are too many: look-up tables distinguish at most {MAX_NODES}"
         )),
     }
 }
@@ -105,8 +105,8 @@ fn shape(fields: &mut Fields, root: &mut Section<'_, '_>, spans: &mut Spans) -> 
         Ok(shape) => Some(shape),
         Err(why) => {
             let value = partial.unwrap_or(size);
-            let help = "a torus has up to 16 nodes in X, 32 in Y and, with partial planes, 16 in Z; partial planes \
-                 stand above it and are smaller in X or Y";
+            let help = "a torus has up to 16 nodes in X, 32 in Y and, with partial planes, 16 in \
+                        Z; partial planes are smaller than the torus in X or Y";
             fields.bad(value.span(), why, help);
             None
         }
@@ -126,7 +126,7 @@ fn block(fields: &mut Fields, value: Value<'_, '_>) -> Option<[u8; 3]> {
     if sizes.is_none() {
         let text = value.get_ref().as_str().unwrap_or_default();
         let message = match text.is_empty() {
-            true => String::from("these are not three sizes"),
+            true => String::from("expected three sizes"),
             false => format!("\"{}\" is not three sizes", Shown(text)),
         };
         fields.bad(value.span(), message, SIZE);
@@ -156,8 +156,8 @@ fn defects(
             }
             Ok(defect) => fields.mistakes.add(|| {
                 let first = named.get(&defect).cloned().unwrap_or_default();
-                let message = format!("{} is named twice", defect.write(shape));
-                let help = "once is enough; a link is the same from both of its nodes";
+                let message = format!("{} is listed twice", defect.write(shape));
+                let help = "list it once; a link is the same from both of its nodes";
                 let mistake = K::NamedTwice.at(Place::Text(item.span()), message);
                 mistake.again(Place::Text(first)).help(help)
             }),

@@ -85,32 +85,30 @@ impl Reroutable for Torus {
             .chain(replaced.keys())
             .chain(replaced.values());
         if let Some(node) = named.into_iter().find(|&&node| node >= nodes) {
-            return Err(format!("there is no node {node}"));
+            return Err(format!("node {node} does not exist"));
         }
         if !replaced.is_empty() && self.destinations.len() > TABLE_ENTRIES {
             return Err(format!(
-                "with more than {TABLE_ENTRIES} processors an entry of a look-up table serves four: \
-                 a single one cannot be replaced"
+                "above {TABLE_ENTRIES} processors, a look-up table entry serves four: a single \
+                 processor cannot be replaced"
             ));
         }
         let mut taken = BTreeSet::new();
         for (&from, &to) in replaced {
             if self.processor(to).is_some() {
-                return Err(format!(
-                    "node {to} is no spare one: it has a processor of its own"
-                ));
+                return Err(format!("node {to} is not a spare: it has a processor"));
             }
             if self.processor(from).is_none() && !replaced.values().any(|&other| other == from) {
-                return Err(format!("node {from} has no number that another could take"));
+                return Err(format!("node {from} has no processor number to hand over"));
             }
             if !taken.insert(to) {
-                return Err(format!("node {to} stands in for another one already"));
+                return Err(format!("node {to} already replaces another node"));
             }
         }
         let all: BTreeSet<u32> = self.destinations_by(replaced).into_iter().collect();
         match all.len() == self.destinations.len() {
             true => Ok(()),
-            false => Err(String::from("two processors would be at one node")),
+            false => Err(String::from("two processors would share a node")),
         }
     }
 
@@ -122,7 +120,9 @@ impl Reroutable for Torus {
             .and_then(|routes| {
                 match dependency::check(&self.shape, &routes.registers, &routes.tables) {
                     Ok(()) => Ok(routes),
-                    Err(circle) => Err(format!("packets could wait in a circle: {circle}")),
+                    Err(circle) => Err(format!(
+                        "possible deadlock: packets can wait for each other in a cycle: {circle}"
+                    )),
                 }
             });
         Box::new(Rerouted::new(self, checked, destinations, faults))

@@ -55,14 +55,14 @@ impl SideNetworks for Torus {
         let node_of = |&(nic, number): &(NodeRef, u16)| {
             let name = || self.node_name(nic);
             let NodeRef::Processor(node) = nic else {
-                return Err(format!("{} is no network interface", name()));
+                return Err(format!("{} is not a NIC", name()));
             };
             if usize::from(number) >= self.destinations.len() {
-                return Err(format!("{} is a spare one, which nobody can reach", name()));
+                return Err(format!("{} is an unreachable spare", name()));
             }
             match working.get(node as usize) {
                 Some((_, true)) => Ok(node),
-                _ => Err(format!("the link of {} does not work", name())),
+                _ => Err(format!("the link of {} is down", name())),
             }
         };
         let nodes: Vec<u32> = nics.iter().map(node_of).collect::<Result<_, _>>()?;

@@ -21,9 +21,9 @@ use phitwire::text_table::TextTable;
 
 /// Heading of the file of tables.
 const ABOUT: &str = "\
-# Tables of virtual channels: of each node the channel, 0 or 1, on which packets enter a ring; digit n, from 0, is
-# for the ordinates n, n + 8, n + 16 and n + 24. `vc_tables = \"FILE\"` in a description takes them, and
-# `phitwire manage channels FILE --lab LAB` loads them into a running lab.
+# Virtual-channel tables: for each node, the channel (0 or 1) on which packets enter a ring.
+# Digit n, from 0, is for ordinates n, n + 8, n + 16 and n + 24. A description includes this file
+# with `vc_tables = \"FILE\"`; `phitwire manage channels FILE --lab LAB` loads it into a live lab.
 ";
 
 impl Torus {
@@ -70,9 +70,10 @@ impl Torus {
                     .and_then(|own| own.vc_tables.get_mut(direction)),
                 _ => None,
             };
-            let table = table.ok_or_else(|| format!("{register} is no table of a router"))?;
-            *table =
-                u8::try_from(*value).map_err(|_| format!("{register} is no table: {value:#x}"))?;
+            let table =
+                table.ok_or_else(|| format!("{register} is not a table register of a router"))?;
+            *table = u8::try_from(*value)
+                .map_err(|_| format!("{register}: {value:#x} is not a table"))?;
         }
         Ok(registers)
     }
@@ -99,7 +100,7 @@ fn dimensions(
         Some(&(_, dimension)) if has(dimension) => Ok(dimension),
         Some(_) => Err(format!("the torus has no rings in {word}")),
         None => Err(format!(
-            "there are no rings in `{}`: write X, Y or Z",
+            "unknown dimension `{}`: expected X, Y or Z",
             Shown(word)
         )),
     };
@@ -112,7 +113,9 @@ impl TunableChannels for Torus {
         let named = dimensions(&wanted.rings, &kinds)?;
         let is_wanted = |dimension: usize| named.is_empty() || named.contains(&dimension);
         if kinds.is_empty() {
-            return Err(String::from("a single node has no rings, and no tables"));
+            return Err(String::from(
+                "a torus of one node has no rings and no tables",
+            ));
         }
         let routes = self.routed()?;
         let tries = Tries {
@@ -198,7 +201,7 @@ impl TunableChannels for Torus {
         match self.circle_by(&[&before, &after])? {
             None => Ok(()),
             Some(circle) => Err(format!(
-                "while some routers have new tables and others old ones, {circle}"
+                "while only some routers have the new tables: {circle}"
             )),
         }
     }
@@ -229,7 +232,8 @@ impl<'a> Found<'a> {
     /// The tables of a kind of rings, none counted yet.
     fn of(kind: &RingKind, datelines: [u8; 2], entries: &'a [[u8; 2]]) -> Result<Self, String> {
         let ring = Ring::new(&kind.ordinates, datelines);
-        let ring = ring.map_err(|error| format!("no tables of rings in {kind}: {error}"))?;
+        let ring =
+            ring.map_err(|error| format!("cannot build tables for rings in {kind}: {error}"))?;
         let tables = VcTables::from_entries(ring.clone(), entries);
         Ok(Self {
             dimensions: Vec::new(),
@@ -237,7 +241,7 @@ impl<'a> Found<'a> {
             datelines,
             entries,
             plain: VcTables::time_of_crossing(ring),
-            tables: tables.ok_or_else(|| format!("no tables of rings in {kind}"))?,
+            tables: tables.ok_or_else(|| format!("cannot build tables for rings in {kind}"))?,
         })
     }
 
@@ -353,14 +357,14 @@ fn way(minus: bool) -> &'static str {
 
 /// Tables and imbalances of all kinds of rings, and whether packets can wait in a circle.
 fn text(torus: &Torus, kinds: &[Found<'_>], circle: Option<&str>) -> String {
-    let mut out = format!("{}: tables of virtual channels\n", torus.graph.name);
+    let mut out = format!("{}: virtual-channel tables\n", torus.graph.name);
     for kind in kinds {
         out.push('\n');
         kind.text(&mut out);
     }
     out.push('\n');
     out.push_str(&match circle {
-        None => String::from("No packets can wait for each other in a circle.\n"),
+        None => String::from("No deadlock: packets cannot wait for each other in a cycle.\n"),
         Some(circle) => format!("{circle}\n"),
     });
     out
@@ -401,12 +405,12 @@ mod tests {
                 33,
                 "rings in Z of the ordinates 0 to 32: a ring of 33 nodes",
             ),
-            (4, [0, 4], 4, "a dateline at ordinate 4"),
+            (4, [0, 4], 4, "no node at dateline ordinate 4"),
             (
                 4,
                 [0, 3],
                 3,
-                "no tables of rings in Z of the ordinates 0 to 3",
+                "cannot build tables for rings in Z of the ordinates 0 to 3",
             ),
         ] {
             let why = refused(nodes, datelines, &vec![[0; 2]; entries]);

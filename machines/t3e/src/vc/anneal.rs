@@ -179,7 +179,10 @@ impl Search {
             }
             temperature *= COOLING;
         }
-        debug_assert!(temperature <= COLD, "as cold as it was to be");
+        debug_assert!(
+            temperature <= COLD,
+            "cooling ended at the final temperature"
+        );
         // Every flip decreases the objective, so this terminates.
         let gains = |search: &Self| {
             (0..search.entries.len()).find(|&entry| search.change(entry) < -ROUNDING)

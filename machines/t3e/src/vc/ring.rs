@@ -8,11 +8,11 @@ pub const NODES: core::ops::RangeInclusive<usize> = 2..=32;
 /// Why a ring is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RingError {
-    #[error("a ring of {0} nodes: it has 2 to 32")]
+    #[error("a ring of {0} nodes: expected 2 to 32")]
     Nodes(usize),
-    #[error("ordinate {0} does not follow the one before it: a ring's are sorted and distinct")]
+    #[error("ordinate {0} does not follow the previous one: ordinates must be sorted and distinct")]
     Order(u8),
-    #[error("a dateline at ordinate {0}, where the ring has no node")]
+    #[error("no node at dateline ordinate {0}")]
     Dateline(u8),
 }
 

@@ -53,7 +53,9 @@ pub const SEED: u64 = 1;
 pub fn rows(seed: u64) -> Vec<Row> {
     let mut rows = Vec::with_capacity(PAPER.len());
     for nodes in [4, 8, 16, 32] {
-        let ring = Ring::whole(nodes).expect("a size of rings").one_way(false);
+        let ring = Ring::whole(nodes)
+            .expect("the size of the ring is valid")
+            .one_way(false);
         let tables = assignments(&ring, seed);
         for &(_, sub_ring, figures) in PAPER.iter().filter(|(ring, ..)| *ring == nodes) {
             let level = Level { nodes: sub_ring };

@@ -61,7 +61,10 @@ impl RingTables {
     /// If the ring has no such positions.
     #[inline]
     pub fn entry_vc(&self, source: usize, destination: usize) -> u8 {
-        assert!(destination < self.ring.nodes(), "a position of the ring");
+        assert!(
+            destination < self.ring.nodes(),
+            "the destination is outside the ring"
+        );
         (self.channels[source] >> destination & 1) as u8
     }
 
@@ -271,7 +274,7 @@ mod tests {
         let tables = VcTables::new(whole(16), |ring| {
             RingTables::from_entries(ring, &entries).expect("sixteen")
         });
-        assert_eq!(tables.crosses_on_vc1(), None, "to 9 it is free");
+        assert_eq!(tables.crosses_on_vc1(), None, "routes to 9 are free");
         assert_eq!(tables.may_go(3, 9, false), Some(true));
         assert_eq!(tables.may_go(3, 1, false), Some(false));
         assert_eq!(tables.may_go(3, 16, false), None);
@@ -301,7 +304,10 @@ mod tests {
                     let direction = Direction::of(1, minus);
                     registers.vc_tables[direction.index()] = entries[usize::from(minus)];
                     let way = tables.one_way(minus);
-                    let source = way.ring().position(ordinate).expect("of the ring");
+                    let source = way
+                        .ring()
+                        .position(ordinate)
+                        .expect("an ordinate of the ring");
                     for (position, &destination) in way.ring().ordinates().iter().enumerate() {
                         let vc = way.entry_vc(source, position);
                         assert_eq!(registers.entry_vc(direction, destination), vc);
@@ -309,7 +315,7 @@ mod tests {
                 }
                 // The mirror image has the same channels.
                 let opposite = nodes as u8 - 1 - ordinate;
-                let mirror = tables.entries(opposite).expect("of the ring")[1];
+                let mirror = tables.entries(opposite).expect("an ordinate of the ring")[1];
                 for destination in 0..nodes as u8 {
                     let across = nodes as u8 - 1 - destination;
                     assert_eq!(

@@ -41,7 +41,7 @@ impl Drop for Pages {
         // SAFETY: mapped in `new` with this length, and nothing refers to it any longer, as its
         // users are gone.
         let gone = unsafe { munmap(self.base, self.length.get()) };
-        debug_assert!(gone.is_ok(), "a mapping of our own: {gone:?}");
+        debug_assert!(gone.is_ok(), "cannot unmap the buffers: {gone:?}");
     }
 }
 

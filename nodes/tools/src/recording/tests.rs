@@ -249,8 +249,7 @@ fn times_in_texts_do_not_make_new_ones() {
     let mut moment = moments(&header).remove(0);
     let mut encoder = Encoder::new(header);
     for step in 0..50 {
-        let why =
-            format!("nothing has been accepted from r1-1:2 for {step}.0 s, although it was asked");
+        let why = format!("nothing accepted from r1-1:2 for {step}.0 s, despite probes");
         if let Some(end) = &mut moment.ends[0] {
             end.why = Some(why);
         }

@@ -219,7 +219,7 @@ impl<M: CycleModel> EncodedPartition<M> {
             let here = self
                 .abroad
                 .binary_search_by_key(&(link, is_b), |abroad| (abroad.link, abroad.is_b))
-                .expect("a frame goes to where its link ends");
+                .expect("a frame arrives at the end of its link");
             self.fabric.put_in(self.abroad[here].entry, &mut frames);
         }
     }

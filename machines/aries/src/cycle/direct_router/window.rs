@@ -80,7 +80,7 @@ impl Window<'_> {
         let lane = lanes
             .take_while(|out| used(out) >> self.now & 1 != 0)
             .count();
-        debug_assert!(lane < count, "no more than the port's width");
+        debug_assert!(lane < count, "more lanes than the width of the port");
         lane
     }
 

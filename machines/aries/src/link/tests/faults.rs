@@ -177,14 +177,11 @@ fn a_blocked_channel_blocks_no_other_and_gives_its_credits_back() {
         pair.run_for(Duration::from_ms(50));
         let lcb = &pair.ends[A].lcb;
         assert!(!lcb.can_begin(2, 14), "{}", pair.state());
-        assert!(lcb.can_begin(3, 14), "its private part is left");
+        assert!(lcb.can_begin(3, 14), "the private part is left");
         let sets = pair.ends[B].lcb.aries_config().sets().clone();
         let most = sets.private_flits + sets.common_flits;
         assert!(pair.ends[A].lcb.far_flits_of(2) > most - 14);
-        assert!(
-            pair.ends[B].input.len(2) > most - 14,
-            "and all of it is there"
-        );
+        assert!(pair.ends[B].input.len(2) > most - 14, "all of it is queued");
         pair.ends[A].send(3, 14);
         pair.run_for(Duration::from_ms(50));
         assert_eq!(pair.ends[B].input.len(3), 14);
@@ -266,7 +263,12 @@ fn repeated_numbers_trigger_a_replay_before_the_time_out() {
             }
             if round == 200 {
                 let early = pair.sets(A, |c| c.tx_replays_repeated);
-                assert_eq!(early, 0, "nothing was lost: {}", pair.state());
+                assert_eq!(
+                    early,
+                    0,
+                    "nothing was lost, but packets were resent early: {}",
+                    pair.state()
+                );
                 pair.wires[B].cut = true;
                 lost_at = Some(pair.now);
             }

@@ -51,7 +51,11 @@ fn impossible_numbers_drop_the_frame_by_reason() {
         let frame = frame_with(&pair, B, 7, &[Set::Control(word), good]);
         pair.inject(B, &frame);
         assert_eq!(pair.count(B, counter), before + 1, "case {index}");
-        assert_eq!(pair.sets(B, |c| c.rx_flits), 0, "nothing of it is used");
+        assert_eq!(
+            pair.sets(B, |c| c.rx_flits),
+            0,
+            "damaged frames are not used"
+        );
     }
     pair.load(A, 100);
     pair.finish(Duration::from_ms(1_000));

@@ -26,7 +26,7 @@ fn sets_are_hit_in_the_bits_of_the_lane_alone() {
         while let Some(slot) = writer.slot() {
             DataSet::emit_flits(&Default::default(), Default::default(), slot);
         }
-        writer.finish().expect("there are sets");
+        writer.finish().expect("the frame has sets");
         let mut noisy = clean.clone();
         let mut noise = LaneNoise::new(
             SetFrame::LAYOUT,

@@ -74,7 +74,7 @@ fn a_packet_cut_in_two_by_a_restart_is_completed_and_refused_by_its_contents() {
         assert_eq!(pair.sets(A, |c| c.rx_cut_packets), 1);
         assert_eq!(pair.ends[A].cut, 1);
         let poisoned = u64::from(drain == Drain::Blocked);
-        assert_eq!(pair.ends[A].poisoned, poisoned, "its head was still there");
+        assert_eq!(pair.ends[A].poisoned, poisoned, "the head was still queued");
     }
 }
 

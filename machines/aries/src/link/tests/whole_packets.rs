@@ -94,7 +94,7 @@ fn several_packets_at_once_are_taken_one_after_the_other() {
 }
 
 #[test]
-#[should_panic(expected = "nobody asked room for")]
+#[should_panic(expected = "pushed without checking for room")]
 fn a_whole_packet_needs_room_too() {
     let mut pair = Pair::up(9);
     let flits = packet(1, 0, 14);

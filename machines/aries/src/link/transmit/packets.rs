@@ -44,7 +44,7 @@ impl Transmitter {
         let (vc, flits) = (head.vc().into(), head.length());
         assert!(
             self.can_begin(vc, flits.into()),
-            "a packet that nobody asked room for"
+            "packet pushed without checking for room"
         );
         self.credits.take(vc, flits.into());
         self.buffer.push_packet(packet);
@@ -97,7 +97,7 @@ impl Transmitter {
         }
         assert!(
             self.can_begin(vc.into(), flits.into()),
-            "a packet that nobody asked room for"
+            "packet pushed without checking for room"
         );
         let poisons = core::mem::take(&mut self.poison_next);
         if poisons {

@@ -459,7 +459,7 @@ impl Engine {
         }
         let missing = self.shares.iter().position(Option::is_none);
         let Some(neighbour) = missing.or(self.tree.parent()) else {
-            unreachable!("the root waits for nobody but children");
+            unreachable!("the root waits only for children");
         };
         self.break_off(self.silence(neighbour), None, sink);
     }

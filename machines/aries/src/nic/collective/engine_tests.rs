@@ -96,7 +96,7 @@ fn run(net: &mut Net, jobs: &[Job], think_ns: u64) -> Vec<Vec<Vec<CollectiveComp
         let Some(at) = net.next().into_iter().chain(host).min() else {
             return results;
         };
-        assert!(at < end, "it hangs");
+        assert!(at < end, "the operation does not end");
         let mut called = net.step_to(at.max(net.now));
         while let Some(entry) = hosts.first_entry()
             && entry.key().0 <= net.now
@@ -219,7 +219,7 @@ fn results_are_right_and_nothing_counts_twice_under_loss_doubling_and_overtaking
         assert_eq!(counters.collective_breaks, 0);
         repeated += counters.collective_duplicates;
     }
-    assert!(repeated > 100, "the harm must harm: {repeated}");
+    assert!(repeated > 100, "too few repeated messages: {repeated}");
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn who_does_not_come_is_named_and_nobody_hangs() {
         net.settle(Time::NEVER);
         assert!(net.now.since(began) < Duration::from_ms(45));
         for rank in (0..13).filter(|&rank| rank != absent) {
-            let got = outcome(&mut net, rank).expect("it has ended");
+            let got = outcome(&mut net, rank).expect("the operation has ended");
             assert!(got.is_err(), "{rank}");
         }
         // The absent rank learns of the failure when it joins, like every rank that retries.
@@ -100,7 +100,7 @@ fn who_cannot_be_reached_is_named_and_the_others_are_told() {
         join_all(&mut net, 0, &[], Collective::Barrier);
         net.settle(Time::NEVER);
         for rank in 0..30 {
-            let got = outcome(&mut net, rank).expect("it has ended");
+            let got = outcome(&mut net, rank).expect("the operation has ended");
             assert!(got.is_err(), "{rank}: {got:?}");
         }
     }

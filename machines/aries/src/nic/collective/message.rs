@@ -38,13 +38,13 @@ pub enum CollectiveFailure {
     NoResult(NodeId),
     #[error("{0:?} does not answer")]
     Unreachable(NodeId),
-    #[error("{0:?} has no such tree")]
+    #[error("{0:?} does not have this tree")]
     NotReady(NodeId),
     /// The neighbour has another key, or another tree without the sender as neighbour.
     #[error("{0:?} refused: {1}")]
     Refused(NodeId, Status),
     /// The participant stopped using the tree.
-    #[error("{0:?} gave up")]
+    #[error("{0:?} left the tree")]
     Stopped(NodeId),
 }
 

@@ -93,7 +93,7 @@ pub enum JoinError {
     #[error("an operation is pending on the collective engine")]
     Pending,
     /// Bitwise operations are not defined for floating point.
-    #[error("there is no operation {0}")]
+    #[error("operation {0} does not exist")]
     Operation(Collective),
     /// The tree has failed; it must be set up again at all participants.
     #[error("the tree has failed: {0}")]
@@ -103,7 +103,7 @@ pub enum JoinError {
     #[error("the completion queue is full")]
     CompletionQueueFull,
     /// A run of the driver uses the engine.
-    #[error("a collective run has the engine")]
+    #[error("a collective run uses the engine")]
     Driven,
 }
 
@@ -532,7 +532,7 @@ impl CollectiveUnit {
                 };
                 requester
                     .issue(now, &ask, Asker::Collective(number))
-                    .expect("28 bytes of control have a packet");
+                    .expect("28 bytes of control fit into a packet");
                 engine.sent(neighbour, number);
             }
         }

@@ -112,7 +112,7 @@ impl CollectiveUnit {
                 }
                 false
             }
-            Err(error) => unreachable!("the engine is the driver's: {error}"),
+            Err(error) => unreachable!("the engine belongs to the driver: {error}"),
         }
     }
 }

@@ -110,7 +110,7 @@ fn canary_a_barrier_that_lets_somebody_go_early_shows() {
             begin_at(&mut net, rank, &spec);
             if hasty == Some(rank) {
                 let engine = net.nics[rank].collective.engines[2].as_mut().unwrap();
-                assert!(engine.tree.children() > 0, "{rank} waits for nobody");
+                assert!(engine.tree.children() > 0, "rank {rank} has no children");
                 engine.hasty = 1;
             }
             net.collect(rank);

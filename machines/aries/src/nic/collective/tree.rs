@@ -85,20 +85,20 @@ impl CollectiveTree {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TreeError {
     /// Not an engine 0 to 3.
-    #[error("no collective engine {0}: there are {ENGINES}")]
+    #[error("collective engine {0} does not exist: there are {ENGINES}")]
     Engine(usize),
-    #[error("{0} children: up to {MAX_BRANCHING} are possible")]
+    #[error("{0} children: expected at most {MAX_BRANCHING}")]
     Branching(usize),
     /// The virtual node table has no such entry.
-    #[error("no virtual node {0}")]
+    #[error("virtual node {0} does not exist")]
     VirtualNode(u32),
     /// The second node may be this one.
-    #[error("node {0:?} is in the tree twice")]
+    #[error("node {0:?} is listed twice in the tree")]
     Twice(NodeId),
-    #[error("the patience is zero")]
+    #[error("the timeout (patience) is zero")]
     Patience,
     /// An operation is pending here, or a neighbour has not acknowledged its result.
-    #[error("the collective engine is at work")]
+    #[error("the collective engine is busy")]
     Busy,
 }
 

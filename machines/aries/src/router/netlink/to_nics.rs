@@ -195,7 +195,7 @@ impl<I: Items> Tiles<I> {
             return None;
         }
         let Some(item) = self.pool.pop(&mut output.fifo) else {
-            unreachable!("what is visible is in the queue");
+            unreachable!("a visible flit is in the queue");
         };
         let flits = item.flits();
         output.visible -= u16::from(flits);

@@ -353,7 +353,7 @@ impl Fabric {
             match what {
                 Passing::Flit(flit) => {
                     let vc = self.links.ends[end].receive(flit);
-                    let vc = vc.expect("there is room for what has credits");
+                    let vc = vc.expect("a flit with a credit fits");
                     core.into_iter()
                         .for_each(|core| core.arrived(end % PORTS, vc, 1));
                 }
@@ -392,7 +392,11 @@ impl Fabric {
                 }
                 let flits = (0..length).filter_map(|_| self.links.pop_at(end, vc));
                 let flits: Vec<Flit> = flits.collect();
-                assert_eq!(flits[1..], packet(whole)[1..], "what was sent arrives");
+                assert_eq!(
+                    flits[1..],
+                    packet(whole)[1..],
+                    "the packet arrives unchanged"
+                );
                 self.nics[number].got.push(whole);
                 if self.responds && !whole.is_response() {
                     let length = if whole.length() < 4 { 14 } else { 1 };

@@ -48,5 +48,5 @@ pub(super) fn check(network: &Dragonfly, wiring: &DragonflyWiring, walk: &Walk) 
         })
         .collect();
     let circle = Mistake::circle(Place::Network, &names);
-    Some(circle.help("classes of virtual channels have to grow along every way: see [routing]"))
+    Some(circle.help("virtual-channel classes must increase along every path: see [routing]"))
 }

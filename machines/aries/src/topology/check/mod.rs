@@ -80,7 +80,7 @@ fn flaws<'a>(network: &'a Dragonfly, walk: &'a Walk) -> impl Iterator<Item = Mis
     walk.flaws.iter().map(|flaw| {
         K::Unreachable
             .at(Place::Network, flaw.describe(network))
-            .help("a port of a route table leads where no way goes on")
+            .help("a port in a route table leads to a dead end")
     })
 }
 
@@ -93,13 +93,14 @@ fn unreached(network: &Dragonfly, routed: &Routed) -> Option<Mistake> {
         return Some(
             K::Unreachable.at(Place::Network,
                 format!(
-                    "{from} is connected with {to}, but by no way that keeps green before black ({} such pairs)",
+                    "{from} is connected to {to}, but not by a path that takes green links before \
+                     black ones ({} such pairs)",
                     report.lost_pairs
                 ),
             )
             .help(
-                "global entries do not tell the routers of a group apart: some link from another group has to arrive \
-                 where all of them can be reached by one green and one black link",
+                "global entries do not distinguish the routers of a group: a link from another \
+                 group must arrive where one green and one black link reach all of them",
             ),
         );
     }
@@ -108,11 +109,11 @@ fn unreached(network: &Dragonfly, routed: &Routed) -> Option<Mistake> {
             .at(
                 Place::Network,
                 format!(
-                    "no links connect all routers: {} pairs are cut off",
+                    "the network is not connected: {} pairs of routers have no path",
                     report.cut_pairs
                 ),
             )
-            .help("add links, or name routers that shall not be there in `absent`")
+            .help("add links, or list the missing routers in `absent`")
     })
 }
 

@@ -12,9 +12,9 @@ use phitwire::net::{
 pub(super) fn check(network: &Dragonfly) -> Mistakes {
     let mut mistakes = Mistakes::default();
     if let Some(why) = name_problem(&network.name) {
-        let message = format!("\"{}\" cannot be a name: {why}", Shown(&network.name));
+        let message = format!("\"{}\" is not a valid name: {why}", Shown(&network.name));
         mistakes.push(K::BadValue.at(Place::Network, message).help(format!(
-            "write 1 to {MAX_NAME_BYTES} letters, digits, `-`, `_` and `.`"
+            "write 1 to {MAX_NAME_BYTES} letters, digits, `-`, `_` or `.`"
         )));
     }
     if let Err(error) = network.shape.check() {
@@ -56,12 +56,12 @@ fn links(network: &Dragonfly, mistakes: &mut Mistakes) {
                 kind: (),
             };
             if let Some(first) = used.claim(end, joined) {
-                let message = format!("{} has two links", network.end_name(end));
+                let message = format!("{} has more than one link", network.end_name(end));
                 mistakes.push(
                     K::PortUsedTwice
                         .at(Place::Link(l as u32), message)
                         .again(Place::Link(first))
-                        .help("a port has one link; `remove` a generated one or take another port"),
+                        .help("a port has one link; `remove` a generated one or use another port"),
                 );
             }
         }
@@ -82,11 +82,11 @@ fn links(network: &Dragonfly, mistakes: &mut Mistakes) {
 
 fn end_problem(network: &Dragonfly, link: u32, end: End) -> Option<Mistake> {
     if !network.has(end.node) {
-        let message = format!("{} is not there", network.node_name(end.node));
+        let message = format!("{} is not in the network", network.node_name(end.node));
         return Some(K::UnknownNode.at(Place::Link(link), message));
     }
     (end.port >= Dragonfly::ports_of(end.node)).then(|| {
-        let message = format!("there is no port {}", network.end_name(end));
+        let message = format!("port {} does not exist", network.end_name(end));
         K::PortOutOfRange.at(Place::Link(link), message).help(PORTS)
     })
 }
@@ -97,8 +97,9 @@ fn kind_problem(network: &Dragonfly, l: u32, link: &DragonflyLink) -> Option<Mis
         let (a, b) = ends();
         return Some(
             K::BadLink.at(Place::Link(l), format!("{a} cannot be linked to {b}")).help(
-                "links join routers of one chassis, of one slot in two chassis of a group, or of two groups; NIC \
-                 number n has port 40 + n mod nics of router n div nics",
+                "links connect routers of the same chassis, of the same slot in two chassis of a \
+                 group, or of two groups; NIC n connects to port 40 + n mod nics of router n div \
+                 nics",
             ),
         );
     };
@@ -107,9 +108,9 @@ fn kind_problem(network: &Dragonfly, l: u32, link: &DragonflyLink) -> Option<Mis
         .into_iter()
         .find(|end| kind != PortKind::Processor && !Dragonfly::is_network_port(end.port));
     on_nic_port.map(|end| {
-        let message = format!("{} is a port for a NIC", network.end_name(end));
+        let message = format!("{} is a NIC port", network.end_name(end));
         K::BadLink
             .at(Place::Link(l), message)
-            .help("links between routers take ports 0 to 39")
+            .help("links between routers use ports 0 to 39")
     })
 }

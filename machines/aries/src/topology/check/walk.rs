@@ -40,12 +40,12 @@ impl Flaw {
         let name = |router| network.shape.router_name(router);
         let (at, to) = (name(self.router), name(self.to));
         let came = format!(
-            "a packet for {to} that comes to {at} by a {:?} port on class {}",
+            "a packet for {to} that arrives at {at} by a {:?} port on class {}",
             self.kind, self.class
         );
         match self.port {
-            Some(port) => format!("{came} may be sent to port {port}, which leads nowhere"),
-            None => format!("{came} has no way"),
+            Some(port) => format!("{came} may be sent to port {port}, which is not connected"),
+            None => format!("{came} has no route"),
         }
     }
 }

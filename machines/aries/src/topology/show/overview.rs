@@ -124,7 +124,8 @@ fn circle(network: &Dragonfly, bundles: &Bundles) -> String {
         let wide = 1.0 + (links.len() as f64).log2() * 0.4;
         let opacity = if is_numbered { 0.75 } else { 0.4 };
         let style = format!(
-            "fill=\"none\" stroke=\"{BLUE}\" stroke-width=\"{wide:.1}\" stroke-opacity=\"{opacity}\""
+            "fill=\"none\" stroke=\"{BLUE}\" stroke-width=\"{wide:.1}\" \
+             stroke-opacity=\"{opacity}\""
         );
         let path = format!("M{:.1} {:.1}L{:.1} {:.1}", from.0, from.1, to.0, to.1);
         out.links(links.iter().copied(), |out| out.path(path, &style));
@@ -146,10 +147,11 @@ fn circle(network: &Dragonfly, bundles: &Bundles) -> String {
         let inside = if large {
             ""
         } else {
-            "; in a box: routers, NICs"
+            "; in the boxes: routers, NICs"
         };
         let words = format!(
-            "all blue links of two groups ({} each){inside}; --expand GROUP draws what is inside",
+            "all blue links between two groups ({} each){inside}; --expand GROUP draws the inside \
+             of a group",
             each(bundles)
         );
         out.text(62.0, legend + 4.0, "start", 11.5, FAINT, &words);
@@ -260,13 +262,15 @@ fn field(network: &Dragonfly, bundles: &Bundles) -> String {
     let y = size.1 - 52.0;
     out.part("legend", |out| {
         let words = format!(
-            "a square is all blue links of two groups: {}, {} where they are most",
+            "each square shows the blue links between two groups: {} (darkest: {})",
             each(bundles),
             most
         );
         out.text(left, y, "start", 11.5, FAINT, &words);
         let smallest = match least {
-            Some(least) if least < inside.nics => format!(", of others as few as {least} NICs"),
+            Some(least) if least < inside.nics => {
+                format!("; the smallest groups have {least} NICs")
+            }
             _ => String::new(),
         };
         let words = format!(
@@ -274,7 +278,7 @@ fn field(network: &Dragonfly, bundles: &Bundles) -> String {
             inside.routers, inside.nics, inside.green, inside.black
         );
         out.text(left, y + 18.0, "start", 11.5, FAINT, &words);
-        let words = "--expand GROUP draws what is inside";
+        let words = "--expand GROUP draws the inside of a group";
         out.text(left, y + 36.0, "start", 11.5, FAINT, words);
     });
     out.finish()

@@ -182,7 +182,8 @@ fn lines(out: &mut Svg, network: &Dragonfly, layout: &Layout) {
                     layout.exit(network, b, groups[0], lanes.next(network, b)),
                 ];
                 let style = format!(
-                    "fill=\"none\" stroke=\"{BLUE}\" stroke-width=\"{wide}\" stroke-opacity=\"0.75\""
+                    "fill=\"none\" stroke=\"{BLUE}\" stroke-width=\"{wide}\" \
+                     stroke-opacity=\"0.75\""
                 );
                 out.links(numbers, |out| out.path(blue(&exits), &style));
             }
@@ -250,7 +251,8 @@ fn blue([a, b]: &[Exit; 2]) -> String {
     let way = |exit: &Exit| (exit.lane, exit.edge + exit.ahead * reach);
     let ((ax, ay), (bx, by)) = (way(a), way(b));
     format!(
-        "M{:.1} {:.1}L{:.1} {:.1}V{:.1}C{ax:.1} {ay:.1} {bx:.1} {by:.1} {:.1} {:.1}V{:.1}L{:.1} {:.1}",
+        "M{:.1} {:.1}L{:.1} {:.1}V{:.1}C{ax:.1} {ay:.1} {bx:.1} {by:.1} {:.1} {:.1}V{:.1}L{:.1} \
+         {:.1}",
         a.from.0,
         a.from.1,
         a.lane,
@@ -341,7 +343,7 @@ fn legend(out: &mut Svg, network: &Dragonfly, layout: &Layout, y: f64) {
         }
     }
     if !layout.named {
-        let words = "rows are chassis, columns are slots; links inside groups are not drawn";
+        let words = "rows are chassis, columns are slots; links within groups are not drawn";
         out.text(x, y + 4.0, "start", 11.5, FAINT, words);
     }
 }

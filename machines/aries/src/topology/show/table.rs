@@ -132,16 +132,13 @@ pub fn inventory(network: &Dragonfly) -> String {
     let absent = network.shape.routers() - network.routers().count();
     if absent > 0 {
         let first = network.shape.router_name(network.absent[0]);
-        let _ = writeln!(
-            out,
-            "\n{absent} routers are absent, {first} the first of them"
-        );
+        let _ = writeln!(out, "\n{absent} routers are absent; the first is {first}");
     }
     let advice = network.advice();
     if !advice.is_empty() {
         let _ = writeln!(
             out,
-            "\nThe paper's configuration rules would have it otherwise:"
+            "\nViolations of the configuration rules (Cray XC white paper):"
         );
         for rule in advice {
             let _ = writeln!(out, "- {rule}");

@@ -71,7 +71,7 @@ fn any_single_fault_leaves_all_that_is_connected_joined() {
                 arrangement,
                 ..spec(groups, chassis, blades, links)
             };
-            let network = spec.generate().expect("a good spec");
+            let network = spec.generate().expect("a valid spec");
             assert_eq!(check(&network), []);
             let wiring = DragonflyWiring::new(&network);
             for (what, faults) in single_faults(&network) {
@@ -89,7 +89,7 @@ fn any_single_fault_of_a_shipped_network_can_be_rerouted() {
         include_str!("../../../../../netns-scripts/topologies/aries-group.toml"),
         include_str!("../../../../../netns-scripts/topologies/aries-3x4.toml"),
     ] {
-        let network = read("shipped", text).expect("a right description");
+        let network = read("shipped", text).expect("a valid description");
         let wiring = DragonflyWiring::new(&network);
         for (what, faults) in single_faults(&network) {
             assert_whole(
@@ -163,7 +163,7 @@ fn wrong_classes_close_a_circle_and_the_check_finds_it() {
     };
     // From the root on, and in the target group, packets keep the class of their path up.
     let message = circular(|n| n.classes.root = [0, 1, 2, 3]);
-    assert!(message.contains("in a circle through g"), "{message}");
+    assert!(message.contains("in a cycle through g"), "{message}");
     circular(|n| n.classes.blue = [[1, 1, 2, 3], [1, 1, 2, 3]]);
     circular(|n| n.classes.local_up = 2);
 }

@@ -22,5 +22,5 @@ fn spec(groups: u16, chassis: u8, blades: u8, links: u16) -> DragonflySpec {
 fn network(groups: u16, chassis: u8, blades: u8, links: u16) -> Dragonfly {
     spec(groups, chassis, blades, links)
         .generate()
-        .expect("a good spec")
+        .expect("a valid spec")
 }

@@ -114,7 +114,7 @@ fn who_is_not_there_has_no_plan() {
 
 #[test]
 fn too_many_links_for_processes_are_refused() {
-    let network = spec(120, 6, 16, 4).generate().expect("it fits");
+    let network = spec(120, 6, 16, 4).generate().expect("the network fits");
     assert!(matches!(
         network.plan_lines(),
         Err(PlanError::TooManyLinks(_))

@@ -7,7 +7,7 @@ use phitwire::net::NodeRef;
 fn network(groups: u16, chassis: u8, blades: u8, nics: u8) -> Dragonfly {
     spec(groups, chassis, blades, nics)
         .generate()
-        .expect("a good spec")
+        .expect("a valid spec")
 }
 
 fn spec(groups: u16, chassis: u8, blades: u8, nics: u8) -> DragonflySpec {
@@ -50,7 +50,7 @@ fn every_port_has_one_link_and_every_pair_of_groups_its_bundle() {
                 arrangement,
                 ..spec(groups, chassis, blades, 2)
             };
-            let network = network.generate().expect("it fits");
+            let network = network.generate().expect("the network fits");
             let wiring = DragonflyWiring::new(&network);
             let mut bundles = std::collections::BTreeMap::<(u16, u16), u16>::new();
             let mut used = std::collections::HashSet::new();
@@ -109,7 +109,11 @@ fn names_lead_back_to_nodes() {
 
 #[test]
 fn specs_that_do_not_fit_are_refused() {
-    let refused = |spec: DragonflySpec| spec.generate().expect_err("it does not fit").to_string();
+    let refused = |spec: DragonflySpec| {
+        spec.generate()
+            .expect_err("the spec is rejected")
+            .to_string()
+    };
     assert!(refused(spec(242, 6, 16, 4)).contains("1 to 241"));
     assert!(refused(spec(1, 7, 1, 1)).contains("7 chassis"));
     assert!(refused(spec(1, 1, 17, 1)).contains("17 blades"));
@@ -128,7 +132,7 @@ fn specs_that_do_not_fit_are_refused() {
 fn default_bundles_are_whole_cables_between_full_groups() {
     let links = |groups, chassis, blades| {
         let spec = spec(groups, chassis, blades, 1);
-        spec.generator().expect("a good spec").global_links
+        spec.generator().expect("a valid spec").global_links
     };
     assert_eq!(links(241, 6, 16), 4);
     assert_eq!(links(6, 6, 16), 192);

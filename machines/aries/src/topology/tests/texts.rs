@@ -20,7 +20,7 @@ fn what_is_written_is_read_again() {
             black_links: Some(2),
             ..spec(4, 3, 2, 3)
         };
-        let network = spec.generate().expect("a good spec");
+        let network = spec.generate().expect("a valid spec");
         assert_eq!(again(&network), network);
     }
 }
@@ -79,21 +79,21 @@ fn mistakes_are_told_with_their_place() {
     let table = r#"
 nics = 5 | x:7:8 | out of range
 nisc = 2 | x:7:1 | did you mean `nics`?
-global_links = 41 | x:7:16 | do not fit on the 40 global ports
+global_links = 41 | x:7:16 | exceed the 40 global ports
 black_links = 15\nset_links = 3 | x:8:13 | sets of 3
 arrangement = "random" | x:7:15 | "absolute" or "relative"
-absent = ["g2-c0s0"] | x:7:11 | there is no router `g2-c0s0`
-generate = "nothing"\nglobal_links = 1 | x:8:16 | none are
+absent = ["g2-c0s0"] | x:7:11 | unknown router `g2-c0s0`
+generate = "nothing"\nglobal_links = 1 | x:8:16 | `generate` is "nothing"
 [wiring]\nremove = ["g0-c0s0:9"] | x:8:11 | no generated link
-[wiring]\nlinks = [{ a = "g0-c0s9:9", b = "nic0:0" }] | x:8:16 | no node `g0-c0s9`
+[wiring]\nlinks = [{ a = "g0-c0s9:9", b = "nic0:0" }] | x:8:16 | unknown node `g0-c0s9`
 [wiring]\nlinks = [{ a = "g0-c0s0:44", b = "nic0:0" }] | x:8:16 | no port 44
 [wiring]\nlinks = [{ a = "g0-c0s0:20", b = "g0-c1s1:20" }] | x:8:10 | cannot be linked
-[wiring]\nlinks = [{ a = "g0-c0s0:30", b = "g1-c1s1:20" }] | x:8:10 | has two links
-[wiring]\nlinks = [{ a = "g0-c0s0:41", b = "g1-c1s1:20" }] | x:8:10 | a port for a NIC
+[wiring]\nlinks = [{ a = "g0-c0s0:30", b = "g1-c1s1:20" }] | x:8:10 | has more than one link
+[wiring]\nlinks = [{ a = "g0-c0s0:41", b = "g1-c1s1:20" }] | x:8:10 | is a NIC port
 [wiring]\nremove = ["nic3:0"] | x:2:8 | nic3 has no link
-[routing]\nroot_classes = [0, 1, 2] | x:8:16 | not four classes
-[routing]\nroot_classes = [0, 1, 2, 3] | x:2:8 | in a circle
-[network]\nlane_rate = 0 | x:8:13 | no rate of a lane
+[routing]\nroot_classes = [0, 1, 2] | x:8:16 | expected four classes
+[routing]\nroot_classes = [0, 1, 2, 3] | x:2:8 | in a cycle
+[network]\nlane_rate = 0 | x:8:13 | not a valid lane rate
 [network]\noutstanding = 1025 | x:8:15 | 1 to 1024
 "#;
     let rows: Vec<&str> = table.trim().lines().collect();
@@ -112,9 +112,10 @@ generate = "nothing"\nglobal_links = 1 | x:8:16 | none are
 #[test]
 fn a_group_that_falls_apart_is_a_mistake() {
     // A group of two routers without the link between them, and nothing else to join them.
-    let text = "family = \"aries\"\nname = \"x\"\n[dragonfly]\ngroups = 1\nchassis = 1\nblades = 2\n\
+    let text = "family = \"aries\"\nname = \"x\"\n[dragonfly]\ngroups = 1\nchassis = 1\nblades = \
+                2\n\
                 [wiring]\nremove = [\"g0-c0s0:0\"]\n";
-    assert!(mistake(text).contains("no links connect all routers: 2 pairs"));
+    assert!(mistake(text).contains("the network is not connected: 2 pairs"));
 }
 
 #[test]
@@ -156,7 +157,7 @@ fn many_groups_are_drawn_as_boxes_and_expanded_one_by_one() {
     for (groups, chassis, blades, links, words) in [
         (9, 2, 8, 8, ">group 8</text>"),
         (20, 2, 8, 1, ">g19</text>"),
-        (60, 1, 16, 1, "a square is all blue links"),
+        (60, 1, 16, 1, "each square shows the blue links"),
     ] {
         let network = network(groups, chassis, blades, links);
         let drawing = show::drawing(&network, None).expect("a drawing");
@@ -180,7 +181,7 @@ fn many_groups_are_drawn_as_boxes_and_expanded_one_by_one() {
         let said = show::drawing(&large, Some(wrong))
             .expect_err(wrong)
             .to_string();
-        assert!(said.contains("its parts are groups 0 to 8"), "{said}");
+        assert!(said.contains("the parts are groups 0 to 8"), "{said}");
     }
     // Small networks are drawn in full, as shown while watching a lab.
     let small = network(3, 2, 2, 2);
@@ -237,6 +238,6 @@ fn the_tables_of_a_small_network() {
     insta::assert_snapshot!("small-inventory", show::inventory(&network(3, 2, 2, 2)));
     let mut spec = spec(6, 6, 16, 48);
     spec.shape.nics = 4;
-    let network = spec.generate().expect("it fits");
+    let network = spec.generate().expect("the network fits");
     insta::assert_snapshot!("partial-inventory", show::inventory(&network));
 }

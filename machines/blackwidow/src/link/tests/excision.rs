@@ -63,7 +63,7 @@ fn a_rejected_packet_that_has_begun_flows_on_and_gives_no_acks() {
     assert_eq!(
         queue.take_acks(VC),
         8,
-        "its retransmission used the same credits"
+        "the resent packet used the same credits"
     );
 }
 
@@ -74,7 +74,7 @@ fn acks_of_an_open_packet_come_with_its_acceptance() {
     assert!(accept(&mut queue, &first));
     write(&mut queue, &good[..5]);
     pop(&mut queue, 7);
-    assert_eq!(queue.take_acks(VC), 4, "of the packet before only");
+    assert_eq!(queue.take_acks(VC), 4, "only those of the previous packet");
     write(&mut queue, &good[5..7]);
     assert!(queue.end(good[7], Verdict::Accepted));
     assert_eq!(queue.take_acks(VC), 3);
@@ -115,7 +115,7 @@ fn a_retransmission_begins_while_it_still_arrives_and_fails_again() {
     pop(&mut queue, 10 + 3);
     assert_eq!(queue.take_acks(VC), 0);
     queue.end(poison(&bad[..12]), Verdict::Rejected);
-    assert_eq!(queue.len(VC), 10, "it had begun, so it flows on as well");
+    assert_eq!(queue.len(VC), 10, "the packet had begun, so it flows on");
     assert!(accept(&mut queue, &bad));
     pop(&mut queue, 29);
     assert_eq!(queue.take_acks(VC), 19);
@@ -136,7 +136,7 @@ fn an_overflowing_packet_is_excised_and_discarded_to_its_end() {
     pop(&mut queue, 30);
     assert!(
         !queue.end(over[7], Verdict::Accepted),
-        "discarded to the EOP although there is room"
+        "discarded up to its EOP although there is room"
     );
     assert_eq!(queue.len(VC), 5);
     assert!(accept(&mut queue, &over));
@@ -166,13 +166,13 @@ fn a_packet_poisoned_upstream_gives_its_acks_back_here() {
     let mut queue = InputQueue::with_depth(40, 19);
     let bad = poisoned_upstream(7);
     assert!(accept(&mut queue, &bad));
-    assert_eq!(queue.len(VC), 0, "not begun: removed");
+    assert_eq!(queue.len(VC), 0, "a packet that had not begun is removed");
     assert_eq!(queue.take_acks(VC), 7);
     write(&mut queue, &bad[..3]);
     pop(&mut queue, 1);
     write(&mut queue, &bad[3..6]);
     assert!(queue.end(bad[6], Verdict::Accepted));
-    assert_eq!(queue.take_acks(VC), 1, "begun: an ordinary packet");
+    assert_eq!(queue.take_acks(VC), 1, "a packet that had begun is kept");
     assert_eq!(pop(&mut queue, 6), bad[1..]);
     assert_eq!(queue.take_acks(VC), 6);
 }

@@ -134,9 +134,9 @@ fn corrupt_bits_are_crc_errors_and_poisoned_packets_only() {
     pair.finish(SECOND.times(10));
     assert!(pair.count(B, |c| c.rx_crc_errors) > 20, "{}", pair.state());
     let poisoned = pair.ends[B].poisoned;
-    assert!(poisoned > 0, "some had begun to flow");
+    assert!(poisoned > 0, "some packets had begun to flow");
     let others = pair.count(B, |c| c.rx_crc_errors) - poisoned;
-    assert!(others > 0, "others had not");
+    assert!(others > 0, "other packets had not");
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn retry_timeout_adapts_to_the_round_trip_of_the_link() {
             pair.finish(SECOND.times(5));
         }
         let after = pair.count(A, |c| c.tx_rewinds_timeout);
-        assert_eq!(after, before, "no needless time-out");
+        assert_eq!(after, before, "no unnecessary timeout");
         assert!(pair.ends[A].lcb.retry_timeout() < rtt.times(2) + Duration::from_ms(5));
     }
 }
@@ -268,7 +268,7 @@ fn jitter_and_reordering_do_not_collapse_throughput() {
         sent += pair.count(A, |c| c.tx_packets);
         again += pair.count(A, |c| c.tx_retransmitted_packets);
     }
-    assert!(again * 3 < sent * 2, "{again} of {sent} again");
+    assert!(again * 3 < sent * 2, "{again} of {sent} resent");
 }
 
 /// Share of a link's first 40,000 packets that is resent before it knows how late frames get, in
@@ -356,7 +356,7 @@ fn a_soft_error_is_marked_before_sending_and_flows_on() {
     assert_eq!(pair.count(A, |c| c.tx_soft_errors), 1);
     assert_eq!(pair.count(B, |c| c.rx_poisoned_packets), 1);
     let errors = pair.count(B, |c| c.rx_crc_errors);
-    assert_eq!(errors, 0, "not taken for a transmission error");
+    assert_eq!(errors, 0, "not counted as a transmission error");
     let mut events = pair.ends[A].events.iter();
     assert!(events.any(|e| matches!(e, LinkEvent::SoftError { .. })));
 }
@@ -410,13 +410,13 @@ fn a_packet_whose_rest_never_comes_is_given_up() {
 }
 
 #[test]
-#[should_panic(expected = "a phit outside a packet")]
+#[should_panic(expected = "phit outside a packet")]
 fn a_body_outside_a_packet_is_our_bug() {
     Pair::up(16).ends[A].lcb.push(Phit::new(PhitKind::Body, 0));
 }
 
 #[test]
-#[should_panic(expected = "nobody asked room for")]
+#[should_panic(expected = "pushed without checking for room")]
 fn a_packet_without_room_is_our_bug() {
     let mut pair = Pair::up(17);
     for _ in 0..20_000 {

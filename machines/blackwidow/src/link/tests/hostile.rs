@@ -38,7 +38,11 @@ fn impossible_numbers_drop_the_frame_by_reason() {
         let frame = frame_with(&pair, B, &word, &good);
         pair.inject(B, &frame);
         assert_eq!(pair.count(B, counter), before + 1, "case {index}");
-        assert_eq!(pair.count(B, |c| c.rx_phits), 0, "nothing of it is used");
+        assert_eq!(
+            pair.count(B, |c| c.rx_phits),
+            0,
+            "damaged frames are not used"
+        );
     }
     let before_session = with(|word| word.seq = PacketNumber::new(u64::MAX));
     let frame = frame_with(&pair, B, &before_session, &good);

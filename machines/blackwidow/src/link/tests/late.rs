@@ -65,8 +65,8 @@ fn word(bytes: &[u8]) -> Option<ControlWord> {
 
 /// A data frame with another control word.
 fn with_word(bytes: &[u8], change: impl FnOnce(&mut ControlWord)) -> Vec<u8> {
-    let data = data(bytes).expect("it is a data frame");
-    let mut word = data.control_word().expect("its sideband is whole");
+    let data = data(bytes).expect("a data frame");
+    let mut word = data.control_word().expect("an intact sideband");
     change(&mut word);
     let mut phits = vec![Phit::IDLE; data.phits()];
     data.decode(&mut phits);
@@ -287,7 +287,7 @@ fn stale_frames_teach_nothing_and_are_not_answered() {
     assert_eq!(
         pair.count(B, |c| c.rx_duplicate_phits),
         0,
-        "nobody reads them"
+        "duplicates are not decoded"
     );
 }
 

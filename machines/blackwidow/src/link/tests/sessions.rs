@@ -68,7 +68,7 @@ fn configurations_that_cannot_work_are_not_built() {
     let paced = LinkClock::Paced { dilation: 0 };
     let still = base().clock(paced).build().unwrap_err();
     assert_eq!(still, LinkConfigError::ZeroDilation);
-    let short = "input_phits_per_vc is 18, outside 19 to 262144";
+    let short = "input_phits_per_vc is 18, expected 19 to 262144";
     type Change = fn(&mut LinkProfile);
     let bad: [(Change, &str); 4] = [
         (|p| p.input_phits_per_vc = 18, short),

@@ -51,10 +51,10 @@ pub(super) fn check(
     let place = named_entry(topology, wiring, &channels).unwrap_or(Place::Router(chip, router));
     Some(
         Mistake::circle(place, &names)
-            .label("part of the circle")
+            .label("part of the cycle")
             .help(
-                "send packets up or over on one side only: a table entry that leads back towards where \
-                 packets come from closes the circle",
+                "send packets up or over on one side only: a table entry that leads back towards \
+                 the source of packets closes the cycle",
             ),
     )
 }

@@ -40,7 +40,8 @@ pub(super) fn check(topology: &FoldedClos, mistakes: &mut Mistakes) {
                         .label(format!("{} Gb/s", rate_text(link.rate)))
                         .other(Place::Link(other), format!("{} Gb/s", rate_text(rate)))
                         .help(
-                            "give all links of an octant one rate, or move one to another octant",
+                            "use one rate for all links of an octant, or move a link to another \
+                             octant",
                         ),
                     );
                 }

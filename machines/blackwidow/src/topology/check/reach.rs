@@ -358,19 +358,19 @@ impl<'t> Search<'t> {
         let (kind, why, help) = match failure.failure {
             RouteFailure::NoEntry(_) => (
                 K::Unreachable,
-                format!("{name} has neither root detect nor table entry for it"),
-                "add links to a router that has the processor below it, or a table entry",
+                format!("{name} has neither a root-detect match nor a table entry for it"),
+                "add links to a router with the processor below it, or add a table entry",
             ),
             RouteFailure::NoDownPort(_) => (
                 K::Unreachable,
-                format!("{name} has it below, but no link down to it"),
-                "restore the link, or keep packets for this processor away from this router with \
-                 a table entry of a higher index in the routers before it (paper, section 7.7)",
+                format!("{name} is above it but has no link down to it"),
+                "restore the link, or steer packets for this processor around this router with a \
+                 table entry of a higher index in the preceding routers (BlackWidow sec. 7.7)",
             ),
             RouteFailure::NoLink(_, port) => (
                 K::Unreachable,
                 format!("port {port} of {name} has no link"),
-                "connect the port or change the registers that send packets there",
+                "connect the port, or change the registers that send packets there",
             ),
             RouteFailure::Exit(_, port) => (
                 K::Unreachable,
@@ -383,32 +383,31 @@ impl<'t> Search<'t> {
                     "port {port} of {name} leads to {}",
                     self.topology.processors[other as usize].name
                 ),
-                "correct the router's port map, down shift or down mask",
+                "correct the port map, down shift or down mask of the router",
             ),
             _ => (
                 K::UpDownViolation,
-                format!("{name} would send it up or over again, though it came from above"),
-                "the router above sends it down to the wrong router: correct its port map, or this \
-                 router's root detect (paper, section 7.7)",
+                format!("{name} would send them up or over again after they came from above"),
+                "the router above sends packets down to the wrong router: correct the port map \
+                 there, or root detect here (BlackWidow sec. 7.7)",
             ),
         };
         let way = match failure.way.is_empty() {
             true => String::new(),
-            false => format!(" on the way by {}", failure.way.join(", ")),
+            false => format!(" via {}", failure.way.join(", ")),
         };
         let more = match failure.classes {
             1 => String::new(),
-            2 => String::from(" (nor do packets to another destination)"),
-            n => format!(" (nor do packets to {} others)", n - 1),
+            2 => String::from(" (nor do packets to one other destination)"),
+            n => format!(" (nor do packets to {} other destinations)", n - 1),
         };
-        let message =
-            format!("a packet to processor {destination} does not arrive{way}: {why}{more}");
+        let message = format!("packets to processor {destination} do not arrive{way}: {why}{more}");
         let mut mistake = kind
             .at(Place::Router(chip, index), message)
-            .label("the packet gets here")
+            .label("packets reach this router")
             .help(help);
         if let Some(entry) = &failure.entry {
-            mistake = mistake.other(entry.clone(), "sent by this one's table");
+            mistake = mistake.other(entry.clone(), "sent by the table of this router");
         }
         mistake
     }

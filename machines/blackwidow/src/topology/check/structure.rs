@@ -56,10 +56,10 @@ fn names(topology: &FoldedClos, mistakes: &mut Mistakes) {
         if let Some(why) = name_problem(name).or_else(|| node_name_problem(name).filter(|_| node)) {
             mistakes.push(
                 K::BadValue.at(place,
-                    format!("\"{}\" cannot be a name: {why}", Shown(name)),
+                    format!("\"{}\" is not a valid name: {why}", Shown(name)),
                 )
                 .help(format!(
-                    "write 1 to {MAX_NAME_BYTES} letters, digits, `-`, `_` and `.`, and begin with \
+                    "write 1 to {MAX_NAME_BYTES} letters, digits, `-`, `_` or `.`, beginning with \
                      a letter or digit"
                 )),
             );
@@ -103,12 +103,12 @@ fn duplicates<'t>(
     let mut known: BTreeMap<&str, Place> = BTreeMap::new();
     for (name, place) in names {
         if let Some(first) = known.get(name) {
-            let message = format!("there are two {what}s of the name {}", Shown(name));
+            let message = format!("two {what}s have the name {}", Shown(name));
             mistakes.push(
                 K::DuplicateName
                     .at(place, message)
                     .again(first.clone())
-                    .help(format!("give every {what} a name of its own")),
+                    .help(format!("give each {what} a unique name")),
             );
         } else {
             known.insert(name, place);
@@ -119,9 +119,9 @@ fn duplicates<'t>(
 /// The meaning that `text` already has where node names appear, if any.
 fn node_name_problem(text: &str) -> Option<&'static str> {
     if text == "all" {
-        Some("it stands for all nodes and all links")
+        Some("it means all nodes and all links")
     } else if text.bytes().all(|b| b.is_ascii_digit()) {
-        Some("a number stands for a link")
+        Some("numbers are reserved for links")
     } else {
         None
     }
@@ -136,11 +136,11 @@ fn numbers(topology: &FoldedClos, mistakes: &mut Mistakes) {
             Place::Processor(i as u32),
         );
         if u32::from(number) >= MAX_PROCESSORS {
-            let message = format!("the number {number} of {name} does not fit into 15 bits");
+            let message = format!("number {number} of {name} exceeds 15 bits");
             mistakes.push(
                 K::NumberOutOfRange
                     .at(place, message)
-                    .help("the destination field of a packet ends at 32767"),
+                    .help("the destination field of a packet holds at most 32767"),
             );
         } else if let Some(&first) = known.get(&number) {
             let other = &topology.processors[first as usize].name;
@@ -148,10 +148,10 @@ fn numbers(topology: &FoldedClos, mistakes: &mut Mistakes) {
                 K::DuplicateNumber
                     .at(
                         place,
-                        format!("{name} and {other} both have the number {number}"),
+                        format!("{name} and {other} both have number {number}"),
                     )
                     .again(Place::Processor(first))
-                    .help("packets are addressed by number: give each processor its own"),
+                    .help("packets are addressed by number: give each processor a unique one"),
             );
         } else {
             known.insert(number, i as u32);
@@ -161,11 +161,11 @@ fn numbers(topology: &FoldedClos, mistakes: &mut Mistakes) {
 
 fn routers(topology: &FoldedClos, mistakes: &mut Mistakes) {
     if !(1..=MAX_SLICES).contains(&topology.slices) {
-        let message = format!("there cannot be {} slices", topology.slices);
+        let message = format!("invalid number of slices: {}", topology.slices);
         mistakes.push(
             K::BadValue
                 .at(Place::Network, message)
-                .help("a processor has one to four injection ports, one per slice"),
+                .help("use 1 to 4: a processor has one injection port per slice"),
         );
     }
     for (c, chip) in topology.chips.iter().enumerate() {
@@ -174,26 +174,27 @@ fn routers(topology: &FoldedClos, mistakes: &mut Mistakes) {
             let place = Place::Router(c as u32, r as u32);
             let name = &router.name;
             if router.slice >= topology.slices {
-                let message = format!("{name} is in slice {}", router.slice);
+                let message = format!("{name} is in slice {}, which does not exist", router.slice);
                 let last = topology.slices.saturating_sub(1);
                 mistakes.push(
                     K::SliceInconsistent
                         .at(place.clone(), message)
                         .help(format!(
-                            "slices are 0 to {last}; raise `slices` or change this one"
+                            "slices are 0 to {last}; raise `slices` or change the slice of the \
+                             router"
                         )),
                 );
             }
             if !is_aligned(router.subtree) {
                 let (location, mask) = (router.subtree.location, router.subtree.mask);
                 let message = format!(
-                    "the subtree of {name}, location {location:#06x} and mask {mask:#06x}, is no \
-                     aligned range"
+                    "the subtree of {name}, location {location:#06x} and mask {mask:#06x}, is not \
+                     an aligned range"
                 );
                 mistakes.push(
                     K::BadSubtree
                         .at(place.clone(), message)
-                        .help("write a range of a power of two of numbers, like \"4-7\""),
+                        .help("write an aligned range whose size is a power of two, like \"4-7\""),
                 );
             }
             for (ports, other) in &taken {
@@ -204,13 +205,10 @@ fn routers(topology: &FoldedClos, mistakes: &mut Mistakes) {
                         K::PortLeak
                             .at(
                                 place.clone(),
-                                format!(
-                                    "{name} and {first} both have port {both} of {}",
-                                    chip.name
-                                ),
+                                format!("{name} and {first} both use port {both} of {}", chip.name),
                             )
                             .other(Place::Router(c as u32, *other), "the other router")
-                            .help("divide the 64 ports of the chip: a port belongs to one router"),
+                            .help("assign each of the 64 ports of the chip to one router only"),
                     );
                 }
             }
@@ -238,13 +236,13 @@ fn port(
         NodeRef::Chip(c) => (c as usize) < topology.chips.len(),
     };
     if !exists {
-        let message = format!("link {link} ends at a node that does not exist");
+        let message = format!("link {link} ends at a nonexistent node");
         mistakes.push(K::UnknownNode.at(place, message));
     } else if usize::from(end.port) >= count {
         let help = match end.node {
             NodeRef::Processor(_) => {
-                "a processor has one port per slice: raise `slices`, or use \
-                                      port 0 and up to the last slice"
+                "a processor has one port per slice: raise `slices`, or use a port below the \
+                 number of slices"
             }
             NodeRef::Chip(_) => "a chip has ports 0 to 63",
         };
@@ -254,7 +252,10 @@ fn port(
         // The remedy scans every link, so compute it lazily.
         mistakes.add(|| {
             K::PortUsedTwice
-                .at(place, format!("port {} of {name} has two links", end.port))
+                .at(
+                    place,
+                    format!("port {} of {name} has more than one link", end.port),
+                )
                 .again(Place::Link(first))
                 .help(free_port(topology, end))
         });
@@ -272,18 +273,18 @@ fn without_router(topology: &FoldedClos, link: u32, end: End) -> Option<Mistake>
             .at(
                 Place::Link(link),
                 format!(
-                    "port {} of {} belongs to no virtual router",
+                    "port {} of {} is not assigned to a virtual router",
                     end.port, chip.name
                 ),
             )
-            .help("add the port to the `ports` of one of the chip's routers")
+            .help("add the port to the `ports` of a router on this chip")
     })
 }
 
 /// A free port for the second link.
 fn free_port(topology: &FoldedClos, end: End) -> String {
     let NodeRef::Chip(c) = end.node else {
-        return String::from("a processor has one link per slice: remove one of the two");
+        return String::from("a processor has one link per slice: remove one of the links");
     };
     let chip = &topology.chips[c as usize];
     let all = match chip.routers.iter().find(|r| r.ports.contains(end.port)) {
@@ -294,8 +295,8 @@ fn free_port(topology: &FoldedClos, end: End) -> String {
         .map(|(_, end, _)| end.port)
         .collect();
     match (all - used).iter().next() {
-        Some(port) => format!("move one of them to a free port, such as {port}"),
-        None => String::from("remove one of them: the router has no free port"),
+        Some(port) => format!("move one of the links to a free port, such as {port}"),
+        None => String::from("remove one of the links: the router has no free port"),
     }
 }
 
@@ -310,8 +311,8 @@ fn neighbours(
     let (a, b) = (link.a, link.b);
     match (a.node, b.node) {
         (NodeRef::Processor(_), NodeRef::Processor(_)) => {
-            let help = "a processor's ports lead to rank-1 routers (paper, section 2.2)";
-            let message = "two processors cannot be joined directly";
+            let help = "connect ports of a processor to rank-1 routers (BlackWidow sec. 2.2)";
+            let message = "two processors cannot be connected directly";
             Some(K::BadLink.at(place, message).help(help))
         }
         (NodeRef::Processor(p), NodeRef::Chip(_)) => injection(topology, wiring, place, p, a, b),
@@ -340,16 +341,16 @@ fn injection(
     } = router;
     let (port, (first, last)) = (nic.port, range_of_subtree(*subtree));
     let (kind, message, help) = if *rank != 1 {
-        let message = format!("{name} hangs on {at}, a router of rank {rank}");
-        let help = "processors hang on rank-1 routers (paper, section 2.2)";
+        let message = format!("{name} is connected to {at}, a router of rank {rank}");
+        let help = "connect processors to rank-1 routers (BlackWidow sec. 2.2)";
         (K::BadLink, message, help)
     } else if *slice != port {
-        let message = format!("port {port} of {name} leads into slice {slice}, that of {at}");
-        let help = "port s of a processor leads into slice s: slices are separate networks";
+        let message = format!("port {port} of {name} is connected to slice {slice} (router {at})");
+        let help = "connect port s of a processor to slice s: slices are separate networks";
         (K::SliceInconsistent, message, help)
     } else if !subtree.contains(number) {
         let message = format!(
-            "{name} has number {number}, but hangs on {at}, whose subtree is {first}-{last}"
+            "{name} has number {number}, but is connected to {at} with subtree {first}-{last}"
         );
         let help = "change the number, the subtree of the router, or the link";
         (K::BadSubtree, message, help)
@@ -372,8 +373,8 @@ fn between_routers(
     if ra == rb {
         return mistake(
             K::BadLink,
-            format!("both ends are at {}", x.name),
-            "a link joins two routers, or a processor and a router",
+            format!("both ends are at router {}", x.name),
+            "a link connects two routers, or a processor and a router",
         );
     }
     if x.slice != y.slice {
@@ -383,14 +384,14 @@ fn between_routers(
                 "{} is in slice {}, {} in slice {}",
                 x.name, x.slice, y.name, y.slice
             ),
-            "slices are separate networks: join routers of one slice only",
+            "connect only routers of the same slice: slices are separate networks",
         );
     }
     if x.rank.abs_diff(y.rank) > 1 {
         return mistake(
             K::BadLink,
             format!("{} has rank {}, {} rank {}", x.name, x.rank, y.name, y.rank),
-            "a link joins routers of one rank or of neighbouring ranks (paper, section 5)",
+            "connect routers of equal or adjacent ranks (BlackWidow sec. 5)",
         );
     }
     let covers = |outer: Subtree, inner: Subtree| {
@@ -407,17 +408,17 @@ fn between_routers(
             "{} and {} are peers, but their subtrees {f1}-{l1} and {f2}-{l2} overlap",
             lower.name, upper.name
         );
-        let help = "sidelinks join peers with processors of their own";
+        let help = "sidelinks connect peers with disjoint sets of processors";
         return mistake(K::BadSubtree, message, help).filter(|_| overlap);
     }
     if !covers(upper.subtree, lower.subtree) {
         return mistake(
             K::BadSubtree,
             format!(
-                "the subtree {f1}-{l1} of {} is not inside of the subtree {f2}-{l2} of {}",
+                "the subtree {f1}-{l1} of {} is not contained in the subtree {f2}-{l2} of {}",
                 lower.name, upper.name
             ),
-            "a router's subtree holds those of all routers below it",
+            "the subtree of a router must contain those of all routers below it",
         );
     }
     None
@@ -427,8 +428,8 @@ fn injections(topology: &FoldedClos, wiring: &ClosWiring, mistakes: &mut Mistake
     if topology.processors.is_empty() {
         mistakes.push(
             K::BadValue
-                .at(Place::Network, "there are no processors")
-                .help("write at least two below [processors]"),
+                .at(Place::Network, "the network has no processors")
+                .help("list at least two under [processors]"),
         );
     }
     for p in 0..topology.processors.len() as u32 {
@@ -439,7 +440,7 @@ fn injections(topology: &FoldedClos, wiring: &ClosWiring, mistakes: &mut Mistake
                     K::SliceInconsistent
                         .at(
                             Place::Processor(p),
-                            format!("{name} has no link into slice {slice}"),
+                            format!("{name} has no link to slice {slice}"),
                         )
                         .help(format!(
                             "add a link from \"{name}:{slice}\" to a rank-1 router"

@@ -52,12 +52,12 @@ impl Context<'_> {
         let peers = peers(self.topology, self.wiring, self.number).len();
         if peers > room {
             let message = format!(
-                "{} has sidelinks to {peers} peer subtrees, and room for {room} in its table",
+                "{} has sidelinks to {peers} peer subtrees, but room for only {room} in its table",
                 self.router.name
             );
             mistakes.push(
                 self.at_router(K::TooManyPeers, message)
-                    .help("each peer subtree needs an entry of its own (paper, section 5.1)"),
+                    .help("each peer subtree needs a separate entry (BlackWidow sec. 5.1)"),
             );
         }
     }
@@ -70,10 +70,10 @@ impl Context<'_> {
             mistakes.push(
                 self.at_router(
                     K::PortLeak,
-                    format!("the exit mask of {name} lets packets out by port {leak}, not its own"),
+                    format!("the exit mask of {name} includes port {leak} of another router"),
                 )
                 .help(format!(
-                    "its ports are {} (paper, section 7.4)",
+                    "the ports of this router are {} (BlackWidow sec. 7.4)",
                     self.router.ports
                 )),
             );
@@ -94,10 +94,10 @@ impl Context<'_> {
             if !is_supported_count(ports.len()) {
                 found(
                     K::UnsupportedPortCount,
-                    format!("entry {index} of {name} names {} ports", ports.len()),
+                    format!("entry {index} of {name} lists {} ports", ports.len()),
                     format!(
-                        "the hash has exact moduli of 1-8, 10, 12, 14, 16, 20, 24, 28 and 32 only \
-                         (paper, section 7.8.2): name {} of them in an entry of your own",
+                        "the hash supports only the moduli 1-8, 10, 12, 14, 16, 20, 24, 28 and 32 \
+                         (BlackWidow sec. 7.8.2): list {} of the ports in a separate entry",
                         supported_at_most(ports.len())
                     ),
                 );
@@ -111,24 +111,24 @@ impl Context<'_> {
             if !foreign.is_empty() {
                 found(
                     K::PortLeak,
-                    format!("entry {index} of {name} names port {foreign} of another router"),
+                    format!("entry {index} of {name} lists port {foreign} of another router"),
                     format!("the ports of {name} are {}", self.router.ports),
                 );
             }
             if !dead.is_empty() {
                 found(
                     K::DeadPort,
-                    format!("entry {index} of {name} names port {dead}, which has no link"),
-                    String::from("connect the port or take it out of the entry"),
+                    format!("entry {index} of {name} lists port {dead}, which has no link"),
+                    String::from("connect the port or remove it from the entry"),
                 );
             }
             if !down.is_empty() {
                 found(
                     K::UpDownViolation,
-                    format!("entry {index} of {name} names port {down}, a downlink"),
+                    format!("entry {index} of {name} lists port {down}, a downlink"),
                     String::from(
-                        "the table is for the way up or over; a packet goes down only where root \
-                         detect matches (paper, section 5)",
+                        "table entries route packets up or over; packets go down only where root \
+                         detect matches (BlackWidow sec. 5)",
                     ),
                 );
             }
@@ -142,13 +142,15 @@ impl Context<'_> {
         for (logical, &port) in map.iter().enumerate().filter(|(_, p)| **p != NO_PORT) {
             let says = format!("logical port {logical} of {name} is port {port}");
             let (kind, what, help) = match self.kind(port) {
-                _ if usize::from(port) >= PORTS => {
-                    (K::PortOutOfRange, "which no chip has", "ports are 0 to 63")
-                }
+                _ if usize::from(port) >= PORTS => (
+                    K::PortOutOfRange,
+                    "which does not exist",
+                    "ports are 0 to 63",
+                ),
                 _ if !self.router.ports.contains(port) => (
                     K::PortLeak,
                     "which belongs to another router",
-                    "map it to one of the router's own ports",
+                    "map it to a port of this router",
                 ),
                 None => (
                     K::DeadPort,
@@ -157,8 +159,8 @@ impl Context<'_> {
                 ),
                 Some(PortKind::Up | PortKind::Side) => (
                     K::UpDownViolation,
-                    "which does not lead down",
-                    "map it to a downlink (paper, section 5.2 and 7.7)",
+                    "which is not a downlink",
+                    "map it to a downlink (BlackWidow sec. 5.2, 7.7)",
                 ),
                 Some(PortKind::Down) => continue,
             };

@@ -69,7 +69,7 @@ impl Ends for Names {
         let mut names = self.0.keys();
         match names.find(|known| known.eq_ignore_ascii_case(name)) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => String::from("name a processor or a chip of this description"),
+            None => String::from("use the name of a processor or chip in this description"),
         }
     }
 

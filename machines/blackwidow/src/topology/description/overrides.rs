@@ -68,8 +68,9 @@ pub(super) fn named_registers(
         let span = section.span();
         if let Some((index, entry)) = table_entry(fields, section) {
             if spans.iter().any(|(known, _)| *known == index) {
-                let help = "number the entries 0 to 7; the highest that matches wins";
-                fields.bad(span.clone(), format!("entry {index} stands twice"), help);
+                let help =
+                    "number the entries 0 to 7; the matching entry with the highest number wins";
+                fields.bad(span.clone(), format!("entry {index} is listed twice"), help);
             }
             spans.push((index, span));
             changes.push(Box::new(move |registers| {
@@ -91,7 +92,7 @@ fn port_map_entry(
         .ok()
         .filter(|&l| usize::from(l) < PORTS);
     if logical.is_none() {
-        let message = format!("`{}` is no logical port", Shown(key.get_ref()));
+        let message = format!("`{}` is not a logical port", Shown(key.get_ref()));
         fields.bad(key.span(), message, "write a number from 0 to 63");
     }
     let physical = if value.get_ref().as_str() == Some("none") {
@@ -114,7 +115,7 @@ fn table_entry(fields: &mut Fields, mut section: Section<'_, '_>) -> Option<(u8,
         _ => {
             fields.bad(
                 section.span(),
-                "an entry names its destinations once",
+                "an entry must specify its destinations exactly once",
                 "write either `processors = \"4-7\"` or `location = 0x4, mask = 0x3`",
             );
             None

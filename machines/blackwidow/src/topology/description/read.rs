@@ -142,13 +142,13 @@ fn is_too_large(
             processors,
             MAX_PROCESSORS as usize,
             "processors",
-            "packets are addressed by numbers of 15 bits (paper, section 5.1)",
+            "processor numbers have 15 bits (BlackWidow sec. 5.1)",
         ),
         (
             chips,
             MAX_CHIPS,
             "chips",
-            "each has a link, and their ids end at 65535",
+            "each chip has a link, and link ids end at 65535",
         ),
     ];
     for (count, most, what, help) in counts {
@@ -157,7 +157,7 @@ fn is_too_large(
                 K::TooLarge
                     .at(
                         Place::Text(value.span()),
-                        format!("there are {count} {what}, and a network has at most {most}"),
+                        format!("{count} {what} exceed the limit of {most} per network"),
                     )
                     .help(help),
             );
@@ -171,7 +171,7 @@ pub(super) fn rate(fields: &mut Fields, value: Value<'_, '_>) -> Option<LaneRate
     match parse_rate(fields.number_text(value)?) {
         Ok(rate) => Some(rate),
         Err(message) => {
-            let help = "the SerDes have these rates only (paper, section 4.4)";
+            let help = "the SerDes support only these rates (BlackWidow sec. 4.4)";
             fields.bad(value.span(), message, help);
             None
         }
@@ -182,8 +182,8 @@ fn processors(fields: &mut Fields, value: Value<'_, '_>, into: &mut FoldedClos, 
     let Some(table) = value.get_ref().as_table() else {
         fields.bad(
             value.span(),
-            "this is no table",
-            "write `[processors]` and `nic0 = 0` below",
+            "`processors` must be a table",
+            "write `[processors]` with `nic0 = 0` below it",
         );
         return;
     };
@@ -259,9 +259,9 @@ fn routers_of_a_chip<'r, 't>(fields: &mut Fields, value: Value<'r, 't>) -> Vec<S
             K::TooLarge
                 .at(
                     Place::Text(value.span()),
-                    format!("there are {count} routers on this chip, and it has {PORTS} ports"),
+                    format!("this chip has {count} routers but only {PORTS} ports"),
                 )
-                .help("a chip has at most as many virtual routers as ports (paper, section 7.4)"),
+                .help("each virtual router needs at least one port (BlackWidow sec. 7.4)"),
         );
         return Vec::new();
     }
@@ -353,10 +353,10 @@ pub(super) fn subtree(fields: &mut Fields, value: Value<'_, '_>) -> Option<Subtr
     let number = |s: &str| s.trim().parse::<u16>().ok().filter(|&n| n < 1 << 15);
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let (Some(first), Some(last)) = (number(first), number(last)) else {
-        let help = "write a range of numbers below 32768 like \"4-7\", or \"all\"";
+        let help = "write a range of numbers below 32768, like \"4-7\", or \"all\"";
         fields.bad(
             value.span(),
-            format!("\"{}\" is no range of processors", Shown(text)),
+            format!("\"{}\" is not a range of processors", Shown(text)),
             help,
         );
         return None;
@@ -368,10 +368,10 @@ pub(super) fn subtree(fields: &mut Fields, value: Value<'_, '_>) -> Option<Subtr
             K::BadSubtree
                 .at(
                     Place::Text(value.span()),
-                    format!("{first}-{last} is no subtree: location and mask cannot name it"),
+                    format!("{first}-{last} is not a subtree: no location and mask can express it"),
                 )
-                .label("no power of two, or not aligned to it")
-                .help(format!("write the range around it, \"{from}-{to}\"")),
+                .label("its size is not a power of two, or it is not aligned")
+                .help(format!("write the enclosing range, \"{from}-{to}\"")),
         );
         return None;
     }

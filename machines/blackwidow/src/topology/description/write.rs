@@ -42,7 +42,7 @@ fn write_all(out: &mut String, topology: &FoldedClos) -> std::fmt::Result {
     }
     writeln!(
         out,
-        "\n# The id of a link is its place in this list, from 0.\n[wiring]\nlinks = ["
+        "\n# The id of a link is its position in this list, from 0.\n[wiring]\nlinks = ["
     )?;
     let usual = &topology.settings.own;
     for link in &topology.links {

@@ -61,7 +61,7 @@ impl FromStr for Rank {
         Self::ALL
             .into_iter()
             .find(|rank| rank.to_string() == wanted)
-            .ok_or_else(|| format!("`{text}` is no rank: 1, 1.5, 2, 2.5, 3 or 3.5"))
+            .ok_or_else(|| format!("invalid rank `{text}`: expected 1, 1.5, 2, 2.5, 3 or 3.5"))
     }
 }
 
@@ -99,7 +99,12 @@ impl FromStr for Taper {
 
     /// Reads `1/2`, `0.5` or `1`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("`{text}` is no fraction above 0 and at most 1, like 0.5 or 1/2");
+        let bad = || {
+            format!(
+                "invalid fraction `{text}`: expected a value above 0 and at most 1, such as 0.5 \
+                 or 1/2"
+            )
+        };
         let number = |s: &str| s.trim().parse::<u32>().map_err(|_| bad());
         let (kept, of) = if let Some((kept, of)) = text.split_once('/') {
             (number(kept)?, number(of)?)
@@ -180,8 +185,8 @@ pub enum SpecError {
         range: String,
     },
     #[error(
-        "rank {rank} holds {least} to {most} {what}, not {wanted}; choose a {remedy} or leave \
-         the rank out"
+        "rank {rank} holds {least} to {most} {what}, not {wanted}; choose a {remedy} or omit the \
+         rank"
     )]
     WrongRank {
         rank: Rank,
@@ -196,8 +201,8 @@ pub enum SpecError {
         remedy: &'static str,
     },
     #[error(
-        "{processors} processors in subtrees of {subtree} do not fit even into rank 3.5; take \
-         larger subtrees or a larger radix"
+        "{processors} processors in subtrees of {subtree} exceed even rank 3.5; choose larger \
+         subtrees or a larger radix"
     )]
     TooLarge {
         /// Requested number of processors.
@@ -206,7 +211,7 @@ pub enum SpecError {
         subtree: u32,
     },
     #[error(
-        "a rank-{rank} router would need {down} downlinks and {up} {kind}, but has {radix} ports"
+        "a rank-{rank} router needs {down} downlinks and {up} {kind}, but has only {radix} ports"
     )]
     TooManyPorts {
         rank: u8,
@@ -220,8 +225,8 @@ pub enum SpecError {
         radix: u32,
     },
     #[error(
-        "numbering the subtrees at powers of two needs processor number {number}, and 15 bits end \
-         at 32767; take a power of two as the size of subtrees"
+        "numbering the subtrees at powers of two needs processor number {number}, but the largest \
+         is 32767; choose a subtree size that is a power of two"
     )]
     Numbers {
         /// The largest number needed.

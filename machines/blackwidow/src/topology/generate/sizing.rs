@@ -54,7 +54,7 @@ impl BlackWidowSpec {
             self.processors,
             1..=MAX_PROCESSORS,
         )?;
-        among("processors per subtree", self.subtree, 1..=32)?;
+        among("the number of processors per subtree", self.subtree, 1..=32)?;
         among("the number of slices", slices, 1..=most)?;
         among("the virtual radix", self.virtual_radix, 4..=PORTS as u32)?;
         let (what, range) = ("the number of parallel links", "1, 2, 4, 8, 16 or 32");
@@ -176,7 +176,7 @@ impl BlackWidowSpec {
         let what = "the number of uplinks";
         among(what, wanted, 1..=ports)?;
         let hashed = self.uplinks.is_none() || level == 1 || is_supported_count(wanted);
-        let range = "1 to 8, 10, 12, 14, 16, 20, 24, 28 or 32, as the hash is";
+        let range = "1 to 8, 10, 12, 14, 16, 20, 24, 28 or 32, which the hash supports";
         within(what, wanted, hashed, range)?;
         let room = |rank, down: u32, up: u32, kind, radix| match down + up <= radix {
             true => Ok(()),

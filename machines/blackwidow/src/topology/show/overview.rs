@@ -257,7 +257,8 @@ pub fn overview(topology: &FoldedClos) -> String {
     let each = bundles.values().map(|(_, links)| links.len());
     let most = each.max().unwrap_or(0);
     let words = format!(
-        "a line is all links of two boxes, {most} at most; --expand SUBTREE draws what is inside"
+        "each line shows all links between two boxes, at most {most}; --expand SUBTREE draws the \
+         inside of a subtree"
     );
     out.part("legend", |out| {
         out.text(40.0, y, "start", 11.5, FAINT, &words)
@@ -320,7 +321,7 @@ fn together(out: &mut Svg, layout: &Layout, bundles: &Bundles) {
             colour,
             &format!("{all} links"),
         );
-        let words = format!("{most} of each subtree");
+        let words = format!("{most} per subtree");
         out.haloed(x + 12.0, middle + 12.0, "start", colour, &words);
     }
 }

@@ -62,11 +62,7 @@ fn large_networks_are_drawn_by_subtrees_and_expanded_one_by_one() {
     };
     let drawing = |processors| super::drawing(&network(processors), None).expect("a drawing");
     let whole = drawing(16_384);
-    for words in [
-        ">subtree 31</text>",
-        ">rank 3</text>",
-        "512 of each subtree",
-    ] {
+    for words in [">subtree 31</text>", ">rank 3</text>", "512 per subtree"] {
         assert!(whole.contains(words), "{words}");
     }
     assert!(whole.len() < 2 << 20);
@@ -80,9 +76,9 @@ fn large_networks_are_drawn_by_subtrees_and_expanded_one_by_one() {
     let (range, _) = range.expect("its processors");
     assert_eq!(Ok(part.clone()), super::drawing(&large, Some(range)));
     let said = super::drawing(&large, Some("9999"))
-        .expect_err("no such")
+        .expect_err("no such subtree")
         .to_string();
-    assert!(said.contains("its parts are subtrees 0 to "), "{said}");
+    assert!(said.contains("the parts are subtrees 0 to "), "{said}");
     let small = quickstart();
     assert_eq!(
         super::drawing(&small, None),

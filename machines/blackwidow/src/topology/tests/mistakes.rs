@@ -89,7 +89,7 @@ links = [
 fn found(text: &str, edits: &[(String, String)], kind: &str, at: &str) -> String {
     let mut bad = text.to_owned();
     for (from, to) in edits {
-        assert_eq!(bad.matches(from).count(), 1, "`{from}` stands once");
+        assert_eq!(bad.matches(from).count(), 1, "`{from}` does not occur once");
         bad = bad.replacen(from, to, 1);
     }
     let problems = read("bad.toml", &bad).expect_err(&format!("{kind}: {edits:?}"));
@@ -270,7 +270,8 @@ fn nine_uplinks_cannot_be_hashed_on() {
     }
     let text = |extra: &str| {
         format!(
-            "name = \"nine\"\n[processors]\nnic0 = 0\nnic1 = 1\n[[chip]]\nname = \"r1-0\"\nrank = 1\n\
+            "name = \"nine\"\n[processors]\nnic0 = 0\nnic1 = 1\n[[chip]]\nname = \"r1-0\"\nrank = \
+             1\n\
              processors = \"0\"\n{extra}[[chip]]\nname = \"r1-1\"\nrank = 1\nprocessors = \"1\"\n\
              {extra_1}[wiring]\nlinks = [\n{links}]\n",
             extra_1 = extra.replace("\"1\"", "\"0\""),
@@ -338,13 +339,13 @@ fn a_faulty_cable_needs_an_entry_that_avoids_it() {
     // The cable from r1-1 to r2-0b is out: r2-0b no longer reaches processors 2 and 3, so r1-0 must
     // not send packets for them there (BlackWidow sec. 5.1 and 7.7).
     let broken = CLOS.replace("  { a = \"r1-1:33\", b = \"r2-0:33\" },\n", "");
-    let problems = read("broken.toml", &broken).expect_err("a fault in the way");
+    let problems = read("broken.toml", &broken).expect_err("the fault breaks a route");
     let message = &problems.mistakes().next().expect("a mistake").message;
     assert!(
-        message.contains("r2-0b has it below, but no link down to it"),
+        message.contains("r2-0b is above it but has no link down to it"),
         "{message}"
     );
-    assert!(message.contains("by r1-0:33"), "{message}");
+    assert!(message.contains("via r1-0:33"), "{message}");
     let entry =
         "processors = \"0-1\"\n[[chip.table]]\nentry = 1\nprocessors = \"2-3\"\nports = \"32\"";
     let avoided = broken.replacen("processors = \"0-1\"", entry, 1);

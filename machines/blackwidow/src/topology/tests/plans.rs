@@ -107,7 +107,7 @@ fn settings_reach_the_nodes_and_the_run_may_override_them() {
         ..runtime
     };
     let Some(NodeRef::Chip(chip)) = topology.find("s1-r1-0") else {
-        panic!("a chip is no network interface");
+        panic!("a chip is not a NIC");
     };
     let router = topology.plan_router(chip, &live).expect("a router");
     assert_eq!(router.clock, RouterClock::FreeRunning);

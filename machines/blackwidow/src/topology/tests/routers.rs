@@ -91,7 +91,7 @@ fn tiles_route_every_packet_to_its_processor() {
             assert!(passed.len() <= 6);
             if !adaptive {
                 let again = follow(&topology, &wiring, &chips, (source, slice), request);
-                assert_eq!(again, passed, "one address, one way");
+                assert_eq!(again, passed, "one address takes one path");
             }
         }
     }

@@ -57,7 +57,7 @@ fn longest_way(topology: &FoldedClos, samples: u32) -> usize {
         let slice = rng.below(u64::from(topology.slices)) as u8;
         let mut choose = |ports: PortSet| {
             let nth = rng.below(u64::from(ports.len())) as usize;
-            ports.iter().nth(nth).expect("it is among the ports")
+            ports.iter().nth(nth).expect("the port exists")
         };
         let destination = topology.processors[to].number;
         let way = topology
@@ -225,7 +225,7 @@ fn parallel_links_share_the_destinations_below_them() {
     assert_eq!((r2.registers.down_shift, r2.registers.down_mask), (4, 15));
     let mut down: Vec<u8> = (0..256).filter_map(|d| r2.registers.down_port(d)).collect();
     down.dedup();
-    assert_eq!(down.len(), 16, "every link is on the way down to somebody");
+    assert_eq!(down.len(), 16, "every link leads down to some processor");
 }
 
 #[test]
@@ -235,19 +235,22 @@ fn impossible_networks_are_refused_with_a_reason() {
     let beyond = "the number of processors is 0, but must be 1 to 32768";
     let alone = "rank 1 holds 1 to 1 rank-1 subtrees, not 2; choose a higher rank";
     let nine = "the number of uplinks is 9, but must be 1 to 8, 10";
-    let ports = "a rank-1 router would need 32 downlinks and 64 sidelinks, but has 64 ports";
+    let ports = "a rank-1 router needs 32 downlinks and 64 sidelinks, but has only 64 ports";
     let cases = [
         (spec(0, 4, ""), beyond),
         (spec(40_000, 32, ""), "the number of processors is 40000"),
-        (spec(64, 33, ""), "processors per subtree is 33"),
+        (
+            spec(64, 33, ""),
+            "the number of processors per subtree is 33",
+        ),
         (spec(64, 32, "1"), alone),
         (
             spec(320, 32, "1.5"),
             "rank 1.5 holds 2 to 9 rank-1 subtrees, not 10",
         ),
         (spec(32, 32, "1.5"), "choose a lower rank"),
-        (spec(32_768, 1, ""), "do not fit even into rank 3.5"),
-        (spec(20_000, 17, ""), "15 bits end at 32767"),
+        (spec(32_768, 1, ""), "exceed even rank 3.5"),
+        (spec(20_000, 17, ""), "the largest is 32767"),
         (four(|spec| spec.slices = 5), "the number of slices is 5"),
         (
             changed(spec(64, 32, "2"), |spec| spec.uplinks = Some(9)),

@@ -69,7 +69,7 @@ fn a_lost_message_is_noticed() {
         for kind in [Kind::Arrive, Kind::BarrierDone] {
             for lost in [Sabotage::Drop(kind, n), Sabotage::Damage(kind, n)] {
                 for strict in [false, true] {
-                    let found = sabotaged(BARRIER, lost, strict).expect_err("it is lost");
+                    let found = sabotaged(BARRIER, lost, strict).expect_err("the message is lost");
                     let damaged = matches!(found, Violation::Fault(Ignored::Damaged(_)));
                     let seen = strict && matches!(lost, Sabotage::Damage(..));
                     assert!(

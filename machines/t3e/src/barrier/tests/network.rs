@@ -527,6 +527,6 @@ impl Way {
 
     fn take(&mut self, now: u64) -> Option<u64> {
         let due = self.0.front().is_some_and(|&(at, _)| at <= now);
-        due.then(|| self.0.pop_front().expect("it has a front").1)
+        due.then(|| self.0.pop_front().expect("the queue is not empty").1)
     }
 }

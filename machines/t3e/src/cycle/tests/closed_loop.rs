@@ -54,7 +54,7 @@ fn requests_wait_for_registers_and_responses_for_the_memory() {
             ..ADAPTIVE
         };
         let refused = Simulation::<T3e>::new(&torus("4x1x1"), &config, &options, 1);
-        let refused = refused.err().expect("it cannot be").to_string();
+        let refused = refused.err().expect("the options are rejected").to_string();
         assert!(refused.contains(reason), "{refused}");
     }
 }

@@ -35,7 +35,7 @@ impl Waits {
         for router in &partition.routers {
             for port in 0..PORTS {
                 for vc in 0..VCS {
-                    let slot = slots.next().expect("one of each");
+                    let slot = slots.next().expect("one slot of each kind");
                     let front = router.front(port, vc);
                     if front != Some(slot.0) {
                         *slot = (front.unwrap_or(0), now);

@@ -138,7 +138,7 @@ fn idle_words_with_bits_that_mean_nothing_are_refused_and_counted() {
         pair.inject(B, &bytes);
     }
     let after = core::array::from_fn(|vc| Flits::credits(&pair.ends[B].lcb, vc));
-    assert_eq!(before, after, "none of them gives a place");
+    assert_eq!(before, after, "none of them returns a credit");
     assert_eq!(counters(&pair, B).rx_bad_idle_words, all.len() as u64);
     assert_eq!(counters(&pair, B).rx_impossible_credits, 0);
 }
@@ -178,6 +178,10 @@ fn the_rest_of_a_packet_whose_header_had_no_place_is_discarded() {
     }
     assert_eq!(buffer.receive(0, long[0]), (0, false), "nor is any free");
     buffer.pop(0);
-    assert_eq!(buffer.receive(0, long[1]), (0, true), "it has no header");
+    assert_eq!(
+        buffer.receive(0, long[1]),
+        (0, true),
+        "the flit has no header"
+    );
     assert_eq!(buffer.counters.rx_headless_flits, 1);
 }

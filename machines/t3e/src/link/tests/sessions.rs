@@ -90,7 +90,7 @@ fn one_wrong_bit_is_corrected_and_two_are_told() {
     };
     assert!(
         !suffer(&mut pair, A, noise(10, 14)),
-        "there is no such lane"
+        "the lane does not exist"
     );
     assert!(suffer(&mut pair, A, noise(20_000, 3)));
     pair.load(A, 30_000);
@@ -142,7 +142,7 @@ fn a_packet_that_says_to_be_longer_than_it_is_waits_for_its_rest_and_not_for_eve
         assert_eq!(lacks(&pair), flits - 2);
         pair.run_for(Duration::from_ms(200));
         if !is_doubtful {
-            assert_eq!(lacks(&pair), flits - 2, "the rest of it may come late");
+            assert_eq!(lacks(&pair), flits - 2, "the rest may arrive late");
             continue;
         }
         let End { lcb, input, .. } = &pair.ends[B];
@@ -178,7 +178,7 @@ fn a_second_packet_in_doubt_has_its_own_time() {
     assert_eq!(lacks(&pair), 2);
     push(&mut pair, &[7, 7, header, 7]);
     pair.run_for(Duration::from_ms(300));
-    assert_eq!(lacks(&pair), 2, "it has waited for 300 ms, not 600");
+    assert_eq!(lacks(&pair), 2, "the flits have waited for 300 ms, not 600");
     pair.run_for(Duration::from_ms(300));
     assert_eq!(lacks(&pair), 0);
     let End { lcb, input, .. } = &pair.ends[B];

@@ -78,10 +78,7 @@ impl Harness {
             ordered,
             name: Name::new(self.transfers.len() as u32),
         };
-        assert!(
-            self.transfers.len() < 1 << Name::BITS,
-            "names are told apart"
-        );
+        assert!(self.transfers.len() < 1 << Name::BITS, "names are unique");
         let ends = (from as u16, to as u16);
         let data = [0; 8];
         let waiting = Waiting {
@@ -152,7 +149,7 @@ impl Harness {
         };
         assert!(
             to == processor && times.flits == 0,
-            "once, and where it should"
+            "a packet arrives once, at its destination"
         );
         times.first = packet.first;
         times.last = cycle;
@@ -270,7 +267,7 @@ fn take(coming: &mut Option<Coming>, flit: Flit, cycle: u64) -> Option<Coming> {
             flits: 0,
             name: u32::from(header.id) | u32::from(header.origin) << Name::ID_BITS,
         };
-        assert!(coming.replace(begun).is_none(), "packets do not mix");
+        assert!(coming.replace(begun).is_none(), "packets do not interleave");
     }
     let packet = coming.as_mut()?;
     packet.flits += 1;

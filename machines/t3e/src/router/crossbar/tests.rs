@@ -251,11 +251,11 @@ fn a_header_that_waits_for_the_wires_of_the_adaptive_channel_stops_nobody() {
     bench.credits[X] = [u32::MAX; VCS];
     crossbar.wake();
     crossbar.run_until(300, &mut bench);
-    assert_eq!(bench.sent[X].len(), 30, "all three went by +X");
+    assert_eq!(bench.sent[X].len(), 30, "all three went over +X");
     assert!(bench.sent[Y].iter().all(|(_, vc, _)| *vc == 0));
     let busy = cycles(&bench, Y);
     let clocks = 1 + busy[busy.len() - 1] - busy[0];
-    assert_eq!(busy.len() as u64, clocks, "its wires were never idle");
+    assert_eq!(busy.len() as u64, clocks, "the wires were never idle");
 }
 
 #[test]
@@ -363,9 +363,9 @@ fn a_packet_whose_way_is_dead_leaves_the_network_and_goes_by_the_new_table() {
     give(&mut bench, &mut crossbar, (FROM_X, 0), &words);
     give(&mut bench, &mut crossbar, (FROM_X, 0), &behind);
     crossbar.run(&mut bench);
-    assert_eq!(bench.sent[Y].len(), 4, "nothing behind it stands still");
+    assert_eq!(bench.sent[Y].len(), 4, "packets behind it keep moving");
     assert_eq!((bench.sent[X].len(), crossbar.kept_flits()), (0, 10));
-    assert!(crossbar.is_empty(), "what is kept is not on its way");
+    assert!(crossbar.is_empty(), "a kept packet is not in the crossbar");
     crossbar.table.set(5, entry([1, 2, 1], true));
     crossbar.decide_anew();
     crossbar.run(&mut bench);
@@ -373,7 +373,7 @@ fn a_packet_whose_way_is_dead_leaves_the_network_and_goes_by_the_new_table() {
     assert_eq!(sent[1..], words[1..]);
     let (header, _) = Header::parse(sent[0]).unwrap();
     let (came, _) = Header::parse(words[0]).unwrap();
-    assert_eq!(header.tag, tag([1, 2, 1], false), "its own wish stays");
+    assert_eq!(header.tag, tag([1, 2, 1], false), "the tag is unchanged");
     assert_eq!((header.origin, header.id), (came.origin, came.id));
     assert_eq!(crossbar.kept_flits(), 0);
     let counters = crossbar.counters();
@@ -394,7 +394,7 @@ fn a_response_of_the_processor_makes_way_for_others_and_a_request_waits() {
     give(&mut bench, &mut crossbar, (PROCESSOR, 0), get.flits());
     crossbar.run(&mut bench);
     assert_eq!((bench.sent[Y].len(), crossbar.kept_flits()), (2, 2));
-    assert_eq!(crossbar.flits(), 2, "the request has its place here");
+    assert_eq!(crossbar.flits(), 2, "the request has its slot here");
     crossbar.set_down(X, false);
     crossbar.run(&mut bench);
     let sent = bench.sent[X]
@@ -430,7 +430,11 @@ fn packets_in_the_memory_keep_their_order_when_the_link_returns() {
     crossbar.run(&mut bench);
     give(&mut bench, &mut crossbar, (FROM_X, 0), &ordered(2));
     crossbar.run(&mut bench);
-    assert_eq!(crossbar.counters().kept_packets, 2, "it must not overtake");
+    assert_eq!(
+        crossbar.counters().kept_packets,
+        2,
+        "the packet must not overtake"
+    );
     bench.credits[X] = Depths::PAPER.all();
     crossbar.wake();
     crossbar.run(&mut bench);
@@ -464,11 +468,7 @@ fn a_request_that_follows_others_into_a_full_memory_does_not_overtake_them() {
     let response = packet(Command::Done, tag([3, 1, 1], false));
     give(&mut bench, &mut crossbar, (FROM_X, 2), &response);
     crossbar.run(&mut bench);
-    assert_eq!(
-        crossbar.next_cycle(),
-        None,
-        "nothing moves, and nobody asks"
-    );
+    assert_eq!(crossbar.next_cycle(), None, "no packet moves or requests");
     bench.credits[X] = [u32::MAX; VCS];
     crossbar.wake();
     crossbar.run(&mut bench);
@@ -482,7 +482,7 @@ fn a_request_that_follows_others_into_a_full_memory_does_not_overtake_them() {
         .filter(|(_, vc, _)| *vc == 0)
         .map(|(.., flit)| flit.word)
         .collect();
-    assert_eq!(requests.last(), Some(&77), "it comes last");
+    assert_eq!(requests.last(), Some(&77), "the kept request comes last");
     assert_eq!((crossbar.flits(), crossbar.kept_flits()), (0, 0));
     assert_eq!(crossbar.counters().abandoned_packets, 0);
 }
@@ -614,7 +614,7 @@ fn a_quiesced_router_ends_what_it_has_begun_and_begins_nothing() {
     }
     crossbar.run(&mut bench);
     crossbar.quiesce(true);
-    assert!(!crossbar.is_empty(), "one is on its way");
+    assert!(!crossbar.is_empty(), "one packet is under way");
     bench.credits[X] = [40; VCS];
     crossbar.wake();
     crossbar.run(&mut bench);

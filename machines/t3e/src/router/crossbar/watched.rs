@@ -129,9 +129,11 @@ fn choice(wants: Wants, header: &Header, won: Option<(usize, usize)>) -> Choice 
     let adaptive = wants.adaptive().map(|out| Candidate::new(out, "adaptive"));
     let is_alone = adaptive.is_none();
     let why = match won {
-        None => "it waits for the first that is free",
-        Some(_) if is_alone => "the only one",
-        Some((_, vc::ADAPTIVE)) => "the adaptive channel was free and had room for all of it",
+        None => "waits for the first free channel",
+        Some(_) if is_alone => "the only candidate",
+        Some((_, vc::ADAPTIVE)) => {
+            "the adaptive channel was free and had room for the whole packet"
+        }
         Some(_) => "the deterministic channel was free first",
     };
     Choice {

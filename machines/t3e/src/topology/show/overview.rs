@@ -88,8 +88,8 @@ pub fn overview(torus: &Torus) -> String {
         node_box(&mut out, torus, &layout, node);
     }
     out.part("legend", |out| {
-        let words = "a box is a router with its processor's number; rings close in X and Y; \
-                     +Z leads to the same place of the next plane, -Z of the one before";
+        let words = "each box is a router with its processor number; rings close in X and Y; +Z \
+                     leads to the same position in the next plane, -Z to that in the previous one";
         let y = layout.size.1 - 32.0;
         out.text(GAP, y, "start", 11.0, FAINT, words);
         let mut words = String::from("--expand PLANE draws a plane with all names");

@@ -104,7 +104,7 @@ pub fn inventory(torus: &Torus) -> String {
     for (dimension, name) in ["X", "Y", "Z"].into_iter().enumerate() {
         let open = or_dash(match measures.open[dimension] {
             0 => String::new(),
-            open => format!("and {open} rows that are open"),
+            open => format!("plus {open} open rows"),
         });
         let what = format!("rings in {name}");
         table.row([&what, &measures.rings[dimension], &open]);
@@ -113,7 +113,7 @@ pub fn inventory(torus: &Torus) -> String {
     table.row([&"diameter in hops", &measures.diameter, &average]);
     let cut = match shape.partial().is_empty() {
         true => format!("{} links", measures.bisection_links),
-        false => format!("{} links, partial planes aside", measures.bisection_links),
+        false => format!("{} links, without partial planes", measures.bisection_links),
     };
     let gbytes = measures.bisection_gbytes();
     table.row([&"bisection in GB/s", &format_args!("{gbytes:.1}"), &cut]);
@@ -121,12 +121,12 @@ pub fn inventory(torus: &Torus) -> String {
     table.row([
         &"global MB/s per node",
         &format_args!("{global:.0}"),
-        &"at most, headers included",
+        &"upper bound, with headers",
     ]);
     table.write(&mut out);
     let unusual = unusual(torus);
     if !unusual.is_empty() {
-        let _ = writeln!(out, "\nNo machine of the paper's section 1 was built so:");
+        let _ = writeln!(out, "\nDifferences from all machines in T3E sec. 1:");
         for rule in unusual {
             let _ = writeln!(out, "- {rule}");
         }
@@ -141,16 +141,16 @@ fn unusual(torus: &Torus) -> Vec<String> {
     let mut rules = Vec::new();
     for (name, size, most) in [("X", x, 8), ("Y", y, 32), ("Z", z, 8)] {
         if size > most {
-            rules.push(format!("{size} nodes in {name}: there were {most} at most"));
+            rules.push(format!("{size} nodes in {name}: at most {most} were built"));
         }
     }
     if nodes < 8 {
-        rules.push(format!("{nodes} nodes: there were 8 at least"));
+        rules.push(format!("{nodes} nodes: at least 8 were built"));
     }
     let (least, most) = (x.min(y).min(z), x.max(y).max(z));
     if torus.shape().partial().is_empty() && most > 2 * least && nodes <= 1_024 {
         rules.push(format!(
-            "sizes of {least} and {most}: up to 1024 nodes none was more than twice another"
+            "sizes of {least} and {most}: up to 1024 nodes, no size was more than twice another"
         ));
     }
     rules

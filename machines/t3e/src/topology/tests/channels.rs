@@ -114,7 +114,7 @@ fn a_search_tells_what_it_has_found() {
     for line in [
         "8 rings in X, ordinates 0 to 7",
         "0.812  0.031",
-        "No packets can wait",
+        "No deadlock",
     ] {
         assert!(found.text.contains(line), "{line} in {}", found.text);
     }
@@ -132,7 +132,7 @@ fn a_search_tells_what_it_has_found() {
         ..ChannelSearch::default()
     };
     assert_ne!(search(&torus, &other).file, found.file, "another optimum");
-    for (word, told) in [("W", "write X, Y or Z"), ("x", "no rings in `x`")] {
+    for (word, told) in [("W", "expected X, Y or Z"), ("x", "unknown dimension `x`")] {
         let wanted = ChannelSearch {
             rings: vec![word.to_owned()],
             ..ChannelSearch::default()
@@ -240,25 +240,25 @@ type Mistaken = (
 
 #[rustfmt::skip] // A mistake is a line here.
 const MISTAKES: [Mistaken; 20] = [
-    ("[[vc_tables]]", "vc_tables = 3\n[other]", (4, 13), "this is an integer", "an array"),
+    ("[[vc_tables]]", "vc_tables = 3\n[other]", (4, 13), "found an integer", "an array"),
     ("dimensions = [\"X\"]\n", "", (4, 1), "lacks the key `dimensions`", "[\"X\"]"),
-    ("[\"X\"]", "\"X\"", (5, 14), "this is a string", "an array"),
-    ("[\"X\"]", "[\"W\"]", (5, 15), "\"W\" is not known", "\"X\" or \"Y\""),
-    ("[\"X\"]", "[]", (5, 14), "not one dimension", "once at most"),
-    ("[\"X\"]", "[\"X\", \"X\"]", (5, 14), "not one dimension", "once at most"),
+    ("[\"X\"]", "\"X\"", (5, 14), "found a string", "an array"),
+    ("[\"X\"]", "[\"W\"]", (5, 15), "unknown value \"W\"", "\"X\" or \"Y\""),
+    ("[\"X\"]", "[]", (5, 14), "one or more distinct dimensions", "at most once"),
+    ("[\"X\"]", "[\"X\", \"X\"]", (5, 14), "one or more distinct dimensions", "at most once"),
     ("[\"X\"]", "[\"X\", \"Y\"]", (6, 13), "no ring in Y of the ordinates 0 to 7", "rings in X of"),
     ("6, 7]\n", "6]\n", (6, 13), "no ring in X of the ordinates 0 to 6", "X of the ordinates 0 to 7"),
-    ("6, 7]\n", "6, 7, 9]\n", (6, 13), "no ring in X of the ordinates 0 to 7, 9", "it has rings"),
-    ("[0, 1,", "[1, 1,", (6, 13), "numbers that rise", "each once"),
+    ("6, 7]\n", "6, 7, 9]\n", (6, 13), "no ring in X of the ordinates 0 to 7, 9", "torus has rings"),
+    ("[0, 1,", "[1, 1,", (6, 13), "in ascending order", "each ordinate once"),
     ("[0, 1,", "[0, 99,", (6, 17), "99 is out of range", "0 to 31"),
     ("[0, 7]", "[7, 0]", (7, 13), "datelines of + and - in X of", "write [0, 7]"),
-    ("[0, 7]", "[0]", (7, 13), "not the two datelines", "of + and -"),
-    ("plus = [\"00000000\", ", "plus = [", (8, 8), "7 tables for a ring of 8 nodes", "one for each"),
+    ("[0, 7]", "[0]", (7, 13), "expected the two datelines", "of + and -"),
+    ("plus = [\"00000000\", ", "plus = [", (8, 8), "7 tables for a ring of 8 nodes", "one table per"),
     ("plus = [\"00000000\"", "plus = [\"0000000\"", (8, 9), "\"0000000\" is not a table", "eight digits"),
     ("plus = [\"00000000\"", "plus = [\"000000000\"", (8, 9), "not a table of eight", "n + 24"),
     ("plus = [\"00000000\"", "plus = [\"00000002\"", (8, 9), "not a table of eight", "eight digits"),
     ("plus = [\"00000000\"", "plus = [\"\\u001b[31m\"", (8, 9), "\\u{1b}[31m", "eight digits"),
-    ("plus = [\"00000000\"", "plus = [0", (8, 9), "this is an integer", "a text"),
+    ("plus = [\"00000000\"", "plus = [0", (8, 9), "found an integer", "a string"),
     ("minus", "mines", (9, 1), "has no key `mines`", "did you mean `minus`?"),
 ];
 
@@ -288,7 +288,7 @@ fn mistakes_have_places() {
     let twice = format!("{RING}{good}{good}");
     let problems = read(&twice).expect_err("twice");
     assert!(
-        problems.lines().contains("have tables already"),
+        problems.lines().contains("already have tables"),
         "{}",
         problems.lines()
     );
@@ -307,9 +307,9 @@ fn mistakes_of_another_file_say_where_in_it() {
         ("[[vc_tables]\n", "t.toml:1:"),
         (
             "[[vc_tables]]\ndimensions = 3\n",
-            "t.toml:2:14: this is an integer",
+            "t.toml:2:14: found an integer",
         ),
-        ("vc_tables = \"t.toml\"\n", "t.toml:1:13: this is a string"),
+        ("vc_tables = \"t.toml\"\n", "t.toml:1:13: found a string"),
     ] {
         let problems = read_beside(&named, "t.toml", file).expect_err(told);
         assert!(
@@ -333,7 +333,7 @@ fn mistakes_of_another_file_say_where_in_it() {
     );
     let none = read(&named).expect_err("no files");
     assert!(
-        none.lines().contains("no other file is read from here"),
+        none.lines().contains("other files cannot be read here"),
         "{}",
         none.lines()
     );
@@ -422,13 +422,13 @@ fn tables_are_judged_for_themselves_and_while_they_change() {
     assert_eq!(torus.judge_channels(&zeros, &high), Ok(()));
     let refused = torus.judge_channels(&low, &high).expect_err("a circle");
     assert!(
-        refused.starts_with("while some routers have new tables"),
+        refused.starts_with("while only some routers have the new tables"),
         "{refused}"
     );
     assert!(refused.contains("(0,0,0) +X VC1"), "{refused}");
     let refused = torus.judge_channels(&zeros, &ones).expect_err("a circle");
     assert!(
-        refused.starts_with("packets can wait for each other in a circle"),
+        refused.starts_with("possible deadlock: packets can wait for each other in a cycle"),
         "{refused}"
     );
     // Allow a change that corrects faulty tables.

@@ -69,7 +69,7 @@ fn reroute(world: &mut World<Torus>, faults: &Faults) {
     for (&id, &node) in ids.iter().zip(&told) {
         let tables = routed.tables(node).expect("tables");
         world.command(id, |router: &mut T3eRouter, _| {
-            router.install(tables).expect("its tables");
+            router.install(tables).expect("the router's own tables");
             assert_eq!(Some(router.routing().digest), routed.digest(node));
         });
     }
@@ -159,7 +159,7 @@ fn what_had_not_entered_a_cut_link_is_not_lost() {
         cut(&mut world, link);
         assert!(
             counted(&world, "kept_packets") > 0,
-            "some were on their way there"
+            "some packets were on their way there"
         );
         if reroutes {
             let faults = Faults {
@@ -189,7 +189,7 @@ fn what_had_not_entered_a_cut_link_is_not_lost() {
             assert_eq!(
                 counted(&world, "kept_packets"),
                 before,
-                "ways lead around it"
+                "routes lead around it"
             );
         }
     }
@@ -220,7 +220,7 @@ fn a_spare_takes_over_under_the_same_number() {
     world.fabric.run_for(Duration::from_ms(60));
     for nic in world.nics().filter(|&nic| nic != victim && nic != own) {
         let traffic = world.fabric.node(nic).traffic().expect("traffic");
-        let report = traffic.report(Some(2)).expect("it took part");
+        let report = traffic.report(Some(2)).expect("the NIC took part");
         assert_honest_source(&report);
         assert_eq!(report.outstanding, 0);
     }
@@ -232,7 +232,7 @@ fn a_spare_takes_over_under_the_same_number() {
         .and_then(|traffic| traffic.report(Some(3)));
     assert!(
         taken.expect("a report").delivered > 0,
-        "what is for 13 comes to the spare"
+        "packets for 13 reach the spare"
     );
 }
 
@@ -258,7 +258,7 @@ fn assert_whole_without(world: &mut World<Torus>, spec: &TrafficSpec, dead: Node
                 report.is_some_and(|report| report.phase == phitwire::nic::RunPhase::Done)
             })
         });
-    assert!(done, "it comes to an end");
+    assert!(done, "the reroute does not end");
     for &nic in &living {
         let traffic = world.fabric.node(nic).traffic().expect("traffic");
         let report = traffic.report(Some(spec.run)).expect("a report");

@@ -150,7 +150,7 @@ fn above_544_processors_spares_come_in_fours() {
     let router = torus.registers_of(0).expect("tables");
     assert!(router.table.is_in_fours());
     let Place(at) = torus.shape().place(633);
-    let found = router.table.look_up(9).expect("a way");
+    let found = router.table.look_up(9).expect("a route");
     assert_eq!(found.tag.to, Place(at));
     let odd = broken("8x8x10", &["r9"], 6);
     let (mistakes, followed) = odd.judge(Effort::Bounded);
@@ -178,7 +178,7 @@ fn nodes_without_a_way_are_mistakes() {
     assert_eq!(kept.len(), phitwire::net::MAX_MISTAKES);
     assert!(kept.iter().all(|mistake| mistake.kind == K::Unreachable));
     let told = kept[0].to_string();
-    assert!(told.contains("have no way to r"), "{told}");
+    assert!(told.contains("have no route to r"), "{told}");
     // If it is declared isolated, that is not a mistake.
     let torus = broken("4x4x4", &["(1,1,1)"], 0);
     assert!(torus.check().is_empty());

@@ -69,12 +69,22 @@ fn mistakes_have_places() {
             "is not three sizes",
             "[8, 8, 8]",
         ),
-        ("size = [8, 8]\n", (3, 8), "not three sizes", "[8, 8, 8]"),
-        ("size = \"17x2x2\"\n", (3, 8), "room for 16", "32 in Y"),
+        (
+            "size = [8, 8]\n",
+            (3, 8),
+            "expected three sizes",
+            "[8, 8, 8]",
+        ),
+        (
+            "size = \"17x2x2\"\n",
+            (3, 8),
+            "limit of addresses, 16",
+            "32 in Y",
+        ),
         (
             "size = \"0x2x2\"\n",
             (3, 8),
-            "size in X of zero",
+            "size in X is zero",
             "up to 16",
         ),
         (
@@ -92,25 +102,25 @@ fn mistakes_have_places() {
         (
             "size = \"4x4x1\"\npartial = [\"4x2x1\"]\n",
             (4, 11),
-            "single plane",
-            "stand above",
+            "at least two planes",
+            "partial planes are smaller",
         ),
         (
             "size = \"2x2x2\"\nspares = 8\n",
             (4, 10),
-            "all are spare",
+            "all 8 nodes are spare",
             "leave some",
         ),
         (
             "size = \"2x2x2\"\nbroken = [\"r0+X\", \"r9\"]\n",
             (4, 19),
-            "\"r9\": the torus has no such node",
+            "\"r9\": no such node in the torus",
             "(0,1,2)+X",
         ),
         (
             "size = \"2x2x2\"\nbroken = [\"nic3\"]\n",
             (4, 11),
-            "neither a link nor a node",
+            "not a link or node",
             "r5-Y",
         ),
         (
@@ -122,19 +132,19 @@ fn mistakes_have_places() {
         (
             "size = \"4x1x1\"\nbroken = [\"(0,0,0)+X\", \"r1-X\"]\n",
             (4, 24),
-            "(0,0,0)+X is named twice",
-            "once is enough",
+            "(0,0,0)+X is listed twice",
+            "list it once",
         ),
         (
             "size = \"2x2x2\"\nadaptive = \"yes\"\n",
             (4, 12),
-            "says neither",
+            "expected a boolean",
             "true or false",
         ),
         (
             "size = \"2x2x2\"\nchannels = \"none\"\n",
             (4, 12),
-            "not known here",
+            "unknown value",
             "\"time-of-crossing\"",
         ),
         (

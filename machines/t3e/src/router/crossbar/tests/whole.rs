@@ -27,7 +27,7 @@ fn a_whole_packet_is_arbitrated_for_like_any_other() {
         assert_eq!(cycles.len(), from.len(), "a cycle each");
         (from, crossbar.counters().straight_packets)
     };
-    assert_eq!(run(None).1, 4, "nothing stands against any of them");
+    assert_eq!(run(None).1, 4, "nothing delays the packets");
     for other in [(FROM_Y, 0), (FROM_X, 1)] {
         let (from, _) = run(Some(other));
         assert_eq!(from.len(), 5);
@@ -178,7 +178,7 @@ fn whole_packets_do_not_follow_each_other_past_one_under_way() {
         &response[..1],
     );
     crossbar.run(&mut bench);
-    assert_eq!(bench.sent[X].len(), 1, "it has begun");
+    assert_eq!(bench.sent[X].len(), 1, "the packet has begun");
     let request = packet(Command::Get1, tag([3, 1, 1], false));
     for _ in 0..4 {
         give(&mut bench, &mut crossbar, (FROM_X, 0), &request);
@@ -193,7 +193,7 @@ fn whole_packets_do_not_follow_each_other_past_one_under_way() {
     let last = sent.iter().rposition(|vc| *vc != 0);
     assert!(
         last.is_some_and(|last| last < 1 + 9 + 2),
-        "it ends before the last requests: {sent:?}"
+        "it does not end before the last requests: {sent:?}"
     );
 }
 
@@ -216,7 +216,7 @@ fn whole_packets_move_at_once_and_wait_as_others_do() {
     assert_eq!(
         (bench.sent[X].len(), crossbar.flits()),
         (10, 10),
-        "none of a packet goes where there is no room for all of it"
+        "a packet moves only if all of it has room"
     );
     bench.credits[X] = [12; VCS];
     crossbar.wake();
@@ -227,6 +227,6 @@ fn whole_packets_move_at_once_and_wait_as_others_do() {
     assert_eq!(
         cycles.len(),
         3,
-        "two pieces as they came, and what waited for credits"
+        "two pieces as they arrived, and one that waited for credits"
     );
 }
