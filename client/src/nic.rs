@@ -15,9 +15,9 @@ use phitwire_framing::door::{
     Width,
 };
 
-use crate::{Mapping, OutOfRange};
 use crate::descriptors::Event;
 use crate::ring::{Broken, ClientEnd, PostError};
+use crate::{Mapping, OutOfRange};
 
 /// Polls without a pause before a wait yields the processor, and yields before it sleeps.
 const SPINS: u32 = 50;

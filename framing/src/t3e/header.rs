@@ -196,7 +196,9 @@ pub enum HeaderError {
 impl fmt::Display for HeaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Check => f.write_str("the header flit has more wrong bits than its check can correct"),
+            Self::Check => {
+                f.write_str("the header flit has more wrong bits than its check can correct")
+            }
             Self::Command(code) => write!(f, "unknown packet command {code:#04x}"),
         }
     }

@@ -51,7 +51,7 @@ fn a_machine_lays_its_frames_out_without_this_crate() {
         "of another kind"
     );
     // A layout that contradicts itself.
-    let reversed = LaneLayout::new(KIND, |_| LENGTH + 1..LENGTH);
+    let reversed = LaneLayout::new(KIND, |units| LENGTH + units..LENGTH);
     assert_eq!(reversed.area(&bytes), None);
 }
 
