@@ -44,7 +44,7 @@ fn requests_wait_for_registers_and_responses_for_the_memory() {
     for (reply, e_registers, memory_ns, reason) in [
         (false, Some(8), 0, "--request-reply"),
         (false, None, 1, "--request-reply"),
-        (true, Some(7), 0, "64 bytes takes 8"),
+        (true, Some(7), 0, "64 bytes needs 8"),
     ] {
         config.traffic.request_reply = reply;
         config.traffic.message_bytes = 64;
