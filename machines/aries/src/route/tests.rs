@@ -131,7 +131,7 @@ fn every_mode_reaches_every_router_in_class_order() {
             }
         }
     }
-    assert_eq!(longest[0], 5, "green black blue green black");
+    assert_eq!(longest[0], 5, "green, black, blue, green, black");
     assert!((9..=10).contains(&longest[1]), "{longest:?}");
 }
 

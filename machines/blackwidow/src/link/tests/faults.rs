@@ -109,7 +109,10 @@ fn a_link_cut_for_ten_seconds_goes_on_with_nothing_lost() {
     let frames = pair.frames;
     pair.run_for(SECOND.times(10));
     let tries = pair.frames[A] - frames[A];
-    assert!(tries > 30 && tries < 2_000, "{tries} tries in ten seconds");
+    assert!(
+        tries > 30 && tries < 2_000,
+        "{tries} retries in ten seconds"
+    );
     pair.wire(|wire| wire.cut = false);
     let restored = pair.now;
     pair.finish(SECOND.times(2));
