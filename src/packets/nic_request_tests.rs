@@ -59,7 +59,7 @@ fn asked(fabric: &mut Fabric<Nic>, asked: Transfer) -> Outcome {
 /// The old word of an atomic operation.
 fn found(outcome: Outcome) -> u64 {
     let Outcome::Done { data, len: 8 } = outcome else {
-        panic!("no old word: {outcome:?}");
+        panic!("expected an old word, found {outcome:?}");
     };
     u64::from_le_bytes(*data.first_chunk().expect("the data has 8 bytes"))
 }

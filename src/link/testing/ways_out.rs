@@ -50,7 +50,7 @@ pub fn an_end_that_hears_too_late_that_its_peer_died_comes_back<L: Link>() {
     assert_eq!(
         pair.ends[A].lcb.epochs(),
         (1_000, 2_000),
-        "nor after the cut"
+        "A hears nothing after the cut"
     );
     pair.inject(A, &obituary);
     assert_eq!(pair.ends[A].lcb.state(), LinkState::Dead);

@@ -158,7 +158,7 @@ fn deterministic_packets_follow_each_other() {
                 }
             }
         }
-        assert!(ways.len() > 10, "{routing:?}: {} ways", ways.len());
+        assert!(ways.len() > 10, "{routing:?}: {} paths", ways.len());
     }
 }
 

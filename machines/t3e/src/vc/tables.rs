@@ -240,7 +240,7 @@ mod tests {
     use crate::route::{Direction, RouteRegisters};
 
     fn whole(nodes: usize) -> Ring {
-        Ring::whole(nodes).expect("a size of rings")
+        Ring::whole(nodes).expect("a valid ring size")
     }
 
     #[test]

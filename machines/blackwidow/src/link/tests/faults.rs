@@ -333,8 +333,11 @@ fn losses_are_found_as_fast_as_ever() {
             time.as_ns() / 1_000
         });
         let mean = times.sum::<u64>() / 8;
-        println!("{loss} lost, {duplicate} double, {delay} us: {mean} us");
-        assert!(mean <= most, "{loss} lost, {duplicate} double: {mean} us");
+        println!("{loss} lost, {duplicate} duplicated, {delay} us: {mean} us");
+        assert!(
+            mean <= most,
+            "{loss} lost, {duplicate} duplicated: {mean} us"
+        );
     }
 }
 

@@ -348,7 +348,7 @@ fn written_tables_hold_for_large_machines_too() {
          ordinates = {ordinates:?}\ndatelines = [0, 15]\nplus = {0:?}\nminus = {0:?}\n",
         ["11111111"; 16]
     );
-    let problems = read(&text).expect_err("a circle among 2048 nodes");
+    let problems = read(&text).expect_err("a cycle among 2048 nodes");
     assert!(problems.lines().contains("Y VC1"), "{}", problems.lines());
 }
 
@@ -464,7 +464,7 @@ fn tables_by_any_seed_are_safe() {
         let tables = &torus.routes().expect("tables").tables;
         assert_eq!(dependency::check(torus.shape(), &registers, tables), Ok(()));
     }
-    let ring = vc::Ring::whole(8).expect("a size of rings");
+    let ring = vc::Ring::whole(8).expect("a valid ring size");
     let entries = vec![[0; 2]; 8];
     let plain = vc::VcTables::from_entries(ring.clone(), &entries);
     assert_eq!(plain, Some(vc::VcTables::time_of_crossing(ring.clone())));
