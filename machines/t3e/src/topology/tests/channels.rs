@@ -246,7 +246,7 @@ const MISTAKES: [Mistaken; 20] = [
     ("[\"X\"]", "[\"X\", \"X\"]", (5, 14), "one or more distinct dimensions", "at most once"),
     ("[\"X\"]", "[\"X\", \"Y\"]", (6, 13), "no ring in Y of the ordinates 0 to 7", "rings in X of"),
     ("6, 7]\n", "6]\n", (6, 13), "no ring in X of the ordinates 0 to 6", "X of the ordinates 0 to 7"),
-    ("6, 7]\n", "6, 7, 9]\n", (6, 13), "no ring in X of the ordinates 0 to 7, 9", "torus has rings"),
+    ("6, 7]\n", "6, 7, 9]\n", (6, 13), "no ring in X of the ordinates 0 to 7, 9", "has rings in X"),
     ("[0, 1,", "[1, 1,", (6, 13), "in ascending order", "each ordinate once"),
     ("[0, 1,", "[0, 99,", (6, 17), "99 is out of range", "0 to 31"),
     ("[0, 7]", "[7, 0]", (7, 13), "datelines of + and - in X of", "write [0, 7]"),
