@@ -84,11 +84,11 @@ mod tests {
     #[test]
     fn standstills_do_not_count_and_sleeps_do() {
         let mut clock = AttendedClock::new(50, 1_000);
-        assert_eq!(clock.look(1_050, 0), 1_050, "a gap that may be");
+        assert_eq!(clock.look(1_050, 0), 1_050, "an allowed gap");
         assert_eq!(
             clock.look(4_050, 3_000),
             4_050,
-            "a sleep that ended in time"
+            "a sleep that ended on time"
         );
         assert_eq!(
             clock.look(7_100, 3_000),
@@ -97,7 +97,7 @@ mod tests {
         );
         assert_eq!(clock.take_standstill(), 0);
         assert_eq!(clock.look(10_200, 3_000), 10_150, "overslept");
-        assert_eq!(clock.look(13_200, 0), 10_200, "kept from running");
+        assert_eq!(clock.look(13_200, 0), 10_200, "prevented from running");
         assert_eq!(clock.take_standstill(), 50 + 2_950);
         assert_eq!(clock.take_standstill(), 0);
         assert_eq!(

@@ -400,7 +400,7 @@ mod tests {
         spin.slept(us(600), us(603), true);
         assert!(
             spin.keeps_on(us(603)),
-            "a short sleep would have been worth spinning"
+            "spinning would have been better than a short sleep"
         );
     }
 

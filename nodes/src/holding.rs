@@ -207,7 +207,7 @@ pub(crate) mod tests {
         let network = phitwire_machines::CATALOGUE
             .generate("r1-32")
             .expect("a name")
-            .expect("a legal one");
+            .expect("a valid configuration");
         let nic = network.device("nic0", &Runtime::new("lab", 1), NOW);
         LiveDevice::new(nic.expect("a valid NIC"), 1)
     }

@@ -342,7 +342,7 @@ mod tests {
     fn who_waits_seldom_and_long_leaves_too() {
         let is_crowded = |waited, times| shares(1, waited, times).is_crowded(SPAN);
         assert!(is_crowded(13, 25) && !is_crowded(13, 26), "500 us each");
-        assert!(!is_crowded(12, 4), "more than an eighth of the time");
+        assert!(!is_crowded(12, 4), "more than one eighth of the time");
     }
 
     #[test]
@@ -371,7 +371,7 @@ mod tests {
     #[test]
     fn a_thread_that_waits_for_its_core_leaves_it() {
         let this = Pid::from_raw(0);
-        let before = sched_getaffinity(this).expect("every thread has cores");
+        let before = sched_getaffinity(this).expect("every thread has an affinity");
         let clock = clock::Clock::new();
         let place = Place {
             before: 1,
@@ -379,7 +379,7 @@ mod tests {
         };
         let Some(mut home) = Home::of(place, clock.now()) else {
             // Bypasses the tests' output capture, so that skips can be counted.
-            let why = "one core, or a kernel that does not count";
+            let why = "one core, or a kernel without these counters";
             let name = "home::tests::a_thread_that_waits_for_its_core_leaves_it";
             let _ = writeln!(std::io::stderr(), "SKIPPED {name}: {why}");
             return;

@@ -626,7 +626,7 @@ mod tests {
         // This link has no sets, and must refuse the fault even for values in range.
         for fault in [lose(60_000), inject(7, 64)] {
             let refused = device.answer(Time::ZERO, 1, Request::Fault(fault));
-            let text = refused.expect_err("no sets").text;
+            let text = refused.expect_err("the link has no sets").text;
             assert!(!text.contains("at most"), "{text}");
         }
     }

@@ -462,7 +462,7 @@ mod tests {
             .expect("no process manages the new directory");
         assert!(other.is_held() && !claim.is_held() && !this.is_there());
         drop(claim);
-        assert!(other.is_held(), "the old one takes nothing away");
+        assert!(other.is_held(), "the old claim removes nothing");
         lab.claim("manage").expect_err("its claim is taken");
     }
 

@@ -210,7 +210,7 @@ where
     }
 
     pub fn bring_up(&mut self) {
-        self.run_until("bringing the links up", |net| {
+        self.run_until("bring-up of the links", |net| {
             let own = |port| net.chip.lcb(port).is_some_and(|lcb| lcb.is_active());
             net.ends.iter().all(|end| end.is_active() && own(end.port))
         });

@@ -112,7 +112,10 @@ mod tests {
             assert_eq!(deadlines.due(now), due(&model, now));
             several += u32::from(deadlines.due(now).count_ones() > 1);
         }
-        assert!(several > 10_000, "several were due {several} times");
+        assert!(
+            several > 10_000,
+            "several deadlines were due only {several} times"
+        );
     }
 
     #[test]

@@ -261,7 +261,7 @@ mod tests {
             assert_eq!(
                 lanes.accepted(9, packet()),
                 0b010,
-                "bits 1, 4, 7 are lane 1's of three"
+                "of three lanes, lane 1 carries bits 1, 4, 7"
             );
         }
         assert_eq!(lanes.decommission(), Some(1));
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(
             lanes.accepted(9, packet()),
             0b100,
-            "bit 1 of two lanes is the second's"
+            "of two lanes, the second carries bit 1"
         );
     }
 

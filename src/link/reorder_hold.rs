@@ -88,7 +88,7 @@ mod tests {
             "grows to the observed delay"
         );
         hold.at_least(Duration::from_us(10));
-        assert_eq!(hold.get(), Duration::from_us(1_250), "is kept");
+        assert_eq!(hold.get(), Duration::from_us(1_250), "the value is kept");
         hold.at_least(Duration::from_ms(2));
         assert_eq!(hold.get(), Duration::from_us(2_500));
         hold.late(Duration::from_ms(1));
@@ -98,7 +98,11 @@ mod tests {
             "keeps the larger observation"
         );
         hold.late(Duration::from_ms(2));
-        assert_eq!(hold.get(), Duration::from_ms(4), "at once");
+        assert_eq!(
+            hold.get(),
+            Duration::from_ms(4),
+            "the maximum applies at once"
+        );
         hold.filled(Duration::from_ms(900));
         assert_eq!(hold.get(), Duration::from_ms(100), "bounded");
         for _ in 0..100 {

@@ -314,12 +314,12 @@ mod tests {
                 }
             }
             if let Some(at) = reroute.next_wakeup() {
-                assert!(at >= now, "time does not run backwards");
+                assert!(at >= now, "time ran backwards");
                 now = at;
                 reroute.handle_timers(now);
             }
         }
-        assert!(now <= ms(4_800), "the times bound the whole");
+        assert!(now <= ms(4_800), "the timeouts bound the total time");
         asked
     }
 

@@ -329,9 +329,13 @@ fn a_block_is_as_bad_as_its_worst_line() {
     assert_eq!(found(&memory, 1_000), Found::Whole);
     memory.write(0x1000 + 960, &[0; 40]).unwrap();
     assert_eq!(found(&memory, 1_000), Found::Blank, "the last line");
-    assert_eq!(found(&memory, 1_001), Found::Wrong, "a part of a line");
+    assert_eq!(found(&memory, 1_001), Found::Wrong, "part of a line");
     memory.write(0x1000 + 130, &[0]).unwrap();
-    assert_eq!(found(&memory, 1_000), Found::Wrong, "a byte of another");
+    assert_eq!(
+        found(&memory, 1_000),
+        Found::Wrong,
+        "a byte of another line"
+    );
 }
 
 /// Seed 8118 of the soak: more than 32 messages lost in a row counted as corrupted.

@@ -146,7 +146,7 @@ fn ms(ms: u64) -> Time {
 fn answer(driver: &mut Driver, taken: &mut Taken, now: Time, sent: Time, answered: Answered<'_>) {
     for (_, request, address) in core::mem::take(&mut taken.0) {
         let RunRequest::Message(index) = request else {
-            panic!("the run is open");
+            panic!("the run is still open");
         };
         driver.message_answered(now, sent, (index, address), answered);
     }
@@ -170,7 +170,7 @@ fn driver(spec: TrafficSpec, now: Time) -> Driver {
         timeout: TIMEOUT,
     };
     let driver = Driver::new(spec, source, |number| Some(number.into()), now);
-    driver.expect("a legal run")
+    driver.expect("a valid run")
 }
 
 /// Three successive timeouts were awaited once.
@@ -352,7 +352,7 @@ fn a_run_opens_although_its_first_announcements_are_lost() {
 fn nothing_is_repeated_before_an_answer_can_have_come() {
     let (mut driver, mut taken) = driven(run_to(&[7, 8]));
     let all = announced(&mut driver, &mut taken, 0..5);
-    assert_eq!(all.len(), 6, "0, 1 and 3 ms, to both");
+    assert_eq!(all.len(), 6, "at 0, 1 and 3 ms, to both targets");
     // The response to the 1 ms repetition took 4 ms: the next is due at 3 + 8 ms, not at 7.
     driver.announcement_answered((0, true), Duration::from_ms(4), Answered::Written);
     let all = announced(&mut driver, &mut taken, 5..27);
@@ -368,7 +368,7 @@ fn repetitions_are_counted_from_the_first_that_has_gone() {
         let (mut driver, mut taken) = driven(spec.clone());
         taken.1 = true;
         assert_eq!(announced(&mut driver, &mut taken, 0..opens), []);
-        assert_eq!(driver.deadline(), None, "the network interface has its own");
+        assert_eq!(driver.deadline(), None, "the NIC has its own timers");
         taken.1 = false;
         let all = announced(&mut driver, &mut taken, opens..opens + 500);
         assert_eq!(all, to(7, &attempts(opens)));

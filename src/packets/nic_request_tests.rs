@@ -59,7 +59,7 @@ fn asked(fabric: &mut Fabric<Nic>, asked: Transfer) -> Outcome {
 /// The old word of an atomic operation.
 fn found(outcome: Outcome) -> u64 {
     let Outcome::Done { data, len: 8 } = outcome else {
-        panic!("a word was found: {outcome:?}");
+        panic!("expected an old word, found {outcome:?}");
     };
     u64::from_le_bytes(*data.first_chunk().expect("the data has 8 bytes"))
 }
@@ -256,14 +256,14 @@ fn completions_that_nobody_fetches_take_the_place_of_requests() {
     }
     let posted = post(&mut fabric, NIC_A, get);
     assert_eq!(posted, Err(PostError::TooMany));
-    completion(&mut fabric).expect("all were answered");
-    post(&mut fabric, NIC_A, get).expect("one was fetched");
+    completion(&mut fabric).expect("the request was answered");
+    post(&mut fabric, NIC_A, get).expect("one completion was fetched");
 }
 
 /// The oldest request in B's input buffer.
 fn waiting(fabric: &Fabric<Nic>) -> Option<Transfer> {
     let front = End::front(fabric.node(NIC_B).side.link.input(), 0)?;
-    Some(front.expect("it is a transfer"))
+    Some(front.expect("the packet is a transfer"))
 }
 
 #[test]
@@ -283,9 +283,9 @@ fn a_run_keeps_its_order_where_it_was_told_to_or_has_to() {
             ..TrafficSpec::default()
         };
         let started = fabric.command(NIC_A, |nic, now| nic.start(now, spec));
-        started.expect("it may run");
+        started.expect("the run is valid");
         fabric.run_for(Duration::from_ms(1));
-        let seen = waiting(&fabric).expect("it is announced");
+        let seen = waiting(&fabric).expect("the announcement is queued");
         assert_eq!(seen.ordered, ordered, "{ways:?} {size}");
     }
 }
@@ -299,13 +299,13 @@ fn what_came_damaged_is_answered_and_known_to_be() {
         ..Transfer::new(1, Kind::Get, 0)
     };
     let outcomes = [(); 3].map(|()| {
-        let name = post(&mut fabric, NIC_A, get).expect("there is room");
+        let name = post(&mut fabric, NIC_A, get).expect("there is room for a request");
         fabric.run_for(Duration::from_ms(1));
         let asked = fabric.command(NIC_B, |nic, _| {
             let side = &mut nic.side;
             let front = End::front(side.link.input(), 0);
             End::pop(side.link.input_mut(), 0);
-            front.and_then(Result::ok).expect("it came")
+            front.and_then(Result::ok).expect("the packet has arrived")
         });
         assert_eq!(asked.name, name);
         (asked, name)
@@ -313,7 +313,7 @@ fn what_came_damaged_is_answered_and_known_to_be() {
     // The first arrives damaged.
     fabric.command(NIC_B, |nic, _| nic.side.spoiled(&outcomes[0].0));
     fabric.run_for(Duration::from_ms(1));
-    let ended = completion(&mut fabric).expect("it was answered");
+    let ended = completion(&mut fabric).expect("the request was answered");
     assert_eq!(
         (ended.name, ended.outcome),
         (outcomes[0].1, Outcome::Damaged)
@@ -324,7 +324,7 @@ fn what_came_damaged_is_answered_and_known_to_be() {
     assert_eq!(completion(&mut fabric), None);
     let damaged = outcomes[2].0.answer(Kind::Done).with(&[1; 8]);
     fabric.command(NIC_A, |nic, _| nic.answered(&damaged, false));
-    let ended = completion(&mut fabric).expect("nothing more will come");
+    let ended = completion(&mut fabric).expect("a damaged response ends the request");
     assert_eq!(
         (ended.name, ended.outcome),
         (outcomes[2].1, Outcome::Unknown)

@@ -82,11 +82,11 @@ impl<const VCS: usize> Sample for TestPacket<VCS> {
     };
 
     fn sample(_: usize, _: u32) -> Self {
-        unreachable!("network interfaces make the packets here")
+        unreachable!("only NICs create packets here")
     }
 
     fn id(&self) -> u32 {
-        unreachable!("network interfaces make the packets here")
+        unreachable!("only NICs create packets here")
     }
 }
 
@@ -104,7 +104,7 @@ pub(super) fn told<const VCS: usize>(end: usize, answers: usize) -> PacketNicCon
     PacketNicConfig {
         number: end as u16,
         nics: 2,
-        link: link.build().expect("the profile is one"),
+        link: link.build().expect("the profile is valid"),
         memory_bytes: 1 << 20,
         outstanding: 64,
         answers,
@@ -141,7 +141,7 @@ fn two<const VCS: usize>(answers: usize) -> Fabric<PacketNic<TestPacket<VCS>>> {
             ..TrafficSpec::default()
         };
         let started = fabric.command(nic, |nic, now| nic.start(now, spec));
-        started.expect("it may run");
+        started.expect("the run is valid");
     }
     fabric
 }
@@ -201,7 +201,11 @@ fn what_cannot_be_carried_out_is_refused_and_answered_without_data() {
             ..Transfer::new(0, kind, address)
         };
         nic.side.serve(&asked);
-        let told = nic.side.answers.pop_front().expect("it was answered");
+        let told = nic
+            .side
+            .answers
+            .pop_front()
+            .expect("the request was answered");
         assert_eq!((told.kind, told.len), answer, "{asked:?}");
     }
 }

@@ -241,6 +241,9 @@ mod tests {
         };
         assert!(table(vec![good.clone(), good.clone()]).within());
         assert!(!table(vec![good, bad]).within());
-        assert!(!table(Vec::new()).within(), "nothing shown is nothing met");
+        assert!(
+            !table(Vec::new()).within(),
+            "an empty table is not within tolerance"
+        );
     }
 }

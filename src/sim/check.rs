@@ -437,13 +437,13 @@ mod tests {
         report.acknowledged = 6;
         assert!(
             check_messages(&report, allow).is_err(),
-            "one message has no fate"
+            "one message has no outcome"
         );
         report.acknowledged = 7;
         report.duplicated = 1;
         assert!(
             check_messages(&report, allow).is_err(),
-            "destruction does not duplicate"
+            "destruction does not duplicate messages"
         );
     }
 
@@ -453,7 +453,10 @@ mod tests {
         report.delivered = 10;
         assert!(check_messages(&report, LOSSES).is_err());
         (report.delivered, report.acknowledged) = (9, 8);
-        assert!(check_messages(&report, LOSSES).is_err(), "one has no fate");
+        assert!(
+            check_messages(&report, LOSSES).is_err(),
+            "one message has no outcome"
+        );
     }
 
     #[test]
@@ -465,7 +468,7 @@ mod tests {
         assert_eq!(check_messages(&report, CUT_IN_TWO), Ok(()));
         assert!(
             check_messages(&report, LOSSES).is_err(),
-            "where targets refuse nothing, a refusal is no loss"
+            "a rejection is not a loss if targets reject nothing"
         );
         (report.refused, report.timed_out) = (0, 1);
         assert_eq!(check_messages(&report, POISON), Ok(()));

@@ -65,13 +65,14 @@ mod tests {
             assert!(seen.insert(hash(&[&flipped])), "bit {bit}");
         }
         assert!(seen.insert(hash(&[&long])));
-        assert!(
-            seen.insert(hash(&[&long, &[]])),
-            "an empty frame is a frame"
-        );
+        assert!(seen.insert(hash(&[&long, &[]])), "empty frames count");
         assert!(seen.insert(hash(&[&long[..99]])));
         assert_ne!(hash(&[b"a", b"b"]), hash(&[b"b", b"a"]), "order counts");
-        assert_ne!(hash(&[b"ab", b"c"]), hash(&[b"a", b"bc"]), "borders count");
+        assert_ne!(
+            hash(&[b"ab", b"c"]),
+            hash(&[b"a", b"bc"]),
+            "frame borders count"
+        );
     }
 
     #[test]

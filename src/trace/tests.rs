@@ -55,7 +55,11 @@ fn the_front_of_a_queue_came_with_what_is_as_far_from_its_end() {
     assert_eq!(watch.front_arrived(3, 1, 9), Some(580));
     // Later arrivals do not change the result.
     assert_eq!(watch.front_arrived(3, 5, 4), Some(510));
-    assert_eq!(watch.front_arrived(3, 13, 9), None, "it was there before");
+    assert_eq!(
+        watch.front_arrived(3, 13, 9),
+        None,
+        "the packet was already there"
+    );
 }
 
 #[test]
@@ -133,7 +137,9 @@ fn a_link_is_looked_at_until_it_has_acknowledged_all() {
     watch.settle(|_| Some((43, true)));
     assert!(!watch.is_unsettled());
     watch.settle(|_| Some((90, true)));
-    let departure = watch.report(None).passages[0].departure.expect("it left");
+    let departure = watch.report(None).passages[0]
+        .departure
+        .expect("the packet has left");
     assert_eq!((departure.resent, departure.acknowledged), (Some(3), true));
 }
 

@@ -244,7 +244,11 @@ mod tests {
 
     #[test]
     fn the_check_is_crc_32c_wherever_the_bytes_lie_and_whoever_computes_it() {
-        assert_eq!(checksum(b"123456789"), 0xe306_9283, "the catalogue's");
+        assert_eq!(
+            checksum(b"123456789"),
+            0xe306_9283,
+            "the value of the CRC catalogue"
+        );
         let bytes: [u8; 300] = core::array::from_fn(|at| (at * at + 7 * at) as u8);
         for from in 0..16 {
             for to in from..bytes.len() {

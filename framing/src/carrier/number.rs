@@ -122,7 +122,11 @@ mod tests {
             PacketNumber::new(half - 1).distance_from(0),
             half as i64 - 1
         );
-        assert_eq!(PacketNumber::new(half).near(0), None, "before the first");
+        assert_eq!(
+            PacketNumber::new(half).near(0),
+            None,
+            "a number before the first"
+        );
         assert_eq!(PacketNumber::new(SPACE - 1).near(0), None);
         assert_eq!(PacketNumber::new(SPACE - 1).near(1), None);
         assert_eq!(PacketNumber::new(0).near(SPACE - 1), Some(SPACE));

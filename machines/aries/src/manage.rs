@@ -143,7 +143,7 @@ mod tests {
         Plan {
             changed: network.routers().filter(alive).filter(differ).collect(),
             lost: pairs.filter(is_lost).collect(),
-            restored: restored.expect("a small network"),
+            restored: restored.expect("a small network reports it"),
             routed,
         }
     }
@@ -177,7 +177,7 @@ mod tests {
         );
         assert!(
             !restored.contains(&(8, 9)),
-            "inside group 2 nothing was harmed"
+            "pairs within group 2 are not affected"
         );
         assert!(!plan.changed.is_empty());
         // Afterwards nothing is in danger, and a second plan changes nothing.

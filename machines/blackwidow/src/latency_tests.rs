@@ -122,7 +122,7 @@ fn link(port: PortId, end: LinkEnd) -> LinkConfig {
         .profile(LinkProfile::paper())
         .clock(CLOCK)
         .build()
-        .expect("a legal link")
+        .expect("a valid link")
 }
 
 fn packet(dest: u16) -> Vec<Phit> {
@@ -182,18 +182,18 @@ fn cross(fabric: &mut Fabric<Either>, ends: [NodeId; 2], to: u16, sent: Time) ->
     let before = came(fabric, ends[1]).len();
     fabric.command(ends[0], |node, _| match node {
         Either::End(end) => end.to_send.extend(packet(to)),
-        Either::Chip(_) => unreachable!("an end sends"),
+        Either::Chip(_) => unreachable!("an end node sends"),
     });
     fabric.run_for(Duration::from_us(10));
     let came = &came(fabric, ends[1])[before..];
-    assert_eq!(came.len(), 4, "a whole packet");
+    assert_eq!(came.len(), 4, "a complete packet");
     [came[0], came[3]]
 }
 
 fn came(fabric: &Fabric<Either>, end: NodeId) -> &[Time] {
     match fabric.node(end) {
         Either::End(end) => &end.came,
-        Either::Chip(_) => unreachable!("an end receives"),
+        Either::Chip(_) => unreachable!("an end node receives"),
     }
 }
 

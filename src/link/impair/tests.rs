@@ -290,7 +290,7 @@ fn a_gap_spaces_the_reordered_frames() {
         .map(|(o, _)| o.1)
         .collect();
     early.sort_unstable();
-    assert_eq!(early[0], 4, "the fifth frame is the first to go ahead");
+    assert_eq!(early[0], 4, "the fifth frame is the first one sent early");
     assert!(early.windows(2).all(|w| w[1] - w[0] == 5), "{early:?}");
     assert_eq!(early.len(), 200);
 }

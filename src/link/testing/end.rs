@@ -67,7 +67,7 @@ impl<L: Link> End<L> {
 
     /// This end as a new process: its packet ids are higher, and received ids may have gaps.
     pub fn incarnation(mut self, number: u32) -> Self {
-        assert!(number < L::PROCESSES, "ids have no room for more");
+        assert!(number < L::PROCESSES, "packet ids have no more bits");
         self.number = number;
         self.next_id.fill(number << L::ID_BITS);
         self.gaps_allowed = true;

@@ -48,7 +48,7 @@ fn request<L: Link>(pair: &Pair<L>, to: usize, lanes: u8) -> Vec<u8> {
     let is_training = |bytes: &[u8]| Training::parse(bytes).is_ok();
     let taped = pair.last_taped(to, is_training);
     let Ok(training) = Training::parse(&taped) else {
-        panic!("it was looked for");
+        panic!("the mutation was searched for");
     };
     let [tx_epoch, rx_epoch] = [1 - to, to].map(|end| pair.ends[end].lcb.epochs().0);
     let mut forged = Training {

@@ -5,11 +5,11 @@ use phitwire_framing::carrier::lanes::bits_of_lane;
 
 /// Differing bits on each lane; panics if anything before what the lanes carry differs.
 pub fn differences(layout: LaneLayout, clean: &[u8], noisy: &[u8], lanes: u8) -> [u32; 3] {
-    let range = layout.area(clean).expect("a whole frame");
+    let range = layout.area(clean).expect("a complete frame");
     assert_eq!(
         clean[..range.start],
         noisy[..range.start],
-        "header and kind map are untouched"
+        "header and kind map are unchanged"
     );
     let word = |bytes: &[u8]| u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]);
     let mut count = [0; 3];

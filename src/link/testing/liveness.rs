@@ -159,7 +159,7 @@ pub fn what_the_peer_takes_for_acknowledged_is_not_waited_for_for_ever<L: Link>(
     pair.inject(A, &frame);
     pair.wires[B].cut = false;
     pair.run_for(SECOND.times(10));
-    assert!(pair.downs(B).is_empty(), "frames may be lost for so long");
+    assert!(pair.downs(B).is_empty(), "loss for this long is allowed");
     pair.run_until(SECOND.times(60), |pair| {
         pair.downs(B) == [DownReason::Missing]
     });
@@ -322,7 +322,7 @@ pub fn a_way_that_swallows_long_frames_is_told_although_short_ones_pass<L: Link>
     assert_eq!(stalls(&pair, A), [LinkEvent::Stalled], "reported once");
     assert_eq!(pair.count(A, |c| c.stalls), 1);
     assert!(pair.ends[A].lcb.is_active() && !pair.ends[A].lcb.is_silent());
-    assert!(stalls(&pair, B).is_empty(), "the other direction is whole");
+    assert!(stalls(&pair, B).is_empty(), "the other direction works");
     pair.wires[B].most_bytes = usize::MAX;
     pair.finish(SECOND.times(10));
     assert_eq!(stalls(&pair, A), [LinkEvent::Stalled, LinkEvent::Moves]);

@@ -342,7 +342,7 @@ impl<L: Link> Pair<L> {
             let end = &mut self.ends[index];
             assert!(
                 !end.lcb.wants_to_send(now),
-                "says that it wants to send and does not"
+                "the end wants to send but does not"
             );
             while let Some(event) = end.lcb.poll_event() {
                 end.events.push(event);
@@ -398,7 +398,11 @@ impl<L: Link> Pair<L> {
         while self.now < end {
             self.step(end.since(self.now));
             steps += 1;
-            assert!(steps < 3_000_000, "time does not pass: {}", self.state());
+            assert!(
+                steps < 3_000_000,
+                "virtual time does not advance: {}",
+                self.state()
+            );
         }
         self.settle();
     }
@@ -419,7 +423,11 @@ impl<L: Link> Pair<L> {
             );
             self.step(end.since(self.now));
             steps += 1;
-            assert!(steps < 3_000_000, "time does not pass: {}", self.state());
+            assert!(
+                steps < 3_000_000,
+                "virtual time does not advance: {}",
+                self.state()
+            );
         }
     }
 

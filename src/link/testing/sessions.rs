@@ -26,7 +26,7 @@ pub fn initialisation_takes_few_round_trips_and_says_who_is_there<L: Link>() {
     };
     assert_eq!(pair.ends[A].events, [up]);
     let frames = pair.frames[A];
-    assert!(frames < 10, "an idle link is silent: {frames} frames");
+    assert!(frames < 10, "an idle link is not silent: {frames} frames");
 }
 
 pub fn initialisation_survives_a_bad_wire<L: Link>() {

@@ -108,7 +108,7 @@ fn storm<L: Link>(seed: u64, history: Vec<Past>, last: Option<Past>, per_ms: u64
         if last.is_none() {
             assert_eq!(
                 lost, 0,
-                "no session of two honest ends ends: {:?}",
+                "a session of two honest ends ended: {:?}",
                 pair.ends[end].events
             );
         }

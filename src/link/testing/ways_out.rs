@@ -47,7 +47,11 @@ pub fn an_end_that_hears_too_late_that_its_peer_died_comes_back<L: Link>() {
     }
     pair.wires[A].cut = true; // A does not hear the reply either.
     pair.run_for(Duration::from_us(50));
-    assert_eq!(pair.ends[A].lcb.epochs(), (1_000, 2_000), "nor now");
+    assert_eq!(
+        pair.ends[A].lcb.epochs(),
+        (1_000, 2_000),
+        "A hears nothing after the cut"
+    );
     pair.inject(A, &obituary);
     assert_eq!(pair.ends[A].lcb.state(), LinkState::Dead);
     pair.wires[A].cut = false;
@@ -81,7 +85,7 @@ pub fn an_end_whose_peer_is_down_under_another_name_hears_of_it<L: Link>() {
     assert_eq!(
         pair.ends[B].lcb.state(),
         LinkState::Disabled,
-        "until a command"
+        "until the command"
     );
     pair.link_up(B);
     comes_up(&mut pair);
@@ -111,7 +115,7 @@ pub fn an_end_without_lanes_answers_a_peer_that_was_spoken_to_by_a_stranger<L: L
 
 fn of_another_lab(frame: &[u8]) -> Vec<u8> {
     let Ok(mut training) = Training::parse(frame) else {
-        panic!("a training frame");
+        panic!("not a training frame");
     };
     training.header.fabric ^= 1;
     let mut buf = [0; 200];

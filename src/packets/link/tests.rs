@@ -123,6 +123,6 @@ fn packets_that_overtake_each_other_draw_no_storm_of_frames() {
         pair.wire(|wire| wire.jitter = Duration::from_us(50));
         pair.exchange(4_000, Duration::from_ms(60_000));
         let frames: u64 = pair.frames.iter().sum();
-        assert!(frames < 8_000, "{frames} frames for as many packets");
+        assert!(frames < 8_000, "only {frames} frames for all packets");
     }
 }

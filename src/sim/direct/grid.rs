@@ -215,7 +215,10 @@ mod tests {
         let places = (0..all).map(|place| ordinates(place, &size));
         let pairs = places.map(|from| {
             let to = pattern.image(&from, &size);
-            (from.try_into().expect("as many ordinates"), to)
+            (
+                from.try_into().expect("as many ordinates as dimensions"),
+                to,
+            )
         });
         pairs.collect()
     }
@@ -294,7 +297,7 @@ mod tests {
             });
             let rule = Grid::new(size, all).rule(pattern, 512, 1).unwrap();
             let Rule::Lists { starts, list } = rule else {
-                panic!("a list for each")
+                panic!("a destination list per processor")
             };
             let pairs = starts.windows(2);
             let silent = pairs.filter(|pair| pair[0] == pair[1]).count();
@@ -317,7 +320,7 @@ mod tests {
             let rule = grid.rule(GridPattern::Complement, participants, slices);
             match rule.unwrap() {
                 Rule::Lists { starts, list } => (starts, list),
-                _ => panic!("a list for each"),
+                _ => panic!("a destination list per processor"),
             }
         };
         // 2 sends to 1 and 1 to 2; the partner of 0 is missing.

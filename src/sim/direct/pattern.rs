@@ -421,7 +421,7 @@ mod tests {
                 (0..DRAWS).for_each(|_| drawn[all.draw(terminal, &mut rng) as usize] += 1);
                 let mut said = [0.0; 9];
                 for (to, share) in shares {
-                    assert_eq!(said[to as usize], 0.0, "{name}: {to} comes twice");
+                    assert_eq!(said[to as usize], 0.0, "{name}: {to} occurs twice");
                     said[to as usize] = share;
                 }
                 assert!((said.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{name}");

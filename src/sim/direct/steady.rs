@@ -224,7 +224,11 @@ mod tests {
         assert_eq!(series.state(50.0, 20), short);
         series.add(4_000, 1_000, 1_000);
         assert_eq!(series.state(50.0, 20), State::Steady);
-        assert_eq!(series.state(2_001.0, 20), short, "less than two latencies");
+        assert_eq!(
+            series.state(2_001.0, 20),
+            short,
+            "less than two latencies of data"
+        );
     }
 
     #[test]

@@ -117,7 +117,7 @@ fn frames_arrive_after_the_latency_and_events_are_kept() {
     fabric.run_for(Duration::from_ns(1));
     assert_eq!(fabric.node(B).log.len(), 3);
     assert_eq!(fabric.next_event_time(), None);
-    assert!(!fabric.step(), "nothing will ever happen");
+    assert!(!fabric.step(), "no event is left");
     let first = fabric.poll_event().expect("one event per frame");
     let expected = FabricEvent {
         at: at(300),
@@ -258,7 +258,11 @@ fn wrong_connections_are_refused() {
     let (mut fabric, _) = pair(1, 0);
     let c = fabric.add(Metronome::new(2, US, 0));
     let spec = LinkSpec::default();
-    let mut refuse = |a, b, spec| fabric.connect(a, b, spec).expect_err("is wrong");
+    let mut refuse = |a, b, spec| {
+        fabric
+            .connect(a, b, spec)
+            .expect_err("an invalid connection")
+    };
     let in_use = |node| ConnectError::InUse { node, port: 0 };
     let no_port = ConnectError::NoPort { node: 2, port: 2 };
     let no_latency = LinkSpec {

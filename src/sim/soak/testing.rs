@@ -166,7 +166,9 @@ pub fn lanes_and_stops_beside_copies<M: Soaked>() {
             && case.traffic.count < 100_000
     };
     let cases = (1..).map(Case::with_late_copies).filter(is_whole);
-    let outcomes = cases.take(4).map(|case| run(&case).expect("it passes"));
+    let outcomes = cases
+        .take(4)
+        .map(|case| run(&case).expect("the case passes"));
     let outcomes: Vec<_> = outcomes.collect();
     let sum = |of: fn(&CaseReport) -> u64| outcomes.iter().map(of).sum::<u64>();
     assert!(sum(|o| o.late_copies) > 400, "{outcomes:?}");
@@ -184,15 +186,18 @@ pub fn short_numbers_are_found<M: Soaked>(forgery: Forgery) {
         });
     let mut case = found.expect("a case that fails");
     case.hooks.forgery = None;
-    assert!(run(&case).is_ok(), "not for the numbers' sake");
+    assert!(
+        run(&case).is_ok(),
+        "the case fails only because of the sabotage"
+    );
 }
 
 /// Violations found while a case's traffic flows, in `looks` checks, one after each `every`.
 pub fn found_on_the_way<M: Soaked>(case: &Case<M>, looks: u32, every: Duration) -> Vec<Violation> {
-    let mut world = case.bring_up().expect("links come up");
+    let mut world = case.bring_up().expect("all links come up");
     world.fabric.run_for(Duration::from_ms(1));
     assert_eq!(world.violations(), []);
-    case.start(&mut world).expect("the runs begin");
+    case.start(&mut world).expect("all runs start");
     let mut found = Vec::new();
     for _ in 0..looks {
         world.fabric.run_for(every);
@@ -213,7 +218,7 @@ pub fn losses_are_found<M: Soaked>(wanted: fn(&Case<M>) -> bool) {
         world.restart(router).ok()?;
         case.finish(&mut world, RUNS[0], Allowance::default()).err()
     });
-    let failure = lossy.expect("some restart hits a message");
+    let failure = lossy.expect("some restart loses a message");
     assert!(matches!(failure, Failure::Violations { .. }), "{failure}");
     assert!(failure.to_string().contains("messages:"), "{failure}");
 }
@@ -221,7 +226,7 @@ pub fn losses_are_found<M: Soaked>(wanted: fn(&Case<M>) -> bool) {
 pub fn trace_tells_what_was_done<M: Soaked>() {
     let mut cases = (0..).map(Case::<M>::random);
     let case = cases.find(|case| !case.harms.is_empty());
-    let case = case.expect("most cases have some harm");
+    let case = case.expect("most cases have faults");
     let mut told = Vec::new();
     case.run(&mut |at, text| told.push((at, text.to_owned())))
         .expect("the case passes");

@@ -213,7 +213,10 @@ mod tests {
         let mut acks = acks(true);
         acks.accepted(800, 1, Time::ZERO);
         acks.free(3, 50, Time::ZERO);
-        assert!(!acks.is_due(Time::ZERO), "112 flits are left");
+        assert!(
+            !acks.is_due(Time::ZERO),
+            "acknowledgements for 112 flits are left"
+        );
         acks.free(3, 62, Time::ZERO);
         assert!(acks.is_due(Time::ZERO), "due again after as many flits");
         acks.tell_all(1);
@@ -221,7 +224,7 @@ mod tests {
         acks.free(5, 13, Time::ZERO);
         assert!(!acks.is_due(Time::ZERO));
         acks.free(5, 1, Time::ZERO);
-        assert!(acks.is_due(Time::ZERO), "a longest packet's worth");
+        assert!(acks.is_due(Time::ZERO), "enough for a longest packet");
     }
 
     #[test]
@@ -235,7 +238,10 @@ mod tests {
         assert_eq!(acks.tell(3, 1), 1);
         assert_eq!(acks.news, 4);
         assert!(!acks.is_due(Time::from_ns(600_000)));
-        assert!(acks.is_due(Time::from_ns(640_000)), "the last four flits");
+        assert!(
+            acks.is_due(Time::from_ns(640_000)),
+            "for the last four flits"
+        );
         assert_eq!(acks.tell_all(1)[2], 20);
         assert_eq!(acks.due(), Time::NEVER);
         acks.free(2, 3, Time::ZERO);

@@ -177,7 +177,7 @@ fn one_channel_may_use_it_all_and_no_more() {
     assert_eq!(
         written,
         1_024 + 2 * VCS * BLOCK,
-        "credits and the spare blocks"
+        "credits plus the spare blocks"
     );
     assert_eq!(input.write(&[Flit::IDLE]), Arrived::default());
     assert_eq!(input.write(&[Flit::new(15 << 40)]), MALFORMED);

@@ -428,7 +428,7 @@ mod tests {
         assert_eq!(
             flits[6..],
             [Flit::IDLE; 3],
-            "two flits of an open packet wait"
+            "two flits of the open packet wait"
         );
         assert!(!buffer.cut_next(64));
         assert_eq!(buffer.new_sets(64), 0);
@@ -440,7 +440,7 @@ mod tests {
         assert_eq!(Head::parse(flits_of(&buffer, 1)[0]).unwrap().packet_id(), 2);
         for i in 9..13 {
             buffer.push(Flit::new(i));
-            assert_eq!(buffer.new_sets(64), 0, "still {i} of 14");
+            assert_eq!(buffer.new_sets(64), 0, "no set after {i} of 14 flits");
         }
         buffer.push(Flit::new(13));
         assert!(buffer.cut_next(64) && !buffer.is_open());

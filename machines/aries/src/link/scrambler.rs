@@ -100,7 +100,7 @@ mod tests {
             assert_eq!(
                 (word(a) ^ word(b)) & !bits_of_lane(7, 1),
                 0,
-                "lane 1 alone differs"
+                "only lane 1 differs"
             );
             assert_eq!(word(a) & !bits_of_lane(7, 0), 0);
         }

@@ -253,7 +253,7 @@ impl Link for Aries {
 
     /// Checks that packets are output once, in order and unchanged.
     fn check(end: &mut End, vc: usize, got: &[Flit]) {
-        let head = Head::parse(got[0]).expect("it was looked at before");
+        let head = Head::parse(got[0]).expect("the head was checked before");
         let id = id_of(head);
         let mut expected_flits = packet(vc, id, got.len());
         if head.poisoned() {

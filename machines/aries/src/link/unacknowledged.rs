@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(
             Unacknowledged::default().flits(5),
             0,
-            "a port without a link"
+            "the port has no link"
         );
     }
 }

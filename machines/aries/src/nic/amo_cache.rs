@@ -319,7 +319,7 @@ mod tests {
         let mut out = [0; 8];
         lazy.update_64(0, |w| w + 1).unwrap();
         lazy.read(4, &mut out).unwrap();
-        assert_eq!(bytes(&lazy), 101, "a get of a part brings the word out");
+        assert_eq!(bytes(&lazy), 101, "a partial get writes the word back");
     }
 
     #[test]

@@ -161,7 +161,7 @@ fn a_transfer_fills_four_fifths_of_a_long_cable() {
     let took = joined.now.since(begin);
     assert!(
         took.as_ns() * 4 <= least.as_ns() * 5,
-        "{took:?}, {least:?} at the least"
+        "{took:?}, at least {least:?}"
     );
 }
 
@@ -290,7 +290,7 @@ fn transfers_and_messages_survive_loss() {
     }
     let Some(TargetEvent::Received { user, failure, .. }) = joined.nics[1].poll_target_event()
     else {
-        panic!("the receive is used up");
+        panic!("the receive was used twice");
     };
     assert_eq!((user, failure), (9, None));
 }

@@ -414,7 +414,10 @@ mod tests {
                 assert_eq!(local, Some((1 << 33) + active.next));
                 active.next += u64::from(piece.landing.take);
                 let whole = (offset + active.next).is_multiple_of(PIECE);
-                assert!(whole || active.left() == 0, "cut at the target's lines");
+                assert!(
+                    whole || active.left() == 0,
+                    "pieces are cut at lines of the target"
+                );
             }
             assert_eq!(active.next, 1 << 32);
         }

@@ -50,7 +50,7 @@ fn puts_and_gets_of_every_size_go_there_and_back() {
     for len in (4..=64).step_by(4) {
         let address = rng.below(1000) * 4;
         let Outcome::Data { data, len: got } = pair.ask(get(len), at(address)) else {
-            panic!("a get returns data");
+            panic!("a get without data");
         };
         let wanted = &model[address as usize..][..usize::from(len)];
         assert_eq!((&data[..usize::from(len)], got), (wanted, len));
@@ -276,7 +276,7 @@ fn a_thousand_packets_are_outstanding_and_the_limit_holds() {
     assert_eq!(more, Err(PostError::TooMany));
     pair.drain();
     let mut users: Vec<u64> = pair.completions().iter().map(|c| c.user).collect();
-    assert!(!users.is_sorted(), "responses overtake each other");
+    assert!(!users.is_sorted(), "no response overtook another");
     users.sort_unstable();
     assert!(users.iter().copied().eq(0..MAX_OUTSTANDING.into()));
 }

@@ -215,7 +215,11 @@ fn a_run_of_large_blocks_is_over_soon_after_it_was_told_twice() {
         assert!(pair.nics[0].transfers.open() > 1);
         pair.nics[0].stop_traffic(pair.now);
         (0..100).for_each(|_| pair.step());
-        assert_eq!(phase(&pair), RunPhase::Draining, "once: it is waited for");
+        assert_eq!(
+            phase(&pair),
+            RunPhase::Draining,
+            "the run waits for the transfer"
+        );
         let told = pair.now;
         pair.nics[0].stop_traffic(pair.now);
         while phase(&pair) != RunPhase::Done {
@@ -565,7 +569,9 @@ fn messages_of_a_run_with_a_rate_go_when_they_are_due() {
         while phase(&pair) != RunPhase::Done {
             pair.step();
             if phase(&pair) == RunPhase::Running {
-                let next = pair.nics[0].next_deadline().expect("a message will be due");
+                let next = pair.nics[0]
+                    .next_deadline()
+                    .expect("a message is due later");
                 let is_near = next > pair.now && next <= pair.now + interval;
                 assert!(is_near, "{op:?} {size}");
             }

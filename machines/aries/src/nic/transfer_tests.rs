@@ -288,7 +288,7 @@ fn a_fence_also_waits_for_the_answers_of_its_own_channel() {
         pair.step();
         ended.extend(pair.completions().iter().map(|end| end.user));
         let posted = pair.nics[0].counters().puts_posted;
-        assert!(posted <= 2 || !ended.is_empty(), "the fence was passed");
+        assert!(posted <= 2 || !ended.is_empty(), "a put passed the fence");
     }
     assert_eq!(ended[0], 128, "{ended:?}");
 }
@@ -335,7 +335,7 @@ fn a_send_waits_for_a_receive_but_not_for_ever() {
     let wrong_key = BlockOperation::Send { key: 1 };
     receive(&mut pair, 5000, 1000);
     start(&mut pair, 0, transfer(wrong_key, 0, 10));
-    assert_eq!(outcome(&mut pair), end, "the receive is for another key");
+    assert_eq!(outcome(&mut pair), end, "a receive for another key");
     assert!(pair.nics[1].counters().refused_not_ready > 20);
 }
 
@@ -376,7 +376,7 @@ fn sends_do_not_wait_for_each_other_and_puts_not_for_sends_that_nobody_takes() {
     }
     start(&mut pair, 0, transfer(block_put(0), 0, 10));
     pair.run(Duration::from_ms(5));
-    assert_eq!(pair.completions()[0].user, 10, "the put");
+    assert_eq!(pair.completions()[0].user, 10, "the put ends first");
     for n in 0..20 {
         receive(&mut pair, 500_000 + n * length, length);
     }
@@ -438,7 +438,7 @@ fn a_message_that_is_cut_off_uses_its_receive_up_with_a_failure() {
         let expected = [Failure::Aborted, Failure::TimedOut][usize::from(lose_all)];
         let events = pair.target_events();
         let [TargetEvent::Received { failure, bytes, .. }] = events[..] else {
-            panic!("the receive is used up: {events:?}")
+            panic!("the receive was used twice: {events:?}")
         };
         assert_eq!(failure, Some(expected));
         assert!(bytes < 1 << 19);

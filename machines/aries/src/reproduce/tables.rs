@@ -235,10 +235,10 @@ mod tests {
     #[test]
     fn the_papers_machine_has_the_papers_counts() {
         for table in TABLES {
-            let table = table(CRAY_XC).expect("the paper's machine fits");
+            let table = table(CRAY_XC).expect("the machine of the paper fits");
             assert!(table.within(), "{table:#?}");
         }
-        let table = table1(CRAY_XC).expect("the paper's machine fits");
+        let table = table1(CRAY_XC).expect("the machine of the paper fits");
         for seen in table.also {
             let paper = seen.paper.expect("the paper has all rows");
             let off = (seen.ours - paper).abs() / paper;

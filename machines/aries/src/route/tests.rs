@@ -131,7 +131,7 @@ fn every_mode_reaches_every_router_in_class_order() {
             }
         }
     }
-    assert_eq!(longest[0], 5, "green black blue green black");
+    assert_eq!(longest[0], 5, "green, black, blue, green, black");
     assert!((9..=10).contains(&longest[1]), "{longest:?}");
 }
 
@@ -158,7 +158,7 @@ fn deterministic_packets_follow_each_other() {
                 }
             }
         }
-        assert!(ways.len() > 10, "{routing:?}: {} ways", ways.len());
+        assert!(ways.len() > 10, "{routing:?}: {} paths", ways.len());
     }
 }
 

@@ -82,7 +82,7 @@ fn broken_class_tables_deadlock() {
             seed,
         )
     });
-    assert!(stuck, "a machine that cannot deadlock proves nothing");
+    assert!(stuck, "the network must be able to deadlock");
 }
 
 /// Ordered packets of one pair and mode arrive in the order in which they were sent, under load.
@@ -139,12 +139,12 @@ fn ordered_packets_stay_in_order_under_load() {
             let noise = ids(Routing::Adaptive0);
             assert!(
                 noise.len() < 5 || !noise.is_sorted(),
-                "canary: adaptive packets do overtake"
+                "canary: adaptive packets must overtake"
             );
         }
         assert!(
             reordered > 0,
-            "canary: packets to several lines do overtake"
+            "canary: packets to different lines must overtake"
         );
     }
 }
@@ -309,7 +309,7 @@ fn to_pass_without_buffers_is_to_pass_through_them() {
         );
         assert!(
             direct != steps_of(true, depth, seed + 9).0,
-            "the comparison can fail"
+            "the comparison is not vacuous"
         );
     }
     let [_, dead, stalled, held_up] = all;

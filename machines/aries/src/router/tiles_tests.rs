@@ -251,7 +251,7 @@ fn what_no_table_names_is_swallowed_and_reported_once() {
     assert_eq!(events.len(), 2);
     assert!(matches!(events[0], AriesEvent::Unroutable { .. }));
     let next = bench.packets(FIRST_NIC_PORT + 1);
-    assert_eq!(next.len(), 1, "the next packet is whole");
+    assert_eq!(next.len(), 1, "the next packet is complete");
     assert_eq!(core.flits_inside(), 0);
 }
 
@@ -434,7 +434,7 @@ fn whole_packets(mut core: Core) {
     core.run(&mut bench);
     let sent: Vec<Vec<Flit>> = bench.packets(BLACK).into_iter().map(|p| p.1).collect();
     assert_eq!(sent, packets);
-    assert_eq!(core.flits_inside(), 0, "the half waits outside");
+    assert_eq!(core.flits_inside(), 0, "half a packet waits outside");
     bench.inject_rest(&mut core, GREEN, 0, rest);
     bench.send(
         &mut core,

@@ -287,7 +287,7 @@ mod tests {
         let black = of(PortKind::Black);
         assert_eq!((blue.len(), black.len()), (2, 4));
         case.cut = vec![blue[0], black[0], blue[1]];
-        let failure = run(&case).expect_err("two groups without a link");
+        let failure = run(&case).expect_err("two groups have no link");
         assert!(matches!(failure, Failure::Routes(_)), "{failure}");
         let keep = (&case as &dyn SoakCase).shrink(|case| run(case).is_err());
         assert_eq!(keep.harms, Some(vec![0, 2]));

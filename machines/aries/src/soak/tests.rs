@@ -64,7 +64,7 @@ fn a_router_that_keeps_flits_is_found() {
         ends.iter().any(|(node, _)| *node == nic)
     };
     let link = world.links().find(at_nic).expect("the NIC has a link");
-    world.start_traffic(&case.traffic).expect("the run begins");
+    world.start_traffic(&case.traffic).expect("the run starts");
     world.fabric.run_for(Duration::from_us(500));
     world.fabric.cut(link);
     world.fabric.run_for(Duration::from_ms(20));

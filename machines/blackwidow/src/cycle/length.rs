@@ -91,11 +91,14 @@ mod tests {
             let mut pace = Pace::of(rate);
             assert!(pace.is_slow());
             let left: Vec<u64> = (0..phits).map(|_| pace.send(0)).collect();
-            assert!(left.is_sorted_by(|a, b| a < b), "{rate:?}: one per cycle");
+            assert!(
+                left.is_sorted_by(|a, b| a < b),
+                "{rate:?}: at most one per cycle"
+            );
             assert_eq!(pace.next(), 100, "{rate:?}");
             let left: Vec<u64> = (0..phits).map(|_| pace.send(pace.next())).collect();
             assert!(left.is_sorted_by(|a, b| a < b), "{rate:?}");
-            assert_eq!(pace.next(), 200, "{rate:?}: the first one, too");
+            assert_eq!(pace.next(), 200, "{rate:?}: including the first");
             assert_eq!(pace.send(1_000), 1_000, "an idle link sends at once");
         }
         assert!(!Pace::of(rates::G6_25).is_slow());

@@ -349,7 +349,7 @@ mod tests {
                 assert_eq!(arrived, None);
                 arrived = assembly.take(phit, Seal::Crc);
             }
-            let arrived = arrived.expect("the end of the packet");
+            let arrived = arrived.expect("the packet has ended");
             assert!(arrived.intact);
             assert_eq!((arrived.name, arrived.phits as usize), (name, phits.len()));
         }

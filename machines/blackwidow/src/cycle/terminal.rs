@@ -359,7 +359,7 @@ mod tests {
         assert!(!overtaken(8, 9));
         assert!(!overtaken(7, 10), "other hash bits take another path");
         assert!(overtaken(7, 9));
-        assert!(overtaken(7, 9), "the same once more");
+        assert!(overtaken(7, 9), "the same request again");
         assert!(!overtaken(0x3f_ffff, 30));
         assert!(!overtaken(2, 30), "numbers wrap around");
     }

@@ -163,7 +163,10 @@ mod tests {
         acks.tell(0, Time::from_ns(40_000));
         assert!(!acks.is_due(Time::from_ns(99_000)));
         acks.remind();
-        assert!(acks.is_due(Time::from_ns(99_000)), "long ago");
+        assert!(
+            acks.is_due(Time::from_ns(99_000)),
+            "the last acknowledgement is old"
+        );
     }
 
     #[test]

@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(
             held.hold(at(1, 0), &run("hbeh")),
             Held::Stored,
-            "longer than the one held"
+            "longer than the held frame"
         );
         assert_eq!(held.hold(at(9, 0), &run("hb")), Held::Full);
         held.clear();

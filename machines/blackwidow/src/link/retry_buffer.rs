@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(buffer.position(), (1, 2));
         assert!(buffer.rewind());
         assert_eq!(buffer.position(), (0, 0));
-        assert!(!buffer.rewind(), "already there");
+        assert!(!buffer.rewind(), "the buffer was already rewound");
         assert_eq!(buffer.pass(), 1);
         assert_eq!(
             send(&mut buffer, 9, 20),
@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(
             done.round_trip,
             Some(Duration::from_ns(30)),
-            "the second was sent whole once"
+            "the second packet was sent completely once"
         );
         assert_eq!(
             (
@@ -415,7 +415,7 @@ mod tests {
         assert!(!buffer.has_room(19, 3), "24 - 8 < 19");
         assert!(buffer.has_room(4, 3));
         packet(&mut buffer, 4, 0);
-        assert!(!buffer.has_room(4, 3), "three packets are the window");
+        assert!(!buffer.has_room(4, 3), "three packets fill the window");
     }
 
     #[test]

@@ -183,7 +183,11 @@ impl Link for Yarc {
 
     fn is_whole(phits: &[Phit]) -> bool {
         let last = phits[phits.len() - 1];
-        assert_eq!(last.is_head(), phits.len() == 1, "heads begin packets");
+        assert_eq!(
+            last.is_head(),
+            phits.len() == 1,
+            "a packet begins with a head"
+        );
         last.is_eop()
     }
 
@@ -196,7 +200,7 @@ impl Link for Yarc {
         }
         let status = crc
             .verify(got[got.len() - 1].content())
-            .expect("the CRC handed up is right");
+            .expect("the delivered CRC is correct");
         match status {
             EopStatus::TransmitError => end.poisoned += 1,
             EopStatus::SoftError => {

@@ -367,7 +367,10 @@ fn requests_wait_when_responses_cannot_leave_but_responses_are_taken() {
     let counters = peer.nic.counters();
     assert!(counters.response_stalls > 0);
     assert!(counters.writes_served < sent, "requests have backed up");
-    assert!(!peer.lcb.can_begin(Vc::Request), "up to their sender");
+    assert!(
+        !peer.lcb.can_begin(Vc::Request),
+        "backpressure reaches the sender"
+    );
     // In this state the NIC still accepts a response to its own request.
     let own = peer.nic.write(peer.now, B, 0, &[1; 8]).unwrap();
     peer.run(Duration::from_ms(1));

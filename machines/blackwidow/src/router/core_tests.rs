@@ -76,7 +76,7 @@ fn check_delivery(bench: &Bench, expected: &HashMap<(u16, u16, usize), u32>) {
     let mut next: HashMap<(u16, u16, usize), u32> = HashMap::new();
     for port in 0..64 {
         for packet in bench.packets(port) {
-            check_packet(&packet).expect("a whole, healthy packet");
+            check_packet(&packet).expect("a complete, intact packet");
             let first = packet[0].content();
             assert_eq!(usize::from(head_dest(first)), port);
             let source = (packet[1].content() & 0x7fff) as u16;

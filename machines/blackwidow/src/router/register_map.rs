@@ -425,7 +425,7 @@ mod tests {
                 rank: rank.map(|rank| rank.parse().expect("a rank")),
                 ..BlackWidowSpec::default()
             };
-            let mut topology = spec.generate().expect("a network that can be generated");
+            let mut topology = spec.generate().expect("a valid network");
             // The widest values that a topology file may name.
             let widest = &mut topology.chips[0].routers[0].registers;
             (widest.down_shift, widest.down_mask, widest.hash_shift) = (15, 0x7fff, 14);

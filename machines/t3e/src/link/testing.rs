@@ -156,7 +156,7 @@ impl Link for Flits {
     /// The rest of a packet whose session has ended is discarded.
     fn push(lcb: &mut FlitEnd, flit: Flit) {
         let FlitKind::Data(vc) = flit.control.kind() else {
-            unreachable!("packets have no others");
+            unreachable!("packets contain only data flits");
         };
         let vc = usize::from(vc);
         if flit.control.is_head() || lcb.credits(vc) > 0 {
@@ -204,10 +204,10 @@ impl Link for Flits {
         let length = COMMANDS
             .iter()
             .position(|command| *command == header.command);
-        let sent = packet(vc, id, length.expect("no other was sent"));
+        let sent = packet(vc, id, length.expect("the command of a sent packet"));
         let sent: Vec<u64> = sent.iter().map(|flit| flit.word).collect();
         // Expect the corrected header: reading corrects a wrong bit.
-        let (expected, _) = Header::parse(sent[0]).expect("it was sent");
+        let (expected, _) = Header::parse(sent[0]).expect("the packet was sent");
         assert_eq!((header, &words[1..]), (expected, &sent[1..]), "contents");
     }
 

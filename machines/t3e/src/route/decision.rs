@@ -157,7 +157,7 @@ mod tests {
             Decision::Go { deterministic, .. } => deterministic.1,
             _ => unreachable!("two hops are left"),
         };
-        assert_eq!(of(&registers, Err(None)), 1, "the table says so");
+        assert_eq!(of(&registers, Err(None)), 1, "as in the table");
         assert_eq!(of(&registers, came(Direction::PlusY, Some(0))), 1);
         assert_eq!(
             of(&registers, came(Direction::PlusX, Some(0))),

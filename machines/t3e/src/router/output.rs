@@ -209,7 +209,7 @@ mod tests {
         output.ask(1, 6);
         assert_eq!(output.arbitrate(1 << 4 | 1 << 1), 1);
         output.begin(1, 6);
-        assert_eq!(output.arbitrate(1 << 4), 4, "the other has nothing");
+        assert_eq!(output.arbitrate(1 << 4), 4, "only channel 4 has a flit");
         output.begin(4, 5);
         assert_eq!(
             output.arbitrate(1 << 4 | 1 << 1),

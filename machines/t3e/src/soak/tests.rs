@@ -115,7 +115,7 @@ fn amiss(case: &Case<Tori>, mistake: Option<Sabotage>) -> Vec<Violation> {
                     let done = world
                         .fabric
                         .command(node, |device, now| device.link_fault(now, port, fault));
-                    done.expect("links can suffer it");
+                    done.expect("the link accepts the fault");
                 }
                 world.fabric.run_for(Duration::from_us(us));
             }
@@ -176,7 +176,7 @@ fn wrong_bits_that_nobody_looks_at_are_found() {
                 let done = world
                     .fabric
                     .command(node, |device, now| device.link_fault(now, port, fault));
-                done.expect("links can suffer it");
+                done.expect("the link accepts the fault");
             }
         }
         world.start_traffic(&case.traffic).ok()?;

@@ -18,7 +18,10 @@ fn ask(
     register: &str,
     write: Option<u64>,
 ) -> Option<Result<u64, RegisterError>> {
-    let side = world.topology().side_networks().expect("a torus has them");
+    let side = world
+        .topology()
+        .side_networks()
+        .expect("a torus has side networks");
     let way = side.way(NodeRef::Chip(from), NodeRef::Chip(to), &|_| true);
     let (way, node) = (way.expect("a route"), router(world, from));
     let question = with(world, node, |device| {

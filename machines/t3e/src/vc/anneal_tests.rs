@@ -23,7 +23,7 @@ fn bounds(ring: &UnidirectionalRing, annealing: &Annealing, level: Level) -> Vec
 }
 
 fn machine(nodes: usize) -> (UnidirectionalRing, Annealing) {
-    let ring = Ring::whole(nodes).expect("a size of rings");
+    let ring = Ring::whole(nodes).expect("a valid ring size");
     (ring.one_way(false), Annealing::machine(nodes))
 }
 
@@ -166,7 +166,7 @@ fn the_same_seed_gives_the_same_safe_tables() {
 #[test]
 fn the_machines_tables_are_within_the_papers_figures() {
     let within = |nodes: usize| {
-        let tables = optimised(Ring::whole(nodes).expect("a size of rings"), false);
+        let tables = optimised(Ring::whole(nodes).expect("a valid ring size"), false);
         for &(_, sub_ring, figures) in super::super::table1::PAPER
             .iter()
             .filter(|row| row.0 == nodes)
@@ -206,7 +206,7 @@ fn columns_through_partial_planes_keep_their_own_entries_at_vc0() {
     }
     // In rings of up to eight nodes that is always so.
     for nodes in 2..=8 {
-        let ring = Ring::whole(nodes).expect("a size of rings");
+        let ring = Ring::whole(nodes).expect("a valid ring size");
         assert_eq!(optimised(ring.clone(), true), optimised(ring, false));
     }
 }

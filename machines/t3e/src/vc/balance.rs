@@ -106,7 +106,9 @@ mod tests {
     #[test]
     fn the_busiest_links_carry_what_arithmetic_says() {
         for nodes in [4, 8, 12, 16, 32] {
-            let ring = Ring::whole(nodes).expect("a size of rings").one_way(false);
+            let ring = Ring::whole(nodes)
+                .expect("a valid ring size")
+                .one_way(false);
             for level in Level::of(nodes) {
                 let n = level.nodes as u32;
                 let expected = if level.nodes == nodes {

@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn ties_go_by_parity_and_each_route_one_way() {
         for nodes in NODES {
-            let ring = Ring::whole(nodes).expect("a size of rings");
+            let ring = Ring::whole(nodes).expect("a valid ring size");
             let ways = [ring.one_way(false), ring.one_way(true)];
             for (source, destination) in
                 (0..nodes as u8).flat_map(|a| (0..nodes as u8).map(move |b| (a, b)))

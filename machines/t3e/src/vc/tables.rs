@@ -241,7 +241,7 @@ mod tests {
     use phitwire_framing::t3e::direction::Direction;
 
     fn whole(nodes: usize) -> Ring {
-        Ring::whole(nodes).expect("a size of rings")
+        Ring::whole(nodes).expect("a valid ring size")
     }
 
     #[test]

@@ -72,7 +72,10 @@ fn a_lost_frame_costs_little_more_than_itself() {
         pair.sets(A, |c| c.tx_sets),
         pair.sets(A, |c| c.tx_replayed_sets),
     );
-    assert!(again * 20 < sets, "{again} of {sets} again for 2 % of loss");
+    assert!(
+        again * 20 < sets,
+        "{again} of {sets} sets resent at 2 % loss"
+    );
 }
 
 #[test]
@@ -290,7 +293,7 @@ fn load_and_clock_reach_the_peer() {
     both(15, |pair| {
         pair.ends[A].lcb.set_load(11);
         pair.run_for(Duration::from_ms(10));
-        assert_eq!(pair.ends[B].lcb.peer_load(), 11, "without any data");
+        assert_eq!(pair.ends[B].lcb.peer_load(), 11, "updated without data");
         pair.ends[A].lcb.set_load(3);
         pair.load(A, 1);
         pair.finish(LONG);

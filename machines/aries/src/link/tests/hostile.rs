@@ -182,7 +182,7 @@ fn random_data(rng: &mut Rng, number: u64) -> Set {
         flits[at] = Flit::new(rng.next_u64());
     }
     let Set::Data(mut set) = data(number, &flits) else {
-        unreachable!("made as data")
+        unreachable!("mutations of data frames")
     };
     if rng.chance(1, 10) {
         set.tail = Tail {

@@ -45,7 +45,7 @@ fn sets_are_hit_in_the_bits_of_the_lane_alone() {
         let differ = |(set, clean): &(SetBytes, &[u8])| set != clean;
         let pairs = frame.iter().zip(clean[24..].chunks(SET_BYTES));
         for (set, _) in pairs.filter(differ) {
-            assert!(Set::parse(&set).is_err(), "its check tells");
+            assert!(Set::parse(&set).is_err(), "the check detects it");
         }
     }
 }

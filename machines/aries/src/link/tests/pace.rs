@@ -67,7 +67,11 @@ fn a_short_packet_leaves_at_once_and_takes_the_time_of_a_set() {
     pair.ends[A].send(1, 3);
     pair.run_until(Duration::from_us(5), |pair| pair.ends[B].got_id[1] == 1);
     let took = pair.now.since(start);
-    assert_eq!(took, Duration::from_ps(50_000 + 11_429), "cable and set");
+    assert_eq!(
+        took,
+        Duration::from_ps(50_000 + 11_429),
+        "one cable and one set"
+    );
 }
 
 #[test]

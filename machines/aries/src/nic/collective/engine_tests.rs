@@ -300,7 +300,11 @@ fn strangers_are_refused_and_counted() {
 fn sums_of_floating_point_numbers_depend_on_the_tree_alone() {
     let [wide, narrow] = [5, 2].map(|branching| job(branching, 3, "sum-f64", 4));
     let sums = |job: &Job| [0, 1, 2, 3].map(|turn| expected(40, 0, job, turn));
-    assert_ne!(sums(&wide), sums(&narrow), "the words must show the order");
+    assert_ne!(
+        sums(&wide),
+        sums(&narrow),
+        "the operands must expose the order"
+    );
     let jobs = [wide];
     for seed in 0..20 {
         let mut net = Net::new(40, seed);

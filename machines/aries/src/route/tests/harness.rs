@@ -49,7 +49,7 @@ impl Machine {
             global_links: Some(blue_links),
             ..DragonflySpec::default()
         };
-        let mut network = spec.generate().expect("links fit on the ports");
+        let mut network = spec.generate().expect("the links fit on the ports");
         network.settings.forward_progress_ms = 1;
         change(&mut network.classes);
         let wiring = DragonflyWiring::new(&network);

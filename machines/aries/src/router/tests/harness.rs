@@ -99,7 +99,7 @@ impl Ports for Bench {
         let now = self.sent[port].iter().rev();
         let now = now.take_while(|&&(cycle, _)| cycle == self.now).count();
         if !self.packets_whole {
-            assert!((now as u64) < per_cycle, "no more than the port's width");
+            assert!((now as u64) < per_cycle, "at most the width of the port");
             let tenth = self.now % 10 == 9;
             assert!(port >= NETWORK_PORTS || !tenth, "the tenth flit");
         }
@@ -244,7 +244,7 @@ impl Links {
     }
 
     fn pass(&mut self, from: usize, what: Passing) {
-        let to = self.others[from].expect("only links are used");
+        let to = self.others[from].expect("only connected ports are used");
         self.sent[to] += u64::from(matches!(what, Passing::Flit(_)));
         self.passing.push_back((self.now + LATENCY, to, what));
         self.moved_at = self.now;

@@ -118,7 +118,7 @@ fn what_the_class_rules_cannot_join_is_reported_and_nothing_else() {
     let report = &routed.report;
     assert_eq!(
         report.cut_pairs, 0,
-        "over the other group all are connected"
+        "all are connected through the other group"
     );
     assert!(report.lost_pairs > 0 && report.lost.len() as u64 == report.lost_pairs);
     assert_eq!(report.reached_pairs + report.lost_pairs, 4 * 3);

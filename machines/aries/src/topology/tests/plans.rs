@@ -46,7 +46,7 @@ fn the_ends_of_every_link_agree() {
         assert_eq!((a.sets(), a.registers()), (b.sets(), b.registers()));
     }
     let optical = ends.iter().filter(|end| end.link().rate() == rates::G12_5);
-    assert_eq!(optical.count(), 2 * 6, "the blue links");
+    assert_eq!(optical.count(), 2 * 6, "all blue links");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn settings_and_registers_reach_the_nodes() {
     assert_eq!(
         router.ports[0].1.sets().window_sets,
         64,
-        "the chip's own depths"
+        "the depths of the chip"
     );
     assert_eq!(router.ports[0].1.registers().max_degrades, 1);
     let nic = network.plan_nic(5, &runtime).expect("a NIC");
@@ -103,7 +103,7 @@ fn who_is_not_there_has_no_plan() {
         let error = network.device(name, &runtime, Time::ZERO).err();
         assert_eq!(error, Some(PlanError::NoSuchNode(name.to_owned())));
     }
-    let lines = network.plan_lines().expect("few links");
+    let lines = network.plan_lines().expect("the network has few links");
     assert!(!lines.contains("g1-c0s0\t"));
     let first = lines.lines().find(|line| line.starts_with("link\t0\t"));
     assert_eq!(

@@ -163,7 +163,7 @@ fn whole_networks_reach_all_pairs_without_detours() {
 }
 
 #[test]
-#[ignore = "seconds of a release build"]
+#[ignore = "takes seconds in a release build"]
 fn the_full_machine_is_generated_and_routed() {
     let network = network(241, 6, 16, 4);
     assert_eq!(network.shape.routers(), 23_136);

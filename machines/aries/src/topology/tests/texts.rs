@@ -123,7 +123,7 @@ fn drawings_show_every_router_and_say_when_they_cannot() {
     for (groups, chassis, blades, links) in [(1, 1, 1, 0), (3, 2, 2, 2), (9, 6, 16, 4)] {
         let network = network(groups, chassis, blades, links);
         let dot = show::dot(&network);
-        let svg = show::svg(&network).expect("not too large");
+        let svg = show::svg(&network).expect("small enough to draw");
         for router in network.routers() {
             let name = network.node_name(NodeRef::Chip(router));
             let is_drawn = dot.contains(&format!("\"{name}\"")) && svg.contains(&name);
@@ -228,7 +228,10 @@ fn blue_links_pass_behind_no_router() {
         }
         let is_own =
             |&[other, _, edge]: &[f64; 3]| (other - lane).abs() > 1.0 || (edge - to).abs() > 1.0;
-        assert!(lanes[..number].iter().all(is_own), "lane {lane} twice");
+        assert!(
+            lanes[..number].iter().all(is_own),
+            "lane {lane} occurs twice"
+        );
     }
 }
 

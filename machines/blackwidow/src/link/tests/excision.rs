@@ -55,7 +55,7 @@ fn a_rejected_packet_that_has_begun_flows_on_and_gives_no_acks() {
     assert_eq!(queue.take_acks(VC), 0, "held back until the verdict");
     write(&mut queue, &bad[4..6]);
     queue.end(poison(&bad[..6]), Verdict::Rejected);
-    assert_eq!(queue.len(VC), 5, "the rest of it with a corrected end");
+    assert_eq!(queue.len(VC), 5, "the rest, with a corrected end");
     assert_eq!(pop(&mut queue, 5).last(), Some(&poison(&bad[..6])));
     assert_eq!(queue.take_acks(VC), 0);
     assert!(accept(&mut queue, &bad));
@@ -93,9 +93,12 @@ fn retransmissions_fail_again_while_the_poisoned_rest_is_blocked() {
     assert_eq!(queue.len(VC), 18);
     for cut in [3, 18, 1, 18] {
         reject(&mut queue, &bad[..cut]);
-        assert_eq!(queue.len(VC), 18, "removed behind the blocked rest");
+        assert_eq!(queue.len(VC), 18, "removed behind the blocked packet");
     }
-    assert!(accept(&mut queue, &bad), "credits and slack hold both");
+    assert!(
+        accept(&mut queue, &bad),
+        "credits and slack hold both packets"
+    );
     assert_eq!(queue.len(VC), 37);
     pop(&mut queue, 18);
     assert_eq!(queue.take_acks(VC), 0);
@@ -131,7 +134,11 @@ fn an_overflowing_packet_is_excised_and_discarded_to_its_end() {
     assert_eq!(queue.len(VC), 35);
     let over = packet(VC, 2, 8);
     write(&mut queue, &over[..5]);
-    assert_eq!(queue.len(VC), 35, "excised when the fifth did not fit");
+    assert_eq!(
+        queue.len(VC),
+        35,
+        "the fifth packet did not fit and was excised"
+    );
     write(&mut queue, &over[5..7]);
     pop(&mut queue, 30);
     assert!(
@@ -189,7 +196,7 @@ fn channels_do_not_mix() {
     assert_eq!(
         queue.take_acks(Vc::Request),
         4,
-        "the open packet is the other channel's"
+        "the open packet is on the other channel"
     );
     assert_eq!(queue.pending_vcs(), 0b10);
     assert_eq!(queue.front(Vc::Request), None);

@@ -109,7 +109,10 @@ fn a_link_cut_for_ten_seconds_goes_on_with_nothing_lost() {
     let frames = pair.frames;
     pair.run_for(SECOND.times(10));
     let tries = pair.frames[A] - frames[A];
-    assert!(tries > 30 && tries < 2_000, "{tries} tries in ten seconds");
+    assert!(
+        tries > 30 && tries < 2_000,
+        "{tries} retries in ten seconds"
+    );
     pair.wire(|wire| wire.cut = false);
     let restored = pair.now;
     pair.finish(SECOND.times(2));
@@ -330,8 +333,11 @@ fn losses_are_found_as_fast_as_ever() {
             time.as_ns() / 1_000
         });
         let mean = times.sum::<u64>() / 8;
-        println!("{loss} lost, {duplicate} double, {delay} us: {mean} us");
-        assert!(mean <= most, "{loss} lost, {duplicate} double: {mean} us");
+        println!("{loss} lost, {duplicate} duplicated, {delay} us: {mean} us");
+        assert!(
+            mean <= most,
+            "{loss} lost, {duplicate} duplicated: {mean} us"
+        );
     }
 }
 

@@ -8,7 +8,7 @@ fn quickstart() -> crate::topology::FoldedClos {
         subtree: 4,
         ..BlackWidowSpec::default()
     };
-    spec.generate().expect("a possible network")
+    spec.generate().expect("a valid network")
 }
 
 #[test]
@@ -22,7 +22,7 @@ fn a_long_table_says_what_it_leaves_out() {
         processors: 1024,
         ..BlackWidowSpec::default()
     };
-    let text = table(&spec.generate().expect("a possible network"), 3);
+    let text = table(&spec.generate().expect("a valid network"), 3);
     assert!(text.contains("... and 61 routers more"), "{text}");
     assert!(text.contains("... and 2045 links more"), "{text}");
 }
@@ -58,7 +58,7 @@ fn large_networks_are_drawn_by_subtrees_and_expanded_one_by_one() {
             processors,
             ..BlackWidowSpec::default()
         };
-        spec.generate().expect("a possible network")
+        spec.generate().expect("a valid network")
     };
     let drawing = |processors| super::drawing(&network(processors), None).expect("a drawing");
     let whole = drawing(16_384);
@@ -92,6 +92,6 @@ fn svg_of_a_large_network_is_refused() {
         processors: 4608,
         ..BlackWidowSpec::default()
     };
-    let error = svg(&spec.generate().expect("a possible network")).expect_err("too large");
+    let error = svg(&spec.generate().expect("a valid network")).expect_err("too large");
     assert_eq!(error.0, 288);
 }

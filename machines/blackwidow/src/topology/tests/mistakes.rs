@@ -104,7 +104,7 @@ fn found(text: &str, edits: &[(String, String)], kind: &str, at: &str) -> String
         .zip(problems.mistakes())
         .find(|(i, m)| format!("{:?}", m.kind) == kind && line_of(*i).contains(at))
         .map(|(_, mistake)| mistake)
-        .unwrap_or_else(|| panic!("{edits:?}: no {kind} is placed at `{at}`:\n{lines}"));
+        .unwrap_or_else(|| panic!("{edits:?}: no {kind} at `{at}`:\n{lines}"));
     assert!(!mistake.help.is_empty(), "{edits:?}: {kind} has no remedy");
     format!("--- {edits:?}\n{lines}\n")
 }

@@ -20,7 +20,7 @@ fn lab(settings: ClosSettings) -> FoldedClos {
         settings,
         ..Default::default()
     };
-    spec.generate().expect("a possible network")
+    spec.generate().expect("a valid network")
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn too_many_links_for_processes_are_refused() {
         processors: 32_768,
         ..BlackWidowSpec::default()
     };
-    let topology = spec.generate().expect("a possible network");
+    let topology = spec.generate().expect("a valid network");
     let refused = topology.plan_lines();
     assert!(matches!(refused, Err(PlanError::TooManyLinks(_))));
     // The processor's own link has a small id.

@@ -72,7 +72,7 @@ fn tiles_route_every_packet_to_its_processor() {
     ];
     let mut rng = Rng::new(64, 8);
     for spec in specs {
-        let topology = spec.generate().expect("a possible network");
+        let topology = spec.generate().expect("a valid network");
         let wiring = ClosWiring::new(&topology);
         let chips = registers(&topology);
         for _ in 0..2_000 {
@@ -105,7 +105,7 @@ fn the_hash_spreads_a_bulk_transfer_over_every_uplink_of_every_rank() {
         rank: "3".parse().ok(),
         ..Default::default()
     };
-    let topology = spec.generate().expect("a possible network");
+    let topology = spec.generate().expect("a valid network");
     let wiring = ClosWiring::new(&topology);
     let chips = registers(&topology);
     let mut tops = std::collections::BTreeSet::new();

@@ -31,7 +31,7 @@ fn changed(base: BlackWidowSpec, change: fn(&mut BlackWidowSpec)) -> BlackWidowS
 }
 
 fn made(spec: &BlackWidowSpec) -> FoldedClos {
-    spec.generate().expect("a possible network")
+    spec.generate().expect("a valid network")
 }
 
 /// The first router of rank 2.
@@ -271,7 +271,10 @@ fn impossible_networks_are_refused_with_a_reason() {
     ];
     for (spec, reason) in cases {
         let error = error(spec);
-        assert!(error.contains(reason), "`{error}` does not say `{reason}`");
+        assert!(
+            error.contains(reason),
+            "`{error}` does not contain `{reason}`"
+        );
     }
 }
 

@@ -127,7 +127,7 @@ fn repeated(plan: Plan, kind: Kind, n: u64, delay: u64, strict: bool) -> Violati
         options.sabotage = Some(Sabotage::Repeat(kind, n, delay));
         options.strict = strict;
     });
-    found.expect_err("a message came twice")
+    found.expect_err("a message arrived twice")
 }
 
 #[test]

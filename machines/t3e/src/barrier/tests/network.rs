@@ -399,7 +399,7 @@ impl Network {
         let round = progress.round;
         match notified {
             Notified::BarrierDone => {
-                assert!(interrupted, "a barrier that is done interrupts");
+                assert!(interrupted, "a completed barrier interrupts");
                 if unit.joined[round] < unit.plan.participants.len() {
                     return Err(Violation::Early);
                 }
@@ -457,7 +457,7 @@ impl Network {
                 progress.joins = true;
                 progress.ready_at = self.now + self.rng.below(self.options.skew + 1);
                 let done = shell.operate(unit.number, operation);
-                assert_eq!(done, Ok(()), "a processor that is not armed may act");
+                assert_eq!(done, Ok(()), "an unarmed processor may act");
                 moved = true;
             }
         }

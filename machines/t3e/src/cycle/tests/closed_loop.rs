@@ -39,12 +39,12 @@ fn requests_wait_for_registers_and_responses_for_the_memory() {
     let [none, one, many] = latencies;
     for links in 0..2 {
         assert_eq!(one[links] - none[links], 1);
-        assert_eq!(many[links] - none[links], 75, "a clock has 40/3 ns");
+        assert_eq!(many[links] - none[links], 75, "a clock is 40/3 ns");
     }
     for (reply, e_registers, memory_ns, reason) in [
         (false, Some(8), 0, "--request-reply"),
         (false, None, 1, "--request-reply"),
-        (true, Some(7), 0, "64 bytes takes 8"),
+        (true, Some(7), 0, "64 bytes needs 8"),
     ] {
         config.traffic.request_reply = reply;
         config.traffic.message_bytes = 64;

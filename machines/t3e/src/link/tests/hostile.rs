@@ -176,7 +176,7 @@ fn the_rest_of_a_packet_whose_header_had_no_place_is_discarded() {
     for flit in &short {
         buffer.receive(0, *flit);
     }
-    assert_eq!(buffer.receive(0, long[0]), (0, false), "nor is any free");
+    assert_eq!(buffer.receive(0, long[0]), (0, false), "the buffer is full");
     buffer.pop(0);
     assert_eq!(
         buffer.receive(0, long[1]),

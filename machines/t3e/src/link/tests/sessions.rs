@@ -128,7 +128,7 @@ fn a_packet_that_says_to_be_longer_than_it_is_waits_for_its_rest_and_not_for_eve
         let head = misread(Command::Get1, other)?;
         Some((other, flits, head))
     });
-    let (long, flits, head) = long.expect("three wrong bits are not noticed");
+    let (long, flits, head) = long.expect("three wrong bits are not detected");
     let whole = Header::new(long, Tag::default(), Name::new(1), 3).emit();
     for (head, is_doubtful) in [(head, true), (whole, false)] {
         let mut pair = Pair::up(9);
@@ -208,7 +208,7 @@ fn a_maintenance_packet_that_is_cut_off_unseen_is_dropped() {
         let maintenance = left.iter().filter(|flit| **flit != barrier).count();
         let whole = came == MAINTENANCE_FLITS;
         assert_eq!(maintenance, if whole { came } else { 0 }, "{left:?}");
-        assert_eq!(left.len() - maintenance, came, "barriers are not");
+        assert_eq!(left.len() - maintenance, came, "no barrier flit is lost");
         let End { lcb, input, .. } = &pair.ends[B];
         let lost = lcb.flit_counters(input).rx_urgent_lost;
         assert_eq!(lost, if whole { 0 } else { came as u64 });

@@ -248,7 +248,7 @@ const MISTAKES: [Mistaken; 20] = [
     ("[\"X\"]", "[\"X\", \"X\"]", (5, 14), "one or more distinct dimensions", "at most once"),
     ("[\"X\"]", "[\"X\", \"Y\"]", (6, 13), "no ring in Y of the ordinates 0 to 7", "rings in X of"),
     ("6, 7]\n", "6]\n", (6, 13), "no ring in X of the ordinates 0 to 6", "X of the ordinates 0 to 7"),
-    ("6, 7]\n", "6, 7, 9]\n", (6, 13), "no ring in X of the ordinates 0 to 7, 9", "torus has rings"),
+    ("6, 7]\n", "6, 7, 9]\n", (6, 13), "no ring in X of the ordinates 0 to 7, 9", "has rings in X"),
     ("[0, 1,", "[1, 1,", (6, 13), "in ascending order", "each ordinate once"),
     ("[0, 1,", "[0, 99,", (6, 17), "99 is out of range", "0 to 31"),
     ("[0, 7]", "[7, 0]", (7, 13), "datelines of + and - in X of", "write [0, 7]"),
@@ -350,7 +350,7 @@ fn written_tables_hold_for_large_machines_too() {
          ordinates = {ordinates:?}\ndatelines = [0, 15]\nplus = {0:?}\nminus = {0:?}\n",
         ["11111111"; 16]
     );
-    let problems = read(&text).expect_err("a circle among 2048 nodes");
+    let problems = read(&text).expect_err("a cycle among 2048 nodes");
     assert!(problems.lines().contains("Y VC1"), "{}", problems.lines());
 }
 
@@ -466,7 +466,7 @@ fn tables_by_any_seed_are_safe() {
         let tables = &torus.routes().expect("tables").tables;
         assert_eq!(dependency::check(torus.shape(), &registers, tables), Ok(()));
     }
-    let ring = vc::Ring::whole(8).expect("a size of rings");
+    let ring = vc::Ring::whole(8).expect("a valid ring size");
     let entries = vec![[0; 2]; 8];
     let plain = vc::VcTables::from_entries(ring.clone(), &entries);
     assert_eq!(plain, Some(vc::VcTables::time_of_crossing(ring.clone())));

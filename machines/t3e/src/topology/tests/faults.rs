@@ -95,7 +95,9 @@ fn cut(world: &mut World<Torus>, link: LinkId) {
 fn tell_ends(world: &mut World<Torus>, link: LinkId, fault: LinkFault) {
     for (node, port) in world.fabric.ends(link) {
         world.fabric.command(node, |device, now| {
-            device.link_fault(now, port, fault).expect("links go down");
+            device
+                .link_fault(now, port, fault)
+                .expect("the link accepts the fault");
         });
     }
 }

@@ -104,7 +104,11 @@ fn names_say_how_tori_are_made() {
         assert_eq!(made.name(), name);
         assert!(made.check().is_empty(), "{text}: {:?}", made.check());
     }
-    let refused = |name: &str| Torus::generate(name).expect("a name of tori").unwrap_err();
+    let refused = |name: &str| {
+        Torus::generate(name)
+            .expect("the name of a torus")
+            .unwrap_err()
+    };
     assert!(refused("t3e-8x8").contains("invalid size"));
     assert!(refused("t3e-16x32x16").contains("distinguish at most 2176"));
     assert!(refused("t3e-4x4x4-4x4x1").contains("full"));

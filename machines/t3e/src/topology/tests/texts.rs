@@ -225,6 +225,6 @@ fn ready_descriptions_are_right() {
             .topology;
         assert_eq!(&torus.name(), name);
         assert_eq!(again(&torus), torus);
-        assert!(text.starts_with("# "), "{name} says what it is for");
+        assert!(text.starts_with("# "), "{name} begins with a comment");
     }
 }
