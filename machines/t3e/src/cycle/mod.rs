@@ -22,8 +22,6 @@ mod tests;
 pub use options::T3eOptions;
 pub use packet::Operation;
 
-use serde_json::{Map, Value};
-
 use self::credits::Returned;
 use self::packet::Assembly;
 use self::terminal::{Format, Reply, Terminal, channel};
@@ -48,6 +46,7 @@ pub struct T3e;
 impl CycleModel for T3e {
     type Topology = Torus;
     type Options = T3eOptions;
+    type About = options::About;
     type Format = Format;
     type Packet = PacketBuf;
     type Reply = Reply;
@@ -66,7 +65,7 @@ impl CycleModel for T3e {
     /// All paths are minimal: routers choose only a channel.
     const OTHER_WAYS: &'static str = "adaptive";
 
-    fn about(options: &T3eOptions) -> Map<String, Value> {
+    fn about(options: &T3eOptions) -> options::About {
         options.about()
     }
 

@@ -5,9 +5,12 @@
 
 use crate::format::{Command, DataCheck, Header, Name, PacketBuf, Request, VCS};
 use phitwire::rng::mix;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The operation of a message.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Operation {
     #[default]
     Put,

@@ -44,6 +44,7 @@ use miette::{IntoDiagnostic, WrapErr};
 use phitwire::catalogue::Catalogue;
 use phitwire::net::harmless;
 use phitwire_nodes::output;
+use serde::Serialize;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -240,6 +241,12 @@ fn there_are(error: &clap::Error, arguments: impl Iterator<Item = String>) -> Op
         .get_subcommands()
         .map(|one| one.get_name().to_owned());
     Some(names.collect::<Vec<_>>().join(", "))
+}
+
+/// A value as JSON, with sorted keys.
+fn json(value: &impl Serialize) -> miette::Result<String> {
+    let value = serde_json::to_value(value).into_diagnostic()?;
+    Ok(format!("{value:#}\n"))
 }
 
 /// Prints a result to standard output.
