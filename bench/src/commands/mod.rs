@@ -15,12 +15,14 @@ pub const TOOLS: &[Tool] = &[
         name: "msgrate",
         about: "Measure the message rate of a running lab, verifying every message",
         command: crate::msgrate::Options::command,
+        outputs: &[],
         main: msgrate::main,
     },
     Tool {
         name: "bench",
         about: "Measure latency, bandwidth, random updates and collective operations of a running lab",
         command: crate::suite::Options::command,
+        outputs: &[],
         main: bench::main,
     },
 ];

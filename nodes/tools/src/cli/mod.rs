@@ -51,6 +51,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::description::open as read_network;
 use crate::machines;
+use crate::schema::Output;
 
 /// The exit statuses of the command, for its help.
 const STATUSES: &str = "Exit status:
@@ -129,6 +130,8 @@ pub struct Tool {
     pub about: &'static str,
     /// Arguments of the tool, for completions and manuals.
     pub command: fn() -> clap::Command,
+    /// What it prints with `--json`.
+    pub outputs: &'static [Output],
     /// Runs it; the first argument is its name.
     pub main: fn(Vec<OsString>) -> ExitCode,
 }
@@ -179,7 +182,7 @@ pub fn main(machines: Catalogue, tools: &[Tool]) -> ExitCode {
         Command::Capture(args) => capture::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Plot(args) => plot::run(&args),
-        Command::Schema(args) => schema::run(&args),
+        Command::Schema(args) => schema::run(&args, tools),
         Command::Lab(args) => lab::run(args),
         Command::Completions(args) => pages::completions(command(tools), &args),
         Command::Man(args) => pages::manual(command(tools), &args),

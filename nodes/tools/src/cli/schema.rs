@@ -8,9 +8,111 @@ use miette::miette;
 use phitwire::net::short_message;
 use phitwire_nodes::nearest::nearest;
 
-use super::print;
+use super::{Tool, print};
 use crate::input_file::{FileKind, InputFile};
-use crate::schema::{self, Schema};
+use crate::schema::{Output, Schema};
+
+/// What the commands of this crate print.
+const OUTPUTS: [Output; 14] = [
+    Output::written(
+        "capture",
+        1,
+        "phitwire capture --json",
+        "What was captured",
+        include_str!("../../schema/capture.json"),
+    ),
+    Output::written(
+        "channels",
+        1,
+        "phitwire topology channels --json",
+        "Tables of virtual channels that were searched for",
+        include_str!("../../schema/channels.json"),
+    ),
+    Output::written(
+        "manage",
+        1,
+        "phitwire manage reroute|isolate|return --json",
+        "What a reroute did",
+        include_str!("../../schema/manage.json"),
+    ),
+    Output::written(
+        "ping",
+        1,
+        "phitwire ping --json",
+        "Round trips",
+        include_str!("../../schema/ping.json"),
+    ),
+    Output::written(
+        "reproduce",
+        2,
+        "phitwire reproduce TABLE --json",
+        "A table of a paper beside what the models give",
+        include_str!("../../schema/reproduce.json"),
+    ),
+    Output::written(
+        "route",
+        1,
+        "phitwire route --json",
+        "Which way a packet would go",
+        include_str!("../../schema/route.json"),
+    ),
+    Output::written(
+        "sim",
+        1,
+        "phitwire sim --json",
+        "One point of a simulation, or several",
+        include_str!("../../schema/sim.json"),
+    ),
+    Output::written(
+        "soak",
+        1,
+        "phitwire soak --json",
+        "What a soak found",
+        include_str!("../../schema/soak.json"),
+    ),
+    Output::written(
+        "top",
+        1,
+        "phitwire top --once --json",
+        "How a lab stands",
+        include_str!("../../schema/top.json"),
+    ),
+    Output::written(
+        "trace",
+        1,
+        "phitwire trace --json",
+        "Where a packet went",
+        include_str!("../../schema/trace.json"),
+    ),
+    Output::written(
+        "bench-collectives",
+        1,
+        "phitwire-bench allreduce|barrier --json",
+        "Rows of a benchmark of collective engines",
+        include_str!("../../schema/bench-collectives.json"),
+    ),
+    Output::written(
+        "bench-goodput",
+        1,
+        "phitwire-bench goodput --json",
+        "Rows of bandwidth over losses",
+        include_str!("../../schema/bench-goodput.json"),
+    ),
+    Output::written(
+        "bench-messages",
+        1,
+        "phitwire-bench latency|bandwidth|bibw|gups|alltoall --json",
+        "Rows of a benchmark made of messages",
+        include_str!("../../schema/bench-messages.json"),
+    ),
+    Output::written(
+        "msgrate",
+        1,
+        "phitwire-msgrate --json",
+        "Message rate of one size, or of several",
+        include_str!("../../schema/msgrate.json"),
+    ),
+];
 
 /// Print the schema of what a command prints with --json (JSON Schema, draft 2020-12)
 ///
@@ -34,33 +136,31 @@ pub struct SchemaArgs {
 ///
 /// # Errors
 /// No schema of this name, or a file that cannot be read or is not JSON.
-pub fn run(args: &SchemaArgs) -> miette::Result<ExitCode> {
+pub fn run(args: &SchemaArgs, tools: &[Tool]) -> miette::Result<ExitCode> {
+    let of_tools = tools.iter().flat_map(|tool| tool.outputs);
+    let mut outputs: Vec<Output> = OUTPUTS.iter().chain(of_tools).copied().collect();
+    outputs.sort_by_key(|output| output.name);
     let Some(name) = &args.name else {
-        return print(&list());
+        return print(&outputs.iter().map(line).collect::<String>());
     };
-    let schema = schema::find(name).ok_or_else(|| unknown(name))?;
+    let output = outputs.iter().find(|output| output.name == name);
+    let schema = output.ok_or_else(|| unknown(name, &outputs))?.schema();
     match &args.check {
-        None => print(schema.text),
+        None => print(&schema.text()),
         Some(file) => check(&schema, file),
     }
 }
 
-fn list() -> String {
-    let all = schema::names().into_iter().filter_map(schema::find);
-    let line = |one: Schema| {
-        format!(
-            "{:18} {}  {}: {}\n",
-            one.name,
-            one.version(),
-            one.command(),
-            one.title()
-        )
-    };
-    all.map(line).collect()
+/// A line of the list.
+fn line(output: &Output) -> String {
+    format!(
+        "{:18} {}  {}: {}\n",
+        output.name, output.version, output.command, output.title
+    )
 }
 
-fn unknown(name: &str) -> miette::Report {
-    let names = schema::names();
+fn unknown(name: &str, outputs: &[Output]) -> miette::Report {
+    let names: Vec<&str> = outputs.iter().map(|output| output.name).collect();
     let help = match nearest(name, &names) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("there are {}", names.join(", ")),
@@ -79,7 +179,7 @@ fn check(schema: &Schema, file: &Path) -> miette::Result<ExitCode> {
         .map(short_message)
         .collect();
     if mistakes.is_empty() {
-        let (name, version) = (schema.name, schema.version());
+        let Output { name, version, .. } = schema.output;
         return print(&format!("{file}: as `{name}`, version {version}, says\n"));
     }
     print(&(mistakes.join("\n") + "\n"))?;
