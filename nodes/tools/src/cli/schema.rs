@@ -14,12 +14,11 @@ use crate::schema::{Output, Schema};
 
 /// What the commands of this crate print.
 const OUTPUTS: [Output; 14] = [
-    Output::written(
+    Output::of::<super::capture::Summary>(
         "capture",
         1,
         "phitwire capture --json",
         "What was captured",
-        include_str!("../../schema/capture.json"),
     ),
     Output::written(
         "channels",
@@ -35,13 +34,7 @@ const OUTPUTS: [Output; 14] = [
         "What a reroute did",
         include_str!("../../schema/manage.json"),
     ),
-    Output::written(
-        "ping",
-        1,
-        "phitwire ping --json",
-        "Round trips",
-        include_str!("../../schema/ping.json"),
-    ),
+    Output::of::<super::ping::Summary>("ping", 1, "phitwire ping --json", "Round trips"),
     Output::written(
         "reproduce",
         2,
