@@ -56,13 +56,7 @@ const OUTPUTS: [Output; 14] = [
         "One point of a simulation, or several",
         include_str!("../../schema/sim.json"),
     ),
-    Output::written(
-        "soak",
-        1,
-        "phitwire soak --json",
-        "What a soak found",
-        include_str!("../../schema/soak.json"),
-    ),
+    Output::of::<super::soak::Summary>("soak", 1, "phitwire soak --json", "What a soak found"),
     Output::written(
         "top",
         1,
