@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use miette::miette;
-use phitwire::net::short_message;
+use phitwire::net::{ChannelReport, short_message};
 use phitwire_nodes::nearest::nearest;
 
 use super::{Tool, print};
@@ -20,12 +20,11 @@ const OUTPUTS: [Output; 14] = [
         "phitwire capture --json",
         "What was captured",
     ),
-    Output::written(
+    Output::of::<ChannelReport>(
         "channels",
         1,
         "phitwire topology channels --json",
         "Tables of virtual channels that were searched for",
-        include_str!("../../schema/channels.json"),
     ),
     Output::written(
         "manage",
