@@ -11,6 +11,7 @@ use phitwire_nodes::nearest::nearest;
 use super::{Tool, print};
 use crate::input_file::{FileKind, InputFile};
 use crate::schema::{Output, Schema};
+use crate::trace::Trace;
 
 /// What the commands of this crate print.
 const OUTPUTS: [Output; 14] = [
@@ -63,13 +64,7 @@ const OUTPUTS: [Output; 14] = [
         "How a lab stands",
         include_str!("../../schema/top.json"),
     ),
-    Output::written(
-        "trace",
-        1,
-        "phitwire trace --json",
-        "Where a packet went",
-        include_str!("../../schema/trace.json"),
-    ),
+    Output::of::<Trace>("trace", 1, "phitwire trace --json", "Where a packet went"),
     Output::written(
         "bench-collectives",
         1,
