@@ -42,12 +42,11 @@ const OUTPUTS: [Output; 14] = [
         "A table of a paper beside what the models give",
         include_str!("../../schema/reproduce.json"),
     ),
-    Output::written(
+    Output::of::<super::route::Path>(
         "route",
         1,
         "phitwire route --json",
         "Which way a packet would go",
-        include_str!("../../schema/route.json"),
     ),
     Output::written(
         "sim",
