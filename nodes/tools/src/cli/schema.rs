@@ -35,12 +35,11 @@ const OUTPUTS: [Output; 14] = [
         include_str!("../../schema/manage.json"),
     ),
     Output::of::<super::ping::Summary>("ping", 1, "phitwire ping --json", "Round trips"),
-    Output::written(
+    Output::of::<super::reproduce::PrintedTable>(
         "reproduce",
         2,
         "phitwire reproduce TABLE --json",
         "A table of a paper beside what the models give",
-        include_str!("../../schema/reproduce.json"),
     ),
     Output::of::<super::route::Path>(
         "route",
