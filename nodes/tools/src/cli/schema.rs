@@ -55,13 +55,7 @@ const OUTPUTS: [Output; 14] = [
         include_str!("../../schema/sim.json"),
     ),
     Output::of::<super::soak::Summary>("soak", 1, "phitwire soak --json", "What a soak found"),
-    Output::written(
-        "top",
-        1,
-        "phitwire top --once --json",
-        "How a lab stands",
-        include_str!("../../schema/top.json"),
-    ),
+    Output::of::<super::top::Snapshot>("top", 1, "phitwire top --once --json", "How a lab stands"),
     Output::of::<Trace>("trace", 1, "phitwire trace --json", "Where a packet went"),
     Output::written(
         "bench-collectives",
