@@ -27,12 +27,11 @@ const OUTPUTS: [Output; 14] = [
         "phitwire topology channels --json",
         "Tables of virtual channels that were searched for",
     ),
-    Output::written(
+    Output::of::<super::manage::PrintedReport>(
         "manage",
         1,
         "phitwire manage reroute|isolate|return --json",
         "What a reroute did",
-        include_str!("../../schema/manage.json"),
     ),
     Output::of::<super::ping::Summary>("ping", 1, "phitwire ping --json", "Round trips"),
     Output::of::<super::reproduce::PrintedTable>(
