@@ -11,6 +11,7 @@ use phitwire_nodes::nearest::nearest;
 use super::{Tool, print};
 use crate::input_file::{FileKind, InputFile};
 use crate::schema::{Output, Schema};
+use crate::sim::json::Points;
 use crate::trace::Trace;
 
 /// What the commands of this crate print.
@@ -46,12 +47,11 @@ const OUTPUTS: [Output; 14] = [
         "phitwire route --json",
         "Which way a packet would go",
     ),
-    Output::written(
+    Output::of::<Points>(
         "sim",
         1,
         "phitwire sim --json",
         "One point of a simulation, or several",
-        include_str!("../../schema/sim.json"),
     ),
     Output::of::<super::soak::Summary>("soak", 1, "phitwire soak --json", "What a soak found"),
     Output::of::<super::top::Snapshot>("top", 1, "phitwire top --once --json", "How a lab stands"),
