@@ -15,7 +15,7 @@ use crate::sim::json::Points;
 use crate::trace::Trace;
 
 /// What the commands of this crate print.
-const OUTPUTS: [Output; 14] = [
+const OUTPUTS: [Output; 10] = [
     Output::of::<super::capture::Summary>(
         "capture",
         1,
@@ -56,34 +56,6 @@ const OUTPUTS: [Output; 14] = [
     Output::of::<super::soak::Summary>("soak", 1, "phitwire soak --json", "What a soak found"),
     Output::of::<super::top::Snapshot>("top", 1, "phitwire top --once --json", "How a lab stands"),
     Output::of::<Trace>("trace", 1, "phitwire trace --json", "Where a packet went"),
-    Output::written(
-        "bench-collectives",
-        1,
-        "phitwire-bench allreduce|barrier --json",
-        "Rows of a benchmark of collective engines",
-        include_str!("../../schema/bench-collectives.json"),
-    ),
-    Output::written(
-        "bench-goodput",
-        1,
-        "phitwire-bench goodput --json",
-        "Rows of bandwidth over losses",
-        include_str!("../../schema/bench-goodput.json"),
-    ),
-    Output::written(
-        "bench-messages",
-        1,
-        "phitwire-bench latency|bandwidth|bibw|gups|alltoall --json",
-        "Rows of a benchmark made of messages",
-        include_str!("../../schema/bench-messages.json"),
-    ),
-    Output::written(
-        "msgrate",
-        1,
-        "phitwire-msgrate --json",
-        "Message rate of one size, or of several",
-        include_str!("../../schema/msgrate.json"),
-    ),
 ];
 
 /// Print the schema of what a command prints with --json (JSON Schema, draft 2020-12)

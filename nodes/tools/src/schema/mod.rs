@@ -23,14 +23,7 @@ pub struct Output {
     /// The command that prints it.
     pub command: &'static str,
     pub title: &'static str,
-    source: Source,
-}
-
-/// Where a schema comes from.
-#[derive(Clone, Copy, Debug)]
-enum Source {
-    Derived(fn(SchemaGenerator) -> schemars::Schema),
-    Written(&'static str),
+    derive: fn(SchemaGenerator) -> schemars::Schema,
 }
 
 #[derive(Clone, Debug)]
@@ -70,36 +63,14 @@ impl Output {
             version,
             command,
             title,
-            source: Source::Derived(SchemaGenerator::into_root_schema_for::<T>),
-        }
-    }
-
-    /// The output of `command`, with a schema by hand.
-    pub const fn written(
-        name: &'static str,
-        version: u32,
-        command: &'static str,
-        title: &'static str,
-        text: &'static str,
-    ) -> Self {
-        Self {
-            name,
-            version,
-            command,
-            title,
-            source: Source::Written(text),
+            derive: SchemaGenerator::into_root_schema_for::<T>,
         }
     }
 
     pub fn schema(self) -> Schema {
-        let value = match self.source {
-            Source::Derived(derive) => {
-                let settings = SchemaSettings::draft2020_12().for_serialize();
-                let settings = settings.with_transform(RecursiveTransform(tidy));
-                derive(settings.into_generator()).to_value()
-            }
-            Source::Written(text) => serde_json::from_str(text).unwrap_or_default(),
-        };
+        let settings = SchemaSettings::draft2020_12().for_serialize();
+        let settings = settings.with_transform(RecursiveTransform(tidy));
+        let value = (self.derive)(settings.into_generator()).to_value();
         Schema {
             output: self,
             value,
@@ -127,14 +98,7 @@ impl Schema {
         let mut rules = self.value.as_object().cloned().unwrap_or_default();
         let parts = rules.remove("$defs");
         // The title says it.
-        for key in [
-            "$schema",
-            "$id",
-            "title",
-            "description",
-            "x-version",
-            "x-command",
-        ] {
+        for key in ["$schema", "title", "description"] {
             rules.remove(key);
         }
         let Output {
