@@ -7,8 +7,8 @@ use serde_json::{Map, Number, Value};
 /// Maximum number of mistakes reported.
 const MOST_MISTAKES: usize = 20;
 
-/// Keywords that the checker evaluates, or that say nothing about a value. Others are mistakes of the
-/// schema: the checker would ignore them.
+/// Keywords that the checker evaluates, or that say nothing about a value. Others are mistakes of
+/// the schema: the checker would ignore them.
 pub const KEYWORDS: [&str; 22] = [
     "$defs",
     "$id",
