@@ -1,5 +1,7 @@
 //! Simulation of a machine's networks, as the commands see it.
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
 use super::{Given, OptionError, OptionSpec};
 use crate::net::{Describe, Network};
 use crate::sim::direct::{Chosen, CycleModel, DirectModel, Simulator};
@@ -51,6 +53,10 @@ pub struct Simulation {
     pub cycle: Duration,
     /// Whether the machine's links can pass phits directly, not only frames.
     pub has_direct_links: bool,
+    /// Schema of [`Simulator::about`].
+    pub about: fn(&mut SchemaGenerator) -> Schema,
+    /// Name of other paths in reports, where routers choose: see [`CycleModel::OTHER_WAYS`].
+    pub other_ways: &'static str,
     /// Whether a network belongs to this machine.
     pub is_of: fn(&dyn Network) -> bool,
     /// The choices made: one, or several to compare.
@@ -67,6 +73,8 @@ impl Simulation {
             max_message_bytes: M::MAX_MESSAGE_BYTES,
             cycle: M::CYCLE,
             has_direct_links: M::Direct::EXISTS,
+            about: M::About::json_schema,
+            other_ways: M::OTHER_WAYS,
             is_of: |network| network.of_machine::<M::Topology>().is_some(),
             choose: |given| {
                 let chosen = M::choose(given)?.into_iter();

@@ -18,6 +18,7 @@ mod register_error;
 use core::any::Any;
 use core::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -39,7 +40,7 @@ use crate::time::{Duration, Time};
 use crate::trace::{Outlooks, Tracing};
 
 /// Role of a device, in any machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Forwards packets.

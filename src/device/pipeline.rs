@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{LinkEnd, LinkView};
@@ -15,14 +16,14 @@ use crate::node::PortId;
 pub(crate) type Name = Cow<'static, str>;
 
 /// Contents of a device by pipeline stage.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PipelineReport {
     /// The stages, in the order a packet meets them.
     pub stages: Vec<Stage>,
 }
 
 /// One stage of a device.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stage {
     /// Name in the machine's papers.
     pub name: Name,
@@ -37,9 +38,10 @@ pub struct Stage {
     pub capacity: Vec<u64>,
     /// Number of waits in this stage, where they are counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
     pub stalls: Option<u64>,
-    /// Whether the contents are part of the device's own [account](super::NodeAccount); if not,
-    /// they are its links', or also counted in another stage.
+    /// Whether the contents are part of the device's own account; if not, they are its links', or
+    /// also counted in another stage.
     #[serde(default)]
     pub inside: bool,
     /// Places in use, by number.
@@ -47,7 +49,7 @@ pub struct Stage {
 }
 
 /// A port, tile or other place of a stage.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Place {
     /// Number of the place.
     pub number: u16,

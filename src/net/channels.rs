@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-use serde_json::Value;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::mistake::Problems;
 use super::side_networks::RegisterValue;
@@ -27,11 +28,65 @@ pub struct FoundChannels {
     /// The tables and their quality, for people.
     pub text: String,
     /// The tables and their quality, for programs.
-    pub json: Value,
+    pub report: ChannelReport,
     /// The tables as a file, which [`TunableChannels::read_channel_tables`] reads.
     pub file: String,
-    /// Channels that could wait for each other in a cycle with these tables; `None`: no cycle.
+}
+
+/// Tables found by a search, and their quality.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct ChannelReport {
+    /// Name of the network.
+    pub name: String,
+    /// Seed of the search.
+    pub seed: u64,
+    /// Entry changes that a run of the search tried; null: the machine's default.
+    pub steps: Option<u32>,
+    /// Each kind of ring.
+    pub rings: Vec<RingReport>,
+    /// Channels that could wait for each other in a cycle with these tables; null: no cycle.
     pub circle: Option<String>,
+}
+
+/// The tables of rings of one kind.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct RingReport {
+    /// Dimensions with such rings.
+    pub dimensions: Vec<&'static str>,
+    /// Rings of the kind.
+    pub count: usize,
+    /// Ordinates of the nodes.
+    pub ordinates: Vec<u8>,
+    /// Ordinates of the datelines in + and in - direction.
+    pub datelines: [u8; 2],
+    /// The table in + direction: a row of channels for each node.
+    pub plus: Vec<String>,
+    /// The table in - direction.
+    pub minus: Vec<String>,
+    /// How unevenly the links' channels are used.
+    pub imbalance: Vec<Imbalance>,
+}
+
+/// How unevenly the channels of links are used, in one direction.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Imbalance {
+    /// The direction: `+` or `-`.
+    pub way: &'static str,
+    /// Nodes of the ring, or of the parts it is cut into.
+    pub nodes: usize,
+    /// Imbalance before the search.
+    pub before: LinkImbalance,
+    /// Imbalance with the tables found.
+    pub after: LinkImbalance,
+}
+
+/// Imbalance of the links of a direction.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct LinkImbalance {
+    /// Average over all links.
+    pub average: f64,
+    /// Imbalance of the worst link.
+    pub maximum: f64,
 }
 
 /// A network of a machine whose routers have tables of virtual channels, which are searched by

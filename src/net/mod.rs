@@ -28,7 +28,10 @@ mod shown;
 mod side_networks;
 mod writing;
 
-pub use channels::{ChannelSearch, FoundChannels, NO_CHANNEL_TABLES, TunableChannels};
+pub use channels::{
+    ChannelReport, ChannelSearch, FoundChannels, Imbalance, LinkImbalance, NO_CHANNEL_TABLES,
+    RingReport, TunableChannels,
+};
 pub use excerpt::{Excerpt, excerpt};
 pub use fields::{Fields, Section, Value};
 pub use files::Files;

@@ -1,6 +1,7 @@
 //! Latencies of a run: recorded cheaply, serialised sparsely, merged over NICs.
 
 use hdrhistogram::Histogram;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::kit::Standstills;
@@ -81,7 +82,7 @@ impl LatencyRecorder {
 
 /// Latencies as counts per bucket: `(highest latency of the bucket in ns, count)`, ascending,
 /// without empty buckets. All recorders use the same buckets, so counts can be merged.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LatencyCounts {
     /// `(highest latency of the bucket in ns, count)`, ascending.

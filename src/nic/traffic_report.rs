@@ -1,11 +1,14 @@
 //! Result of a traffic run, as one NIC saw it, and merged over several.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::latency::LatencyCounts;
 
 /// Progress of a run at its source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Default)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Default, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunPhase {
     /// Everything issued has completed or timed out (or nothing was ever issued here).
@@ -20,7 +23,7 @@ pub enum RunPhase {
 }
 
 /// Counts of one run at one NIC, as source and as target.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrafficReport {
     /// Number of the run.
@@ -56,13 +59,13 @@ pub struct TrafficReport {
     pub outstanding: u64,
     /// Source: targets that never responded to the announcement of the run.
     pub unreachable: u64,
-    /// Source: unreachable targets, in ascending order, at most [`MAX_NAMED`].
+    /// Source: unreachable targets, in ascending order, at most 64.
     #[serde(default)]
     pub unreached: Vec<u16>,
     /// Source: targets that responded to the announcement of the run but do not take part.
     #[serde(default)]
     pub unwilling: u64,
-    /// Source: unwilling targets, in ascending order, at most [`MAX_NAMED`].
+    /// Source: unwilling targets, in ascending order, at most 64.
     #[serde(default)]
     pub refusers: Vec<u16>,
     /// Target: the later run because of which the announcement of this one was rejected (run

@@ -13,7 +13,7 @@ use crate::sim::direct::NoDirectLinks;
 use crate::sim::direct::config::{Config, ConfigError, Traffic};
 use crate::sim::direct::encoded::build::Nodes;
 use crate::sim::direct::encoded::network::partitioned;
-use crate::sim::direct::model::{ChipView, CycleModel, Partitioned, Terminal};
+use crate::sim::direct::model::{ChipView, CycleModel, NoOptions, Partitioned, Terminal};
 use crate::sim::direct::shared::{Common, Shared};
 use crate::time::Duration;
 use core::fmt::Debug;
@@ -146,6 +146,7 @@ impl<M: PacketModel> Nodes<M> for Of<'_, M> {
 impl<M: PacketModel> CycleModel for M {
     type Topology = M::Topology;
     type Options = ();
+    type About = NoOptions;
     type Format = ();
     type Packet = M::Packet;
     type Reply = Transfer;
@@ -161,6 +162,10 @@ impl<M: PacketModel> CycleModel for M {
     const MAX_MESSAGE_BYTES: u8 = M::Packet::ABILITIES.max_size as u8;
     const MESSAGE_BYTES: u8 = Self::MAX_MESSAGE_BYTES;
     const BIRTH_BITS: u32 = M::BIRTH_BITS;
+
+    fn about((): &()) -> NoOptions {
+        NoOptions {}
+    }
 
     fn message_phits(traffic: &Traffic) -> usize {
         1 + usize::from(traffic.request_reply)

@@ -1,17 +1,25 @@
 //! Compared values: their kind, their source and how closely they must agree.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 /// Origin of our value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub enum Kind {
     /// Measured in the routers, links or NICs that live processes or virtual time run.
+    #[serde(rename = "running model")]
     Running,
     /// Measured in a model of a part that the machine's router does not contain.
+    #[serde(rename = "stand-alone model")]
     StandAlone,
     /// Counted in generated wiring, tables or routes; nothing moves through them.
+    #[serde(rename = "count of generated wiring")]
     Count,
     /// Counted in packets that the codec wrote or accepted.
+    #[serde(rename = "count of encoded packets")]
     Codec,
     /// Computed from constants.
+    #[serde(rename = "formula")]
     Formula,
 }
 
@@ -191,6 +199,14 @@ mod tests {
 
     fn row(reference: f64, ours: f64, tolerance: Tolerance) -> Row {
         Row::new(Kind::Count, Source::Paper, "", reference, ours, tolerance)
+    }
+
+    #[test]
+    fn kinds_have_one_name_in_text_and_json() {
+        for kind in Kind::ALL {
+            let json = serde_json::to_value(kind).expect("a string");
+            assert_eq!(json, kind.name());
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A packet that might arrive at a router.
@@ -23,7 +24,7 @@ pub struct Question {
 }
 
 /// Prediction of a router's decision for the packet.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Outlook {
     /// Tables and registers consulted.
     pub consulted: Vec<String>,
@@ -36,7 +37,7 @@ pub struct Outlook {
 }
 
 /// A possible output.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Onward {
     /// The port by which it leaves.
     pub port: u8,
@@ -46,7 +47,7 @@ pub struct Onward {
     pub kind: Cow<'static, str>,
     /// State for the next router.
     pub state: u64,
-    /// Whether the link of the port is up, if that is known.
+    /// Whether the link of the port is up; null if that is not known.
     pub is_up: Option<bool>,
 }
 

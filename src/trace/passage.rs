@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A packet's passage through a router. Times are picoseconds of the router's clock.
@@ -40,7 +41,7 @@ pub struct Step {
 }
 
 /// A routing decision.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Choice {
     /// Kind of the candidates: `port`, or another part of the router.
     pub among: Cow<'static, str>,
@@ -58,7 +59,7 @@ pub struct Choice {
 }
 
 /// A candidate of a decision.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Candidate {
     /// Number of the port or other part.
     pub number: u8,

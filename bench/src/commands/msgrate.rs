@@ -18,6 +18,16 @@ use phitwire::nic::RunPhase;
 use phitwire_nodes::output;
 use phitwire_nodes::stop::Stop;
 use phitwire_tools::cli::pages;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The result of one size, or of several.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub(super) enum Results<'a> {
+    One(&'a RateResult),
+    Several(&'a [RateResult]),
+}
 
 /// Shorter waits for replies are not reported.
 const WAIT_UNTOLD: Duration = Duration::from_secs(1);
@@ -136,11 +146,12 @@ fn conclude(options: &Options, plan: &Plan, outcomes: &[RateResult]) -> Result<(
         plot::write_hgrm(file, outcomes).into_diagnostic()?;
     }
     if options.json {
-        let text = match outcomes {
-            [one] => serde_json::to_string_pretty(one),
-            several => serde_json::to_string_pretty(several),
+        let results = match outcomes {
+            [one] => Results::One(one),
+            several => Results::Several(several),
         };
-        return say(&format!("{}\n", text.into_diagnostic()?));
+        let text = serde_json::to_string_pretty(&results).into_diagnostic()?;
+        return say(&format!("{text}\n"));
     }
     for outcome in outcomes {
         if outcomes.len() > 1 {

@@ -1,13 +1,14 @@
 //! The results of a measurement: sums over all sources, targets and links.
 
 use phitwire::nic::{LatencyCounts, TrafficReport};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::processes::Fates;
 use super::work::{Decisions, LinkWork, Work};
 
 /// Latencies in microseconds, of acknowledged messages, from issue to response.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyUs {
     /// Median.
     pub p50: f64,
@@ -17,6 +18,7 @@ pub struct LatencyUs {
     pub p99: f64,
     /// 99.9th percentile.
     pub p99_9: f64,
+    /// Maximum.
     pub max: f64,
 }
 
@@ -35,14 +37,15 @@ impl LatencyUs {
 }
 
 /// One measurement. Fields have the names of the JSON output.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct RateResult {
     /// Payload bytes per message.
     pub size: u32,
-    /// Acknowledged messages per second of [`seconds`](Self::seconds), over all sources.
+    /// Acknowledged messages per second of `seconds`, over all sources.
     pub messages_per_second: f64,
     /// Payload of these messages.
     pub payload_bytes_per_second: f64,
+    /// Latencies of acknowledged messages, in microseconds.
     pub latency_us: LatencyUs,
     /// The latency histogram.
     #[serde(skip)]
@@ -53,6 +56,7 @@ pub struct RateResult {
     pub seconds: f64,
     /// Seconds from the end of the offer until the last response or timeout.
     pub drain_seconds: f64,
+    /// Messages sent.
     pub sent: u64,
     /// Messages answered and not rejected, including gets and additions that found wrong or
     /// unwritten memory.
@@ -112,7 +116,7 @@ pub struct RateResult {
 }
 
 /// A target that did not reply.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Unanswered {
     /// The NIC.
     pub node: String,
@@ -122,7 +126,7 @@ pub struct Unanswered {
 
 /// The rate that an open loop kept: messages per second and source, averaged over all sources and
 /// [`RateResult::seconds`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Pace {
     /// The rate that each source should offer.
     pub rate: u64,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use phitwire_nodes::control::{NodeInfo, Request};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::lab::{Lab, LabError, ProcessState, ask};
@@ -15,7 +16,7 @@ const SELDOM: Duration = Duration::from_secs(1);
 
 /// Processes that something happened to, routers as well as NICs. The names are those of the JSON
 /// output.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Fates {
     /// Processes that ended and were gone when the run was over.
     pub processes_died: Vec<String>,

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 /// The work of the links of all processes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LinkWork {
     /// Packets resent, on links of packets.
     pub retransmitted_packets: u64,
@@ -21,13 +22,13 @@ pub struct LinkWork {
 
 /// Kinds of paths that the routers chose, on machines with a choice. Every packet of a NIC counts,
 /// responses too; one that a later router diverted or returned counts as what it became.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Decisions {
     /// Packets on minimal paths.
     pub minimal_decisions: u64,
     /// Packets on non-minimal paths.
     pub non_minimal_decisions: u64,
-    /// Share of packets on non-minimal paths, 0 to 1; `None` if nothing was decided.
+    /// Share of packets on non-minimal paths, 0 to 1; null if nothing was decided.
     pub non_minimal_share: Option<f64>,
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use phitwire::nic::RunPhase;
 use phitwire::nic::{Collective, CollectiveReport, CollectiveSpec};
 use phitwire_nodes::control::{NodeInfo, Request};
+use schemars::JsonSchema;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -58,9 +59,11 @@ pub enum CollectiveError {
 }
 
 /// A row of the table; the names are those of the JSON output.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct CollectiveRow {
+    /// Name of the benchmark.
     pub benchmark: &'static str,
+    /// The operation.
     pub op: String,
     /// Bytes per number; 0 for a barrier.
     pub size: u32,
@@ -80,7 +83,7 @@ pub struct CollectiveRow {
     pub failed: u64,
     /// Operations that timed out.
     pub timed_out: u64,
-    /// Why the run failed, if it did.
+    /// Why the run failed; null if it did not.
     pub failure: Option<String>,
     /// Whether every participant got the same number of results, all correct.
     pub clean: bool,

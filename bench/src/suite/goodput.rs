@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use phitwire_nodes::stop::Stop;
 use phitwire_tools::cli::scripts;
+use schemars::JsonSchema;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -17,7 +18,7 @@ use crate::msgrate::{Lab, RunError};
 const CANNOT: i32 = 4;
 
 /// A row of the table; the names are those of the JSON output.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct GoodputRow {
     /// Percentage of frames that each link drops, in each direction.
     pub loss_percent: f64,

@@ -2,6 +2,7 @@
 
 use phitwire_nodes::control::{NodeInfo, Request};
 use phitwire_nodes::stop::Stop;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Ending;
@@ -19,8 +20,9 @@ const LARGEST_OF_SETS: u32 = 4 << 10;
 const UPDATE_ADDRESSES: u16 = phitwire::nic::MAX_ADDRESSES;
 
 /// A row of the table; the names are those of the JSON output.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct PointRow {
+    /// Name of the benchmark.
     pub benchmark: &'static str,
     /// Count of sending NICs.
     pub sources: usize,
@@ -31,6 +33,7 @@ pub struct PointRow {
     pub mean_us: f64,
     /// Random updates per second, in billions (GUPS).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "f64")]
     pub gups: Option<f64>,
     /// The message rate result.
     #[serde(flatten)]

@@ -10,6 +10,7 @@ use std::time::Duration;
 use phitwire::net::{Network, RegisterValue, SideNetworks};
 use phitwire::nic::{BarrierReport, BarrierSpec, RunPhase};
 use phitwire_nodes::control::{LinkReport, NodeInfo, Register, Request};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use thiserror::Error;
@@ -52,9 +53,11 @@ pub enum UnitError {
 }
 
 /// A row of the table; the names are those of the JSON output.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct UnitRow {
+    /// Name of the benchmark.
     pub benchmark: &'static str,
+    /// Number of the barrier unit.
     pub unit: u8,
     /// Count of participating NICs.
     pub participants: u32,
@@ -80,7 +83,7 @@ pub struct UnitRow {
     pub lost: u64,
     /// Barriers and eurekas that timed out.
     pub timed_out: u64,
-    /// Why the run failed, if it did.
+    /// Why the run failed; null if it did not.
     pub failure: Option<String>,
     /// Whether all participants had equally many barriers, without faults.
     pub clean: bool,

@@ -7,4 +7,5 @@ mod files;
 mod lab;
 mod own_memory;
 mod processes;
+mod schemas;
 mod sim;

@@ -319,59 +319,6 @@ fn tables_and_json_go_together() {
     assert_eq!(value["trace_hash"], table[0]["trace_hash"].as_str());
 }
 
-/// Checks the command's output against its schema; `words` are separated by spaces.
-fn as_schema(name: &str, words: &str) {
-    let phitwire = || Command::new(env!("CARGO_BIN_EXE_phitwire"));
-    let printed = phitwire()
-        .args(words.split_whitespace())
-        .output()
-        .expect("it runs");
-    assert!(printed.status.success(), "{words}: {printed:?}");
-    let scratch = tempfile::tempdir().expect("a scratch directory");
-    let file = scratch.path().join("value.json");
-    std::fs::write(&file, &printed.stdout).expect("a file");
-    let checked = phitwire()
-        .args(["schema", name, "--check"])
-        .arg(&file)
-        .output();
-    let checked = checked.expect("it runs");
-    let said = String::from_utf8_lossy(&checked.stdout);
-    assert!(checked.status.success(), "{words}: {said}");
-}
-
-#[test]
-fn outputs_are_as_their_schemas_say() {
-    let short = "--warmup 100 --measure 200 --json";
-    for words in [
-        "r1-32 --load 0.2",
-        "r1-32 --load 0.2..0.4:0.2 --seeds 2",
-        "quickstart --load 0.1 --links encoded",
-        "aries-2x1x2x1:1 --load 0.2 --routing minimal,valiant",
-        "t3e-2x2x2 --load 0.2 --channels optimised,time-of-crossing",
-        "r1-32 --load 0.000001 --seeds 2",
-    ] {
-        as_schema("sim", &format!("sim {words} {short}"));
-    }
-    let fault = [
-        "sim",
-        "quickstart",
-        "--fault",
-        "link 0 down at 100ns for 100ns",
-        "--json",
-    ];
-    let run = Command::new(env!("CARGO_BIN_EXE_phitwire"));
-    let printed = { run }
-        .args(fault)
-        .args(["--warmup", "100", "--measure", "200"])
-        .output();
-    let value: Value = serde_json::from_slice(&printed.expect("it runs").stdout).expect("JSON");
-    assert!(value["faults"].is_array());
-    as_schema("route", "route quickstart nic0 nic7 --json");
-    as_schema("route", "route aries-3x4 nic0 nic11 --json");
-    as_schema("route", "route t3e-2x2x2 nic0 nic7 --json");
-    as_schema("soak", "soak --seeds 1..1 --json");
-}
-
 #[test]
 fn latencies_are_written_for_hdrhistogram() {
     let scratch = tempfile::tempdir().expect("a scratch directory");

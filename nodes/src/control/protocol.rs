@@ -9,6 +9,7 @@ pub use phitwire::device::{Kind as NodeKind, PipelineReport, Routing as RoutingR
 use phitwire::nic::{Probe, ProbeSpec, TrafficSpec};
 use phitwire::node::PortId;
 use phitwire::trace::{Flow, Question, Watched};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -405,8 +406,9 @@ impl Fault {
 }
 
 /// The state of one link of a node.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkReport {
+    /// Port of the node.
     pub port: PortId,
     /// Link number in the topology.
     pub link: u16,
@@ -422,7 +424,7 @@ pub struct LinkReport {
     pub lcb: String,
     /// Whether packets flow, as far as is known.
     pub up: bool,
-    /// Why packets do not flow.
+    /// Why packets do not flow; null if they do.
     pub why: Option<String>,
     /// Lanes in use for receiving.
     pub rx_lanes: u32,

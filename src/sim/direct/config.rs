@@ -1,5 +1,8 @@
 //! Configuration of a run in direct mode.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::fault::Fault;
 use super::pattern::Pattern;
 use super::witness::Traced;
@@ -38,13 +41,14 @@ impl Load {
 }
 
 /// When a source creates packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Process {
     /// In every cycle with the same probability, independently.
     #[default]
     Bernoulli,
-    /// In bursts of packets born as fast as a port can send them, [`BURST_PACKETS`] on average,
-    /// separated by silence; both lengths are geometric.
+    /// In bursts of packets born as fast as a port can send them, 8 on average, separated by
+    /// silence; both lengths are geometric.
     OnOff,
 }
 

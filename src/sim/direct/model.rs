@@ -7,7 +7,8 @@
 
 use core::fmt::Debug;
 
-use serde_json::{Map, Value};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::config::{Config, ConfigError, Traffic};
 use super::exchange::Exchange;
@@ -28,12 +29,18 @@ pub const MAX_VCS: usize = 8;
 /// A port without a link.
 pub const NO_SLOT: u32 = u32::MAX;
 
+/// The description of the options of a machine that has none.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct NoOptions {}
+
 /// How the networks of a machine are simulated.
 pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     /// Description of a network.
     type Topology: Network;
     /// Options specific to this machine.
     type Options: Clone + Debug + Default + Eq + Send + Sync;
+    /// The description of the options in results, with named fields.
+    type About: Serialize + JsonSchema;
     /// What a partition's terminals need to build and parse packets.
     type Format: Clone + Debug + Send;
     /// A packet to be sent.
@@ -67,10 +74,7 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     const OTHER_WAYS: &'static str = "non-minimal";
 
     /// Describes the options, for people and programs that read results.
-    fn about(options: &Self::Options) -> Map<String, Value> {
-        let _ = options;
-        Map::new()
-    }
+    fn about(options: &Self::Options) -> Self::About;
     /// The highest load of this traffic at which every source can be served, as a fraction of a
     /// port's rate: above it some link would be overloaded, whatever queues and arbiters do. `None`
     /// where that is not computed.

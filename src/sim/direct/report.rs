@@ -1,5 +1,8 @@
 //! Results of a run.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::check::Violation;
 use crate::nic::LatencyCounts;
 
@@ -22,33 +25,38 @@ pub struct LatencySummary {
 }
 
 /// Fill level of the buffers of one kind, and number of waits in them.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct StageUse {
     /// Mean phits in these buffers per router chip, over the measurement.
+    #[serde(rename = "mean_phits_per_chip")]
     pub mean_phits: f64,
     /// Times that a phit or packet waited there for room downstream, per 1,000 phits moved.
+    #[serde(rename = "stalls_per_1000_phits")]
     pub stalls_per_1000: f64,
 }
 
 /// Load of the links of one kind over the measurement, as fractions of their phit rate.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct LinkUse {
     /// Directed links of the kind.
     pub links: u64,
+    /// Least used link.
     pub min: f64,
     /// Mean over all links.
     pub mean: f64,
+    /// Most used link.
     pub max: f64,
 }
 
 /// How evenly the sources were served over the measurement, as fractions of their phit rate.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Fairness {
     /// The least served source.
     pub min: f64,
     /// The best served source.
     pub max: f64,
     /// The least served source: its number among all terminals, and the load it offered.
+    #[serde(skip)]
     pub least: Option<(u64, f64)>,
     /// Jain's index over all sources with something to send: 1 when all are equal.
     pub jain: f64,

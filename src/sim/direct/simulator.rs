@@ -122,7 +122,10 @@ impl<M: CycleModel> Simulator for Chosen<M> {
     }
 
     fn about(&self) -> Map<String, Value> {
-        M::about(&self.options)
+        match serde_json::to_value(M::about(&self.options)) {
+            Ok(Value::Object(about)) => about,
+            _ => Map::new(),
+        }
     }
 
     fn bound(&self, network: &dyn Network, config: &Config) -> Result<Option<f64>, ConfigError> {

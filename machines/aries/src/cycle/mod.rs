@@ -30,7 +30,6 @@ pub use options::AriesOptions;
 use std::sync::Arc;
 
 use phitwire_framing::aries::flit::{Flit, Head, Routing};
-use serde_json::{Map, Value};
 
 use self::credits::Returned;
 use crate::link::{AriesInput, AriesLcb};
@@ -76,6 +75,7 @@ pub struct Format {
 impl CycleModel for Aries {
     type Topology = Dragonfly;
     type Options = AriesOptions;
+    type About = options::About;
     type Format = Format;
     type Packet = packet::Packet;
     type Reply = packet::Reply;
@@ -93,7 +93,7 @@ impl CycleModel for Aries {
     const MESSAGE_BYTES: u8 = 64;
     const BIRTH_BITS: u32 = 48;
 
-    fn about(options: &AriesOptions) -> Map<String, Value> {
+    fn about(options: &AriesOptions) -> options::About {
         options.about()
     }
 

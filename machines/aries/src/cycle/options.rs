@@ -1,7 +1,8 @@
 //! Options of Aries networks.
 
 use phitwire_framing::aries::flit::Routing;
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::Aries;
 use crate::route::registers::PortKind;
@@ -53,6 +54,30 @@ pub struct AriesOptions {
     pub link_cycles: [u32; 4],
 }
 
+/// The options in results.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct About {
+    /// Routing mode.
+    routing: &'static str,
+    /// The unit that moves through the routers.
+    grain: Grain,
+    /// Cycles that a flit takes over a link of each kind.
+    link_cycles: LinkCycles,
+}
+
+/// Cycles by kind of link.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+struct LinkCycles {
+    /// Links of network interfaces.
+    nic: u32,
+    /// Links within a chassis.
+    green: u32,
+    /// Links within a group.
+    black: u32,
+    /// Links between groups.
+    blue: u32,
+}
+
 impl AriesOptions {
     /// Default metres of green, black and blue links. A chassis' backplane is a metre long, copper
     /// between the chassis of a group "approximately 3m", optical cables have up to 35 m (XC white
@@ -99,21 +124,19 @@ impl AriesOptions {
         self.link_cycles.into_iter().max().unwrap_or(SET_CYCLES)
     }
 
-    pub(super) fn about(&self) -> Map<String, Value> {
-        let grain = match self.grain {
-            Grain::Flit => "flit",
-            Grain::Packet => "packet",
-        };
+    pub(super) fn about(&self) -> About {
         let [nic, green, black, blue] = self.link_cycles;
-        let cycles = json!({ "nic": nic, "green": green, "black": black, "blue": blue });
         let mode = MODES.iter().find(|(_, routing)| *routing == self.routing);
-        let about = [
-            ("routing", mode.map_or("", |(name, _)| name).into()),
-            ("grain", grain.into()),
-            ("link_cycles", cycles),
-        ];
-        let about = about.into_iter();
-        about.map(|(key, value)| (key.to_owned(), value)).collect()
+        About {
+            routing: mode.map_or("", |(name, _)| name),
+            grain: self.grain,
+            link_cycles: LinkCycles {
+                nic,
+                green,
+                black,
+                blue,
+            },
+        }
     }
 
     pub(super) fn validate(&self) -> Result<(), ConfigError> {

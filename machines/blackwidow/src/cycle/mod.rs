@@ -41,7 +41,6 @@ use phitwire::sim::direct::model::{
 use phitwire::sim::direct::pattern::{Destinations, Pattern, Population, Rule};
 use phitwire::sim::direct::shared::Shared;
 use phitwire::time::Duration;
-use serde_json::{Map, Value};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlackWidow;
@@ -62,6 +61,7 @@ pub struct Format {
 impl CycleModel for BlackWidow {
     type Topology = FoldedClos;
     type Options = BlackWidowOptions;
+    type About = options::About;
     type Format = Format;
     type Packet = packet::Packet;
     type Reply = packet::Name;
@@ -81,9 +81,8 @@ impl CycleModel for BlackWidow {
     const MESSAGE_BYTES: u8 = 16;
     const BIRTH_BITS: u32 = BIRTH_BITS;
 
-    fn about(options: &BlackWidowOptions) -> Map<String, Value> {
-        let cycles = options.link_cycles.into();
-        Map::from_iter([("link_cycles".to_owned(), cycles)])
+    fn about(options: &BlackWidowOptions) -> options::About {
+        options.about()
     }
 
     fn message_phits(traffic: &Traffic) -> usize {

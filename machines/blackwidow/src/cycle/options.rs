@@ -1,5 +1,8 @@
 //! Options of BlackWidow networks only.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::BlackWidow;
 use phitwire::catalogue::{ChoiceError, Given, Kind, OptionSpec, Simulated};
 use phitwire::sim::direct::Chosen;
@@ -12,6 +15,13 @@ pub struct BlackWidowOptions {
     pub link_cycles: u32,
 }
 
+/// The options in results.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct About {
+    /// Cycles that a phit takes over a link whose description names no length.
+    link_cycles: u32,
+}
+
 impl Default for BlackWidowOptions {
     fn default() -> Self {
         // 5 m of cable at 5 ns per metre.
@@ -20,6 +30,12 @@ impl Default for BlackWidowOptions {
 }
 
 impl BlackWidowOptions {
+    pub(super) fn about(&self) -> About {
+        About {
+            link_cycles: self.link_cycles,
+        }
+    }
+
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         let cycles = self.link_cycles;
         if (1..=MAX_LINK_CYCLES).contains(&cycles) {

@@ -24,7 +24,6 @@ pub use packet::Operation;
 
 use phitwire_framing::t3e::flit::{Flit, FlitKind, VCS, vc};
 use phitwire_framing::t3e::packet::PacketBuf;
-use serde_json::{Map, Value};
 
 use self::credits::Returned;
 use self::packet::Assembly;
@@ -49,6 +48,7 @@ pub struct T3e;
 impl CycleModel for T3e {
     type Topology = Torus;
     type Options = T3eOptions;
+    type About = options::About;
     type Format = Format;
     type Packet = PacketBuf;
     type Reply = Reply;
@@ -67,7 +67,7 @@ impl CycleModel for T3e {
     /// All paths are minimal: routers choose only a channel.
     const OTHER_WAYS: &'static str = "adaptive";
 
-    fn about(options: &T3eOptions) -> Map<String, Value> {
+    fn about(options: &T3eOptions) -> options::About {
         options.about()
     }
 

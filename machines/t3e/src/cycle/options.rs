@@ -1,6 +1,7 @@
 //! Options of simulations specific to these networks.
 
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::T3e;
 use super::packet::Operation;
@@ -28,6 +29,31 @@ pub struct T3eOptions {
     pub memory_ns: u32,
 }
 
+/// The options in results; those left to the network are absent.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct About {
+    /// The operation of messages.
+    operation: Operation,
+    /// The unit that moves through the routers.
+    grain: Grain,
+    /// Routing mode.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "&'static str")]
+    routing: Option<&'static str>,
+    /// How virtual channels are assigned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Channels")]
+    channels: Option<Channels>,
+    /// E-registers of a processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u32")]
+    e_registers: Option<u32>,
+    /// Nanoseconds that a request waits for the memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u32")]
+    memory_ns: Option<u32>,
+}
+
 /// Name of a variant in comparisons.
 const fn name(adaptive: Option<bool>, channels: Option<Channels>) -> &'static str {
     match (adaptive, channels) {
@@ -50,25 +76,17 @@ const OPERATIONS: &[&str] = &["put", "get"];
 const MAX_MEMORY_NS: u64 = 20_000;
 
 impl T3eOptions {
-    pub(super) fn about(&self) -> Map<String, Value> {
-        let mut about = Map::new();
-        let operation = OPERATIONS[self.operation as usize];
-        about.insert("operation".to_owned(), json!(operation));
-        let grain = GRAINS[usize::from(self.grain == Grain::Packet)];
-        about.insert("grain".to_owned(), json!(grain));
-        if let Some(adaptive) = self.adaptive {
-            about.insert("routing".to_owned(), json!(ROUTINGS[usize::from(adaptive)]));
+    pub(super) fn about(&self) -> About {
+        About {
+            operation: self.operation,
+            grain: self.grain,
+            routing: self
+                .adaptive
+                .map(|adaptive| ROUTINGS[usize::from(adaptive)]),
+            channels: self.channels,
+            e_registers: self.e_registers,
+            memory_ns: (self.memory_ns > 0).then_some(self.memory_ns),
         }
-        if let Some(channels) = self.channels {
-            about.insert("channels".to_owned(), json!(channels.name()));
-        }
-        if let Some(registers) = self.e_registers {
-            about.insert("e_registers".to_owned(), json!(registers));
-        }
-        if self.memory_ns > 0 {
-            about.insert("memory_ns".to_owned(), json!(self.memory_ns));
-        }
-        about
     }
 
     /// Clocks of 40/3 ns from the arrival of a request until its response is ready, rounded up.

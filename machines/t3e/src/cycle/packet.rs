@@ -9,9 +9,12 @@ use phitwire_framing::t3e::header::{Command, Header, Name};
 use phitwire_framing::t3e::packet::{PacketBuf, Request};
 
 use phitwire::rng::mix;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The operation of a message.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Operation {
     #[default]
     Put,

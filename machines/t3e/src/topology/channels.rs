@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use phitwire_framing::t3e::direction::Direction;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::route::{Entry, RouteRegisters, Shape, Tables};
 use crate::vc::{self, Tries, VcTables};
 
 /// How packets that may choose between VC0 and VC1 do so (T3E sec. 4).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Channels {
     /// Tables that balance the load.
     #[default]

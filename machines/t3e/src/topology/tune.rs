@@ -4,7 +4,6 @@ use core::fmt::Write as _;
 use std::collections::BTreeMap;
 
 use phitwire_framing::t3e::direction::Direction;
-use serde_json::{Value, json};
 
 use super::channels::ChannelTables;
 use super::check;
@@ -15,7 +14,8 @@ use crate::route::RouteRegisters;
 use crate::vc::{Level, Ring, Tries, VcTables};
 use phitwire::net::show::counted;
 use phitwire::net::{
-    ChannelSearch, FoundChannels, NodeRef, Problems, RegisterValue, Shown, TunableChannels,
+    ChannelReport, ChannelSearch, FoundChannels, Imbalance, LinkImbalance, NodeRef, Problems,
+    RegisterValue, RingReport, Shown, TunableChannels,
 };
 use phitwire::text_table::TextTable;
 
@@ -152,15 +152,14 @@ impl TunableChannels for Torus {
         let found = found.collect::<Result<Vec<Found>, String>>()?;
         Ok(FoundChannels {
             text: text(self, &found, circle.as_deref()),
-            json: json!({
-                "name": self.graph.name,
-                "seed": wanted.seed,
-                "steps": wanted.steps,
-                "rings": found.iter().map(Found::json).collect::<Vec<_>>(),
-                "circle": circle,
-            }),
+            report: ChannelReport {
+                name: self.graph.name.clone(),
+                seed: wanted.seed,
+                steps: wanted.steps,
+                rings: found.iter().map(Found::report).collect(),
+                circle,
+            },
             file,
-            circle,
         })
     }
 
@@ -219,15 +218,6 @@ struct Found<'a> {
     tables: VcTables,
 }
 
-/// Average and maximum of the imbalance of links.
-struct Balances {
-    minus: bool,
-    /// Nodes of the ring, or of the parts it is cut into.
-    nodes: usize,
-    before: [f64; 2],
-    after: [f64; 2],
-}
-
 impl<'a> Found<'a> {
     /// The tables of a kind of rings, none counted yet.
     fn of(kind: &RingKind, datelines: [u8; 2], entries: &'a [[u8; 2]]) -> Result<Self, String> {
@@ -254,49 +244,42 @@ impl<'a> Found<'a> {
         self.tables.ring().ordinates()
     }
 
-    fn balances(&self) -> Vec<Balances> {
-        let mut balances = Vec::new();
+    fn imbalances(&self) -> Vec<Imbalance> {
+        let mut imbalances = Vec::new();
         for minus in [false, true] {
             for level in Level::of(self.ordinates().len()) {
                 let of = |tables: &VcTables| {
                     let balance = tables.one_way(minus).balance(level);
-                    [balance.average, balance.maximum]
+                    LinkImbalance {
+                        average: balance.average,
+                        maximum: balance.maximum,
+                    }
                 };
-                balances.push(Balances {
-                    minus,
+                imbalances.push(Imbalance {
+                    way: if minus { "-" } else { "+" },
                     nodes: level.nodes,
                     before: of(&self.plain),
                     after: of(&self.tables),
                 });
             }
         }
-        balances
+        imbalances
     }
 
-    fn json(&self) -> Value {
-        let balance = |balance: Balances| {
-            let of =
-                |[average, maximum]: [f64; 2]| json!({ "average": average, "maximum": maximum });
-            json!({
-                "way": way(balance.minus),
-                "nodes": balance.nodes,
-                "before": of(balance.before),
-                "after": of(balance.after),
-            })
-        };
+    fn report(&self) -> RingReport {
         let tables = |way: usize| {
             let tables = self.entries.iter().map(|table| digits(table[way]));
-            tables.collect::<Vec<_>>()
+            tables.collect()
         };
-        json!({
-            "dimensions": self.dimensions(),
-            "count": self.rings,
-            "ordinates": self.ordinates(),
-            "datelines": self.datelines,
-            "plus": tables(0),
-            "minus": tables(1),
-            "imbalance": self.balances().into_iter().map(balance).collect::<Vec<_>>(),
-        })
+        RingReport {
+            dimensions: self.dimensions(),
+            count: self.rings,
+            ordinates: self.ordinates().to_vec(),
+            datelines: self.datelines,
+            plus: tables(0),
+            minus: tables(1),
+            imbalance: self.imbalances(),
+        }
     }
 
     fn text(&self, out: &mut String) {
@@ -336,23 +319,20 @@ impl<'a> Found<'a> {
             "after",
         ];
         let mut table = TextTable::new(&head).figures(1..6);
-        for balance in self.balances() {
+        for imbalance in self.imbalances() {
+            let (before, after) = (imbalance.before, imbalance.after);
             let figure = |number: f64| format!("{number:.3}");
             table.row([
-                String::from(way(balance.minus)),
-                balance.nodes.to_string(),
-                figure(balance.before[0]),
-                figure(balance.after[0]),
-                figure(balance.before[1]),
-                figure(balance.after[1]),
+                String::from(imbalance.way),
+                imbalance.nodes.to_string(),
+                figure(before.average),
+                figure(after.average),
+                figure(before.maximum),
+                figure(after.maximum),
             ]);
         }
         out.push_str(&table.render());
     }
-}
-
-fn way(minus: bool) -> &'static str {
-    if minus { "-" } else { "+" }
 }
 
 /// Tables and imbalances of all kinds of rings, and whether packets can wait in a circle.

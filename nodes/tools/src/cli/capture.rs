@@ -13,12 +13,13 @@ use phitwire::text_table::TextTable;
 use phitwire_nodes::output;
 use phitwire_nodes::run_dir::LabDir;
 use phitwire_nodes::stop::Stop;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::by_signal::ended;
-use super::print;
+use super::{json, print};
 use crate::capture::{
-    Capture, End, Filter, Limits, Place, SimulatedCapture, Sink, Until, links, tail,
+    Capture, End, Filter, Heard, Limits, Place, SimulatedCapture, Sink, Until, links, tail,
 };
 
 #[derive(Debug, Args)]
@@ -57,6 +58,38 @@ pub struct CaptureArgs {
     /// Print the result of each direction as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// The result, as JSON.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Summary {
+    /// Version of this schema.
+    version: u32,
+    /// The file written.
+    file: String,
+    /// Bytes of the file.
+    bytes: u64,
+    /// Frames written.
+    frames: u64,
+    /// Frames that the kernel dropped before they were written.
+    dropped: u64,
+    /// Why the capture ended.
+    end: &'static str,
+    /// Each direction of each link.
+    directions: Vec<Direction>,
+}
+
+/// A direction of a link.
+#[derive(Serialize, JsonSchema)]
+struct Direction {
+    /// `LINK:FROM->TO`.
+    name: String,
+    /// Frames written.
+    frames: u64,
+    /// Frames that were sent again, where they show it.
+    retries: u64,
+    /// Frames that the kernel dropped before they were written.
+    dropped: u64,
 }
 
 /// Default limit of a file: disks must not fill unasked.
@@ -158,27 +191,21 @@ fn summary(
         None => "cannot write the file",
     };
     if args.json {
-        let directions: Vec<_> = heard
-            .iter()
-            .map(|heard| {
-                json!({
-                    "name": heard.name,
-                    "frames": heard.frames,
-                    "retries": heard.retries,
-                    "dropped": heard.dropped,
-                })
-            })
-            .collect();
-        let summary = json!({
-            "version": VERSION,
-            "file": sink.file().display().to_string(),
-            "bytes": sink.written(),
-            "frames": frames,
-            "dropped": dropped,
-            "end": why,
-            "directions": directions,
-        });
-        print(&format!("{summary:#}\n"))?;
+        let direction = |heard: &Heard| Direction {
+            name: heard.name.clone(),
+            frames: heard.frames,
+            retries: heard.retries,
+            dropped: heard.dropped,
+        };
+        print(&json(&Summary {
+            version: VERSION,
+            file: sink.file().display().to_string(),
+            bytes: sink.written(),
+            frames,
+            dropped,
+            end: why,
+            directions: heard.iter().map(direction).collect(),
+        })?)?;
         return Ok(());
     }
     let mut table = TextTable::new(&["direction", "frames", "retries", "dropped"]);

@@ -12,10 +12,10 @@ use phitwire_nodes::run_dir::LabDir;
 
 use super::by_signal::ended;
 use super::manage::{LabArgs, running, stop_at_signals};
-use super::print;
 use super::progress::Shown;
 use super::topology::NETWORK;
 use super::via::{Maintenance, ViaArgs};
+use super::{json, print};
 use crate::description::open;
 use crate::input_file::{FileKind, InputFile};
 use crate::manage::channels::{How, LINKS_UNSEEN, LoadError, Loaded, Registers, load};
@@ -100,10 +100,10 @@ pub fn search(args: &SearchArgs) -> miette::Result<ExitCode> {
             .wrap_err_with(|| format!("cannot write {}", file.display()))?;
     }
     print(&match args.json {
-        true => serde_json::to_string_pretty(&found.json).into_diagnostic()? + "\n",
+        true => json(&found.report)?,
         false => found.text,
     })?;
-    Ok(match found.circle {
+    Ok(match found.report.circle {
         None => ExitCode::SUCCESS,
         Some(_) => ExitCode::FAILURE,
     })

@@ -10,6 +10,8 @@ use phitwire::net::Network;
 use phitwire_nodes::output;
 use phitwire_nodes::run_dir::LabDir;
 use phitwire_nodes::stop::Stop;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::by_signal::ended;
 use super::{channels, print, read_network};
@@ -210,16 +212,30 @@ fn once(args: &LabArgs, mut manager: Manager<'_>, dry_run: bool) -> miette::Resu
     })
 }
 
+/// A report as JSON.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct PrintedReport<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    /// When the report was made, in UTC; of several reports only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    time: Option<String>,
+}
+
 /// Prints a report; one of several with its time.
-fn show(report: &Report, json: bool, several: bool) -> miette::Result<ExitCode> {
+fn show(report: &Report, is_json: bool, several: bool) -> miette::Result<ExitCode> {
     let now = humantime::format_rfc3339_millis(SystemTime::now());
-    let text = match (json, several) {
+    let text = match (is_json, several) {
         (true, true) => {
-            let mut report = serde_json::to_value(report).into_diagnostic()?;
-            report["time"] = now.to_string().into();
+            let time = Some(now.to_string());
+            let report = serde_json::to_value(PrintedReport { report, time }).into_diagnostic()?;
             format!("{report}\n")
         }
-        (true, false) => serde_json::to_string_pretty(report).into_diagnostic()? + "\n",
+        (true, false) => {
+            let report = PrintedReport { report, time: None };
+            serde_json::to_string_pretty(&report).into_diagnostic()? + "\n"
+        }
         (false, true) => format!("{now} {}\n", report.text()),
         (false, false) => report.text(),
     };

@@ -44,12 +44,14 @@ use miette::{IntoDiagnostic, WrapErr};
 use phitwire::catalogue::Catalogue;
 use phitwire::net::harmless;
 use phitwire_nodes::output;
+use serde::Serialize;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::description::open as read_network;
 use crate::machines;
+use crate::schema::Output;
 
 /// The exit statuses of the command, for its help.
 const STATUSES: &str = "Exit status:
@@ -127,6 +129,8 @@ pub struct Tool {
     pub about: &'static str,
     /// Arguments of the tool, for completions and manuals.
     pub command: fn() -> clap::Command,
+    /// What it prints with `--json`.
+    pub outputs: &'static [Output],
     /// Runs it; the first argument is its name.
     pub main: fn(Vec<OsString>) -> ExitCode,
 }
@@ -177,7 +181,7 @@ pub fn main(machines: Catalogue, tools: &[Tool]) -> ExitCode {
         Command::Capture(args) => capture::run(&args),
         Command::Sim(args) => sim::run(&args),
         Command::Plot(args) => plot::run(&args),
-        Command::Schema(args) => schema::run(&args),
+        Command::Schema(args) => schema::run(&args, tools),
         Command::Lab(args) => lab::run(args),
         Command::Completions(args) => pages::completions(command(tools), &args),
         Command::Man(args) => pages::manual(command(tools), &args),
@@ -239,6 +243,12 @@ fn there_are(error: &clap::Error, arguments: impl Iterator<Item = String>) -> Op
         .get_subcommands()
         .map(|one| one.get_name().to_owned());
     Some(names.collect::<Vec<_>>().join(", "))
+}
+
+/// A value as JSON, with sorted keys.
+fn json(value: &impl Serialize) -> miette::Result<String> {
+    let value = serde_json::to_value(value).into_diagnostic()?;
+    Ok(format!("{value:#}\n"))
 }
 
 /// Prints a result to standard output.

@@ -12,11 +12,12 @@ use phitwire::nic::{LatencyCounts, ProbeOutcome, ProbeSpec};
 use phitwire_nodes::control::Client;
 use phitwire_nodes::output::{NOT_READ, print_if_read};
 use phitwire_nodes::stop::Stop;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::by_signal::ended;
-use super::print;
 use super::trace::ProbeArgs;
+use super::{json, print};
 use crate::hgrm;
 use crate::trace::live::{self, Lab, words};
 
@@ -55,6 +56,37 @@ pub struct PingArgs {
     /// Print only the summary, as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// The summary, as JSON.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Summary<'a> {
+    /// Version of this schema.
+    version: u32,
+    /// Name of the lab.
+    lab: &'a str,
+    /// The network interface that sent.
+    from: &'a str,
+    /// The network interface that answered.
+    to: &'a str,
+    /// The operation that was sent.
+    operation: String,
+    /// Operations sent.
+    sent: u64,
+    /// Operations answered.
+    answered: u64,
+    /// Operations refused.
+    refused: u64,
+    /// Answers with wrong bytes.
+    damaged: u64,
+    /// Operations without an answer in time.
+    lost: u64,
+    /// Shortest round trip in microseconds; null without an answer.
+    min_us: Option<f64>,
+    /// Mean round trip.
+    avg_us: Option<f64>,
+    /// Longest round trip.
+    max_us: Option<f64>,
 }
 
 /// The results so far.
@@ -114,16 +146,23 @@ impl Tally {
         }
     }
 
-    fn json(&self, args: &PingArgs) -> Value {
+    fn summary<'a>(&self, args: &'a PingArgs) -> Summary<'a> {
         let trips = self.round_trips_us();
-        json!({
-            "version": 1, "lab": args.lab, "from": args.from, "to": args.to,
-            "operation": words(&args.probe.spec()),
-            "sent": self.sent, "answered": self.answered, "refused": self.refused,
-            "damaged": self.damaged, "lost": self.lost,
-            "min_us": trips.map(|trips| trips[0]), "avg_us": trips.map(|trips| trips[1]),
-            "max_us": trips.map(|trips| trips[2]),
-        })
+        Summary {
+            version: 1,
+            lab: &args.lab,
+            from: &args.from,
+            to: &args.to,
+            operation: words(&args.probe.spec()),
+            sent: self.sent,
+            answered: self.answered,
+            refused: self.refused,
+            damaged: self.damaged,
+            lost: self.lost,
+            min_us: trips.map(|trips| trips[0]),
+            avg_us: trips.map(|trips| trips[1]),
+            max_us: trips.map(|trips| trips[2]),
+        }
     }
 
     fn text(&self, args: &PingArgs) -> String {
@@ -192,7 +231,7 @@ pub fn run(args: &PingArgs) -> miette::Result<ExitCode> {
         }
     }
     print(&match args.json {
-        true => format!("{:#}\n", tally.json(args)),
+        true => json(&tally.summary(args))?,
         false => tally.text(args),
     })?;
     if let Some(file) = &args.hgrm {

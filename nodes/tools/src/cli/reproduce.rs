@@ -1,5 +1,6 @@
 //! `phitwire reproduce`: compares this project's values with the papers' tables.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::thread;
@@ -7,15 +8,16 @@ use std::thread;
 use crate::machines::machines;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use miette::miette;
+use miette::{IntoDiagnostic, miette};
 use phitwire::reproduce::{
     Kind, Observation, PERMUTATIONS, Part, Reproduction, Row, Settings, Source, Table, Tolerance,
 };
 use phitwire::text_table::TextTable;
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::print;
 use super::progress::Shown;
+use super::{json, print};
 
 /// Line width of assumptions.
 const WIDTH: usize = 100;
@@ -66,7 +68,7 @@ pub fn run(args: &ReproduceArgs) -> miette::Result<ExitCode> {
         Some(target) => {
             let table = reproduced(target, args)?;
             match args.json {
-                true => print(&format!("{:#}\n", as_json(&table, args.seed)))?,
+                true => print(&json(&PrintedTable::new(&table, args.seed))?)?,
                 false => print(&as_text(&table))?,
             };
             usize::from(!table.within())
@@ -81,14 +83,17 @@ pub fn run(args: &ReproduceArgs) -> miette::Result<ExitCode> {
 
 /// Prints all tables and a summary line. Returns how many tables have a row outside its tolerance.
 fn all(args: &ReproduceArgs) -> miette::Result<usize> {
-    let (mut outside, mut objects) = (Vec::new(), Map::new());
+    let (mut outside, mut objects) = (Vec::new(), BTreeMap::new());
     for target in tables() {
         let table = reproduced(target, args)?;
         if !table.within() {
             outside.push(target.name);
         }
         match args.json {
-            true => drop(objects.insert(target.name.to_owned(), as_json(&table, args.seed))),
+            true => {
+                let value = serde_json::to_value(PrintedTable::new(&table, args.seed));
+                objects.insert(target.name, value.into_diagnostic()?);
+            }
             false => drop(print(&format!(
                 "== {}\n{}\n",
                 target.name,
@@ -97,7 +102,7 @@ fn all(args: &ReproduceArgs) -> miette::Result<usize> {
         }
     }
     match args.json {
-        true => print(&format!("{:#}\n", Value::Object(objects)))?,
+        true => print(&json(&objects)?)?,
         false => print(&match outside.as_slice() {
             [] => format!("All {} tables are within tolerance.\n", tables().count()),
             names => format!("Out of tolerance: {}.\n", names.join(", ")),
@@ -130,43 +135,132 @@ fn on_threads(threads: u64, trials: u64, part: Part<'_>) {
     });
 }
 
-fn as_json(table: &Table, seed: u64) -> Value {
-    let row = |row: &Row| {
-        let (kind, tolerance) = match row.tolerance {
-            Tolerance::Relative(most) => ("relative", most),
-            Tolerance::Absolute(most) => ("absolute", most),
-            Tolerance::AtLeast => ("at_least", row.reference),
-            Tolerance::AtMost(above) => ("at_most", row.reference + above),
-        };
-        json!({
-            "label": row.label,
-            "kind": row.kind.name(),
-            row.source.name(): row.reference,
-            "ours": row.ours,
-            "difference": row.difference(),
-            "relative_error": row.relative_error(),
-            "tolerance": { kind: tolerance },
-            "within": row.within(),
-        })
-    };
-    let also = |seen: &Observation| {
-        json!({
-            "label": seen.label,
-            "kind": seen.kind.name(),
-            "paper": seen.paper,
-            "ours": seen.ours,
-        })
-    };
-    json!({
-        "title": table.title,
-        "kind": table.kinds().map(Kind::name).collect::<Vec<_>>(),
-        "unit": table.unit,
-        "seed": seed,
-        "rows": table.rows.iter().map(row).collect::<Vec<_>>(),
-        "also": table.also.iter().map(also).collect::<Vec<_>>(),
-        "assumptions": table.assumptions,
-        "within": table.within(),
-    })
+/// A table as JSON.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct PrintedTable<'a> {
+    /// Subject of the table.
+    title: &'a str,
+    /// Every kind that its rows have.
+    kind: Vec<Kind>,
+    /// Unit of the numbers.
+    unit: &'a str,
+    /// Seed of the run.
+    seed: u64,
+    /// The values compared.
+    rows: Vec<PrintedRow<'a>>,
+    /// Values that are not judged.
+    also: Vec<PrintedObservation<'a>>,
+    /// What the paper leaves open, and the assumptions made.
+    assumptions: &'a [String],
+    /// Whether all rows are within their tolerances.
+    within: bool,
+}
+
+/// A reference value and ours. It has one of `paper`, `expected` and `earlier`.
+#[derive(Serialize, JsonSchema)]
+struct PrintedRow<'a> {
+    /// What the value is of.
+    label: &'a str,
+    /// Origin of our value.
+    kind: Kind,
+    /// The reference, if the paper prints it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "f64")]
+    paper: Option<f64>,
+    /// The reference, if it follows from the paper or the description and is printed nowhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "f64")]
+    expected: Option<f64>,
+    /// The reference, if an earlier program of this project computed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "f64")]
+    earlier: Option<f64>,
+    /// Our value.
+    ours: f64,
+    /// Our value less the reference.
+    difference: f64,
+    /// The difference as a fraction of the reference; null if the reference is zero.
+    relative_error: Option<f64>,
+    /// The permitted difference.
+    tolerance: PrintedTolerance,
+    /// Whether our value is within the tolerance.
+    within: bool,
+}
+
+/// The permitted difference between our value and the reference.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum PrintedTolerance {
+    /// Most difference, as a fraction of the reference.
+    Relative(f64),
+    /// Most difference, in the unit of the table.
+    Absolute(f64),
+    /// Lower bound.
+    AtLeast(f64),
+    /// Upper bound.
+    AtMost(f64),
+}
+
+/// A value that is not judged.
+#[derive(Serialize, JsonSchema)]
+struct PrintedObservation<'a> {
+    /// What the value is of.
+    label: &'a str,
+    /// Origin of our value.
+    kind: Kind,
+    /// The paper's value, if it has one.
+    paper: Option<f64>,
+    /// Our value.
+    ours: f64,
+}
+
+impl<'a> PrintedTable<'a> {
+    fn new(table: &'a Table, seed: u64) -> Self {
+        Self {
+            title: &table.title,
+            kind: table.kinds().collect(),
+            unit: table.unit,
+            seed,
+            rows: table.rows.iter().map(PrintedRow::new).collect(),
+            also: table.also.iter().map(PrintedObservation::new).collect(),
+            assumptions: &table.assumptions,
+            within: table.within(),
+        }
+    }
+}
+
+impl<'a> PrintedRow<'a> {
+    fn new(row: &'a Row) -> Self {
+        let of = |source| (row.source == source).then_some(row.reference);
+        Self {
+            label: &row.label,
+            kind: row.kind,
+            paper: of(Source::Paper),
+            expected: of(Source::Expected),
+            earlier: of(Source::Earlier),
+            ours: row.ours,
+            difference: row.difference(),
+            relative_error: Some(row.relative_error()).filter(|error| error.is_finite()),
+            tolerance: match row.tolerance {
+                Tolerance::Relative(most) => PrintedTolerance::Relative(most),
+                Tolerance::Absolute(most) => PrintedTolerance::Absolute(most),
+                Tolerance::AtLeast => PrintedTolerance::AtLeast(row.reference),
+                Tolerance::AtMost(above) => PrintedTolerance::AtMost(row.reference + above),
+            },
+            within: row.within(),
+        }
+    }
+}
+
+impl<'a> PrintedObservation<'a> {
+    fn new(seen: &'a Observation) -> Self {
+        Self {
+            label: &seen.label,
+            kind: seen.kind,
+            paper: seen.paper,
+            ours: seen.ours,
+        }
+    }
 }
 
 /// The rows, with a column for each source of their references.
@@ -277,6 +371,7 @@ mod tests {
 
     use super::*;
     use clap::Parser;
+    use serde_json::{Value, json};
 
     #[derive(Parser)]
     struct Cli {
@@ -326,9 +421,13 @@ mod tests {
         }
     }
 
+    fn as_json(table: &Table) -> Value {
+        serde_json::to_value(PrintedTable::new(table, 1)).expect("keys are strings")
+    }
+
     #[test]
     fn json_has_a_row_for_each_value() {
-        let json = as_json(&table(), 1);
+        let json = as_json(&table());
         let row = &json["rows"][0];
         assert_eq!(row["paper"], 80.0);
         assert_eq!(row["within"], true);
@@ -341,7 +440,7 @@ mod tests {
         let mut table = table();
         table.rows[1].source = Source::Earlier;
         table.rows[2].source = Source::Expected;
-        let json = as_json(&table, 1);
+        let json = as_json(&table);
         let keys = ["paper", "expected", "earlier"];
         for (row, own) in [(0, "paper"), (1, "earlier"), (2, "expected")] {
             for key in keys {
@@ -367,8 +466,8 @@ mod tests {
         let text = as_text(&table);
         assert!(text.contains("NOT 1 %"), "{text}");
         assert!(text.contains("1 of 3 rows are out of tolerance"), "{text}");
-        assert_eq!(as_json(&table, 1)["within"], false);
-        assert_eq!(as_json(&table, 1)["rows"][1]["within"], false);
+        assert_eq!(as_json(&table)["within"], false);
+        assert_eq!(as_json(&table)["rows"][1]["within"], false);
     }
 
     #[test]

@@ -12,9 +12,10 @@ use phitwire::text_table::TextTable;
 use phitwire::time::Time;
 use phitwire::trace::{Onward, Outlook, Question};
 use phitwire_nodes::control::{Client, Request};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::print;
+use super::{json, print};
 use crate::sim::ready;
 use crate::trace::live::{Lab, place};
 
@@ -50,14 +51,37 @@ pub struct RouteArgs {
     json: bool,
 }
 
+/// A predicted path, as JSON.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Path<'a> {
+    /// Version of this schema.
+    version: u32,
+    /// Name of the network.
+    topology: &'a str,
+    /// The lab whose routers were asked; null: the description alone.
+    lab: Option<&'a str>,
+    /// Source of the packet.
+    from: &'a str,
+    /// Destination of the packet.
+    to: &'a str,
+    /// Whether the packet would arrive.
+    arrives: bool,
+    /// Why it would not arrive.
+    why_not: Option<&'a str>,
+    /// The routers, in order.
+    hops: &'a [Hop],
+}
+
 /// A router on the path.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Hop {
+    /// Name of the router.
     router: String,
+    /// Port by which the packet arrives.
     in_port: u8,
     #[serde(flatten)]
     outlook: Outlook,
-    /// The peer of each output: `NODE:PORT`.
+    /// The peer of each output: `NODE:PORT`; null if the port has no link.
     leads: Vec<Option<String>>,
 }
 
@@ -128,13 +152,16 @@ pub fn run(args: &RouteArgs) -> miette::Result<ExitCode> {
     let (hops, end) = follow(network, (source.node, target.node), question, &mut asked)?;
     let found = end.is_none();
     let text = match args.json {
-        true => {
-            let value = serde_json::json!({
-                "version": 1, "topology": network.name(), "lab": args.lab, "from": from, "to": to,
-                "arrives": found, "why_not": end, "hops": hops,
-            });
-            format!("{value:#}\n")
-        }
+        true => json(&Path {
+            version: 1,
+            topology: network.name(),
+            lab: args.lab.as_deref(),
+            from,
+            to,
+            arrives: found,
+            why_not: end.as_deref(),
+            hops: &hops,
+        })?,
         false => {
             let end = end.unwrap_or_else(|| format!("it arrives at {to}"));
             format!("{}{end}\n", table(&hops))

@@ -5,12 +5,63 @@ use std::process::ExitCode;
 
 use clap::Args;
 use miette::miette;
-use phitwire::net::short_message;
+use phitwire::net::{ChannelReport, short_message};
 use phitwire_nodes::nearest::nearest;
 
-use super::print;
+use super::{Tool, print};
 use crate::input_file::{FileKind, InputFile};
-use crate::schema::{self, Schema};
+use crate::schema::{Output, Schema};
+use crate::sim::json::Points;
+use crate::trace::Trace;
+
+/// What the commands of this crate print.
+const OUTPUTS: [Output; 10] = [
+    Output::of::<super::capture::Summary>(
+        "capture",
+        1,
+        "phitwire capture --json",
+        "Summary of a capture",
+    ),
+    Output::of::<ChannelReport>(
+        "channels",
+        1,
+        "phitwire topology channels --json",
+        "Virtual-channel tables that a search found",
+    ),
+    Output::of::<super::manage::PrintedReport>(
+        "manage",
+        1,
+        "phitwire manage reroute|isolate|return --json",
+        "Report of a reroute",
+    ),
+    Output::of::<super::ping::Summary>("ping", 1, "phitwire ping --json", "Round trips"),
+    Output::of::<super::reproduce::PrintedTable>(
+        "reproduce",
+        2,
+        "phitwire reproduce TABLE --json",
+        "A table of a paper, with the models' values",
+    ),
+    Output::of::<super::route::Path>(
+        "route",
+        1,
+        "phitwire route --json",
+        "Path that a packet would take",
+    ),
+    Output::of::<Points>(
+        "sim",
+        1,
+        "phitwire sim --json",
+        "One point of a simulation, or several",
+    ),
+    Output::of::<super::soak::Summary>("soak", 1, "phitwire soak --json", "Result of a soak"),
+    Output::of::<super::top::Snapshot>("top", 1, "phitwire top --once --json", "State of a lab"),
+    Output::of::<Trace>(
+        "trace",
+        1,
+        "phitwire trace --json",
+        "Path that a packet took",
+    ),
+];
 
 /// Print the schema of a command's --json output (JSON Schema, draft 2020-12)
 ///
@@ -34,33 +85,31 @@ pub struct SchemaArgs {
 ///
 /// # Errors
 /// No schema of this name, or a file that cannot be read or is not JSON.
-pub fn run(args: &SchemaArgs) -> miette::Result<ExitCode> {
+pub fn run(args: &SchemaArgs, tools: &[Tool]) -> miette::Result<ExitCode> {
+    let of_tools = tools.iter().flat_map(|tool| tool.outputs);
+    let mut outputs: Vec<Output> = OUTPUTS.iter().chain(of_tools).copied().collect();
+    outputs.sort_by_key(|output| output.name);
     let Some(name) = &args.name else {
-        return print(&list());
+        return print(&outputs.iter().map(line).collect::<String>());
     };
-    let schema = schema::find(name).ok_or_else(|| unknown(name))?;
+    let output = outputs.iter().find(|output| output.name == name);
+    let schema = output.ok_or_else(|| unknown(name, &outputs))?.schema();
     match &args.check {
-        None => print(schema.text),
+        None => print(&schema.text()),
         Some(file) => check(&schema, file),
     }
 }
 
-fn list() -> String {
-    let all = schema::names().into_iter().filter_map(schema::find);
-    let line = |one: Schema| {
-        format!(
-            "{:18} {}  {}: {}\n",
-            one.name,
-            one.version(),
-            one.command(),
-            one.title()
-        )
-    };
-    all.map(line).collect()
+/// A line of the list.
+fn line(output: &Output) -> String {
+    format!(
+        "{:18} {}  {}: {}\n",
+        output.name, output.version, output.command, output.title
+    )
 }
 
-fn unknown(name: &str) -> miette::Report {
-    let names = schema::names();
+fn unknown(name: &str, outputs: &[Output]) -> miette::Report {
+    let names: Vec<&str> = outputs.iter().map(|output| output.name).collect();
     let help = match nearest(name, &names) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("available: {}", names.join(", ")),
@@ -79,7 +128,7 @@ fn check(schema: &Schema, file: &Path) -> miette::Result<ExitCode> {
         .map(short_message)
         .collect();
     if mistakes.is_empty() {
-        let (name, version) = (schema.name, schema.version());
+        let Output { name, version, .. } = schema.output;
         return print(&format!(
             "{file}: valid against `{name}`, version {version}\n"
         ));

@@ -9,7 +9,7 @@ use miette::miette;
 use phitwire::nic::{Operation, ProbeSpec};
 use phitwire_nodes::output::complain;
 
-use super::print;
+use super::{json, print};
 use crate::trace::live::{self, Lab};
 use crate::trace::{Trace, perfetto, table};
 use crate::whole_file;
@@ -104,7 +104,7 @@ pub fn run(args: &TraceArgs) -> miette::Result<ExitCode> {
         complain(&format!("written: {}", file.display()));
     }
     let text = match args.json {
-        true => format!("{:#}\n", serde_json::to_value(&trace).unwrap_or_default()),
+        true => json(&trace)?,
         false => table::render(&trace),
     };
     print(&text)?;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use phitwire::manage::ReroutePhase;
 use phitwire::net::{Network, NodeRef};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::execute::Done;
@@ -17,7 +18,7 @@ const MOST_PAIRS: usize = 10_000;
 /// Maximum number of pairs and names shown as text.
 const MOST_SHOWN: usize = 12;
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
     /// Every working router had the tables that it needs.
@@ -34,8 +35,9 @@ pub enum Status {
 }
 
 /// A failed link between routers.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct FailedLink {
+    /// Number of the link in the topology.
     pub link: u32,
     /// The machine's word for its kind, such as a colour.
     pub kind: &'static str,
@@ -48,16 +50,20 @@ pub struct FailedLink {
 }
 
 /// A router that nothing is sent to any more, or a NIC that cannot be reached.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct FailedNode {
+    /// Name of the node.
     pub name: String,
+    /// Why it counts as failed.
     pub why: String,
 }
 
 /// Two routers, the first of which cannot send packets to the second.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Disconnected {
+    /// Source of the packets.
     pub from: String,
+    /// Destination that they cannot reach.
     pub to: String,
     /// `dead`: one of them has failed; `cut`: no chain of links joins them; `unroutable`: a chain
     /// does, but none that keeps the order of channels.
@@ -65,9 +71,11 @@ pub struct Disconnected {
 }
 
 /// The findings and actions of a reroute.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct Report {
+    /// Name of the lab.
     pub lab: String,
+    /// Outcome of the reroute.
     pub status: Status,
     /// Links that are not up, between routers that reply.
     pub failed_links: Vec<FailedLink>,
@@ -79,7 +87,7 @@ pub struct Report {
     pub changed_routers: Vec<String>,
     /// NICs that got another number, and that number.
     pub renumbered: BTreeMap<String, u16>,
-    /// Why no tables exist for these failures.
+    /// Why no tables exist for these failures; null if they do.
     pub refused: Option<String>,
     /// Number of times that tables were computed because of changes during the reroute.
     pub rounds: u32,
@@ -90,7 +98,7 @@ pub struct Report {
     /// Routers that stopped replying during the reroute, and why.
     pub lost_meanwhile: Vec<FailedNode>,
     /// Pairs of routers that could have lost packets or did not reach each other, and now do;
-    /// computed for networks of up to 1,024 routers.
+    /// null if no tables change, or the network has more than 1,024 routers.
     pub restored_pairs: Option<usize>,
     /// Pairs of routers, from and to, that do not reach each other.
     pub disconnected_pairs: u64,

@@ -10,6 +10,8 @@ use phitwire::sim::direct::{
 };
 use phitwire::sim::tap::Tap;
 use phitwire::time::Duration;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::record::Record;
 use super::threads::Threads;
@@ -34,10 +36,12 @@ fn student(degrees: usize) -> f64 {
 }
 
 /// A mean over several seeds, with the half-width of its 95 % confidence interval.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Estimate {
+    /// Mean over the seeds.
     pub mean: f64,
-    /// In 95 of 100 cases the true mean is within this distance of [`mean`](Self::mean).
+    /// In 95 of 100 cases the true mean is within this distance of `mean`.
+    #[serde(rename = "half_width_95")]
     pub half_width: f64,
 }
 
@@ -56,15 +60,17 @@ impl Estimate {
 }
 
 /// Estimates over several seeds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct OverSeeds {
     /// Count of seeds.
     pub seeds: u64,
-    /// Mean latency in cycles; `None` if fewer than two seeds measured any.
+    /// Mean latency in cycles; null if fewer than two seeds measured any.
     pub latency_mean: Option<Estimate>,
-    /// 99th percentile of the latency; `None` likewise.
+    /// 99th percentile of the latency; null likewise.
     pub latency_p99: Option<Estimate>,
+    /// Offered load.
     pub offered_load: Estimate,
+    /// Accepted load.
     pub accepted_load: Estimate,
     /// Number of saturated seeds.
     pub saturated: u64,
@@ -85,7 +91,7 @@ pub struct SeedRun {
 }
 
 /// The least served source. Loads are fractions of its rate.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct LeastServed {
     /// The NIC.
     pub source: String,

@@ -1,9 +1,10 @@
 //! Networks in virtual time: the core crate's simulator with threads, a clock and files.
 //!
 //! [`Threads`] runs the partitions of a network in parallel; [`measure`] runs one load or several
-//! and adds figures of the host (wall time, memory); [`output`], [`sweep`] and [`plot`] write the
-//! results; [`ready`] finds a topology by name.
+//! and adds figures of the host (wall time, memory); [`output`], [`json`], [`sweep`] and [`plot`]
+//! write the results; [`ready`] finds a topology by name.
 
+pub mod json;
 mod measure;
 pub mod output;
 pub mod plot;

@@ -197,7 +197,7 @@ pub fn csv(
 ) -> String {
     let mut others = all.iter().flat_map(Measured::reports);
     let other = others.find_map(|report| report.other_ways);
-    let share = other.map(|(other, _)| super::output::share_key(other));
+    let share = other.map(|(other, _)| super::json::share_key(other));
     let mut table = csv::Writer::from_writer(Vec::new());
     let names = COLUMNS.into_iter().chain(share.as_deref()).chain(ABOUT);
     // Writing to memory fails only for rows of different lengths, and all have these columns.

@@ -7,13 +7,15 @@ pub mod table;
 
 use phitwire::net::{Followed, Hop, Network, NodeRef, Peers, Sightings, Way};
 use phitwire::trace::{Choice, Passage};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub const VERSION: u32 = 1;
 
 /// The unit of reported times.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Unit {
+    /// `ns` or `cycles`.
     pub name: &'static str,
     /// Picoseconds per unit.
     pub ps: u64,
@@ -32,8 +34,9 @@ impl Unit {
 }
 
 /// A traced packet and its response.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Trace {
+    /// Version of this schema.
     pub version: u32,
     /// `lab NAME` or `sim TOPOLOGY`.
     pub source: String,
@@ -43,12 +46,13 @@ pub struct Trace {
     pub from: String,
     /// The receiving NIC.
     pub to: String,
+    /// The operation of the packet.
     pub operation: String,
     /// The packet's identity in routers.
     pub identity: u64,
     /// Outcome of the operation at the sender.
     pub outcome: String,
-    /// When it ended.
+    /// When it ended; null if it has not.
     pub ended: Option<f64>,
     /// Path of the request and, if one was sent, of the response.
     pub ways: Vec<WayTold>,
@@ -57,7 +61,7 @@ pub struct Trace {
 }
 
 /// The path of one packet.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct WayTold {
     /// `request` or `response`.
     pub kind: &'static str,
@@ -65,10 +69,11 @@ pub struct WayTold {
     pub from: String,
     /// The receiving NIC.
     pub to: String,
-    /// When it started, if known.
+    /// When it started; null if unknown.
     pub began: Option<f64>,
-    /// When it arrived, if known.
+    /// When it arrived; null if unknown.
     pub came: Option<f64>,
+    /// The routers on the path.
     pub hops: Vec<HopTold>,
     /// `delivered`, or the last known position of the packet, or that the last link sent it and
     /// nothing more is known.
@@ -78,8 +83,9 @@ pub struct WayTold {
 }
 
 /// A router on a path.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct HopTold {
+    /// Name of the router.
     pub router: String,
     /// Port on which the packet arrived.
     pub in_port: u8,
@@ -106,12 +112,13 @@ pub struct HopTold {
 }
 
 /// A stage of a router.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct StageTold {
+    /// Name of the stage.
     pub stage: String,
     /// When the packet left it.
     pub left: f64,
-    /// Time in the stage; `None` if the arrival is unknown.
+    /// Time in the stage; null if the arrival is unknown.
     pub time: Option<f64>,
     /// Part of that time that the packet waited for others.
     pub wait: Option<f64>,

@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 
 use phitwire_nodes::control::LinkReport;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::sample::{NodeSample, Sample};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventKind {
     /// A node stopped replying.
@@ -60,18 +63,23 @@ impl EventKind {
 }
 
 /// An event in a lab.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LabEvent {
     /// When it was noticed: milliseconds since 1970, UTC.
     pub at_ms: u64,
+    /// Name of the node.
     pub node: String,
     /// The port, for events of a link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u8")]
     pub port: Option<u8>,
     /// The number of that link in the topology.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u16")]
     pub link: Option<u16>,
+    /// Kind of the event.
     pub kind: EventKind,
+    /// The event in words.
     pub text: String,
 }
 

@@ -2,11 +2,12 @@
 
 use phitwire::net::{End, Network, NodeRef};
 use phitwire_nodes::control::LinkReport;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::sample::{NodeSample, Sample};
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rates {
     /// Seconds between the two samples.
     pub seconds: f64,
@@ -16,7 +17,7 @@ pub struct Rates {
     pub nodes: Vec<NodeRates>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkRates {
     /// Number of the link in the topology.
     pub link: usize,
@@ -25,13 +26,15 @@ pub struct LinkRates {
 }
 
 /// Rates of one direction of a link; zero if uncounted because an end is silent or was restarted.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DirectionRates {
     /// The sending node.
     pub from: String,
+    /// Port of the sending node.
     pub from_port: u8,
     /// The receiving node.
     pub to: String,
+    /// Port of the receiving node.
     pub to_port: u8,
     /// Frames per second: as sent, or as received if the sender is silent.
     pub frames: f64,
@@ -44,8 +47,9 @@ pub struct DirectionRates {
     pub share: f64,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeRates {
+    /// Name of the node.
     pub node: String,
     /// Bytes of frames sent per second, without encapsulation.
     pub bytes_sent: f64,

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use phitwire::nic::TrafficReport;
 use phitwire_nodes::control::{LinkReport, NodeKind, PipelineReport, RoutingReport};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The state of all nodes of a lab, taken within one interval.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
     /// When it was taken: milliseconds since 1970, UTC.
     pub at_ms: u64,
@@ -18,15 +19,19 @@ pub struct Sample {
 }
 
 /// The reports of one node.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeSample {
+    /// Name of the node.
     pub name: String,
+    /// Role of the node.
     pub kind: NodeKind,
     /// Why the node does not reply, if so; then everything else is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub silent: Option<String>,
     /// Process id of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u32")]
     pub pid: Option<u32>,
     /// All counters by name, as in `phitwire ctl NODE stats`.
     pub counters: BTreeMap<String, u64>,
@@ -34,12 +39,15 @@ pub struct NodeSample {
     pub links: Vec<LinkReport>,
     /// A router's routing state, if its tables can be replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "RoutingReport")]
     pub routing: Option<RoutingReport>,
     /// The content of a router's pipeline stages, if available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "PipelineReport")]
     pub pipeline: Option<PipelineReport>,
     /// The latest traffic run of a NIC, with the latencies of its messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "TrafficReport")]
     pub traffic: Option<TrafficReport>,
 }
 

@@ -65,7 +65,7 @@ fn what_is_found_by_default_is_what_routers_have() {
             assert_eq!(text, "1x1x1");
             continue;
         };
-        assert_eq!(found.circle, None);
+        assert_eq!(found.report.circle, None);
         let read = torus.read_channel_tables("x", found.file.as_bytes());
         let read = read.unwrap_or_else(|problems| panic!("{}", problems.lines()));
         assert_eq!(Ok(read), torus.channel_tables(), "{text}");
@@ -100,17 +100,14 @@ fn rings_that_are_alike_have_the_same_tables() {
 fn a_search_tells_what_it_has_found() {
     let torus = torus("8x4x2");
     let found = search(&torus, &ChannelSearch::default());
-    let ring = &found.json["rings"][0];
-    assert_eq!(ring["dimensions"][0], "X");
-    assert_eq!(
-        (&ring["count"], &ring["datelines"][1]),
-        (&8.into(), &7.into())
-    );
-    let whole = &ring["imbalance"][0];
+    let ring = &found.report.rings[0];
+    assert_eq!(ring.dimensions, ["X"]);
+    assert_eq!((ring.count, ring.datelines[1]), (8, 7));
+    let whole = &ring.imbalance[0];
     // Compare with T3E table 1.
-    assert_eq!((&whole["way"], &whole["nodes"]), (&"+".into(), &8.into()));
-    assert_eq!(whole["before"]["average"], 0.8125);
-    assert_eq!(whole["after"]["average"], 0.03125);
+    assert_eq!((whole.way, whole.nodes), ("+", 8));
+    assert_eq!(whole.before.average, 0.8125);
+    assert_eq!(whole.after.average, 0.03125);
     for line in [
         "8 rings in X, ordinates 0 to 7",
         "0.812  0.031",
@@ -125,7 +122,7 @@ fn a_search_tells_what_it_has_found() {
         seed: 7,
     };
     let little = search(&torus, &little);
-    assert_eq!(little.json["rings"].as_array().map(Vec::len), Some(1));
+    assert_eq!(little.report.rings.len(), 1);
     assert_ne!(little.file, found.file);
     let other = ChannelSearch {
         seed: 1,
@@ -459,7 +456,7 @@ fn tables_by_any_seed_are_safe() {
         };
         let torus = torus("10x9x2+4x4x2");
         let found = search(&torus, &wanted);
-        assert_eq!(found.circle, None);
+        assert_eq!(found.report.circle, None);
         let tables = GivenTables::read_file("x", found.file.as_bytes(), torus.shape());
         let mut registers = torus.routes().expect("tables").registers.clone();
         tables.expect("right").fill(torus.shape(), &mut registers);

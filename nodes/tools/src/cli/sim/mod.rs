@@ -21,7 +21,6 @@ use phitwire::sim::direct::{
 use phitwire::sim::tap::Tap;
 use phitwire_nodes::nearest::did_you_mean;
 use phitwire_nodes::output::{NOT_READ, complain, end_with_reader, print_if_read};
-use serde_json::{Map, Value};
 
 use given::GivenOptions;
 use loads::{Loads, parse_loads};
@@ -32,6 +31,7 @@ use super::capture;
 use super::progress::Shown;
 use super::sim_record::RecordOptions;
 use super::sim_trace::SimTraceArgs;
+use crate::sim::json::{self, Common};
 use crate::sim::{Measured, measure, output, ready};
 
 /// Longest phase, in cycles: 20 minutes of virtual time.
@@ -249,31 +249,23 @@ impl SimArgs {
     }
 
     /// The part of the output that all loads share.
-    fn about(
+    fn common(
         &self,
         network: &dyn Network,
         machine: &Simulation,
         chosen: &dyn Simulator,
-    ) -> Map<String, Value> {
-        let process = match self.process {
-            ProcessName::Bernoulli => "bernoulli",
-            ProcessName::OnOff => "on-off",
-        };
-        let config = self.config(machine, Load::FULL);
-        let mut about = Map::new();
-        let mut add = |key: &str, value| about.insert(key.to_owned(), value);
-        add("topology", network.name().into());
-        add("traffic", self.traffic.to_string().into());
-        add("participants", self.participants.into());
-        add("message_bytes", config.traffic.message_bytes.into());
-        add("request_reply", self.request_reply.into());
-        add("process", process.into());
-        if !self.fault.is_empty() {
-            let faults = self.fault.iter().map(ToString::to_string);
-            add("faults", faults.collect::<Vec<_>>().into());
+    ) -> Common {
+        let traffic = self.config(machine, Load::FULL).traffic;
+        Common {
+            topology: network.name().to_owned(),
+            traffic: self.traffic.to_string(),
+            participants: self.participants,
+            message_bytes: traffic.message_bytes,
+            request_reply: self.request_reply,
+            process: traffic.process,
+            faults: self.fault.iter().map(ToString::to_string).collect(),
+            machine: chosen.about(),
         }
-        about.extend(chosen.about());
-        about
     }
 }
 
@@ -348,14 +340,14 @@ fn points(
         return Ok(None);
     }
     let mut all: Vec<Measured> = Vec::new();
-    let mut values = Vec::new();
+    let mut printed_points = Vec::new();
     let number = chosen.len() * args.load.all.len();
     let traced = args.traced.traced(network, number)?;
     let mut traces = Vec::new();
     let shown = Shown::new("phitwire sim", "{msg:40} {wide_bar} {pos}/{len} {elapsed}");
     for one in chosen {
         let one = &**one;
-        let about = args.about(network, machine, one);
+        let common = args.common(network, machine, one);
         let config = args.config(machine, Load::FULL);
         let bound = one.bound(network, &config).into_diagnostic()?;
         if let Some(name) = one.name().filter(|_| people)
@@ -396,11 +388,9 @@ fn points(
             let found = measured.found.as_ref();
             traces.extend(args.traced.traces(network, machine.cycle, found)?);
             if !people {
-                let mut value = output::json(&about, &measured);
-                if traced.is_some() {
-                    value["traces"] = serde_json::to_value(&traces).into_diagnostic()?;
-                }
-                values.push(value);
+                let mut printed = json::Point::new(&common, &measured);
+                printed.traces = traced.map(|_| traces.clone());
+                printed_points.push(printed);
             } else if !wanted(shown.aside(|| say(&format!("{}\n", output::line(&measured))))?) {
                 return Ok(None);
             }
@@ -421,11 +411,12 @@ fn points(
         rest.push_str(&args.traced.text(&traces));
     }
     if args.json {
-        let value = match values.first() {
-            Some(first) if number == 1 && !args.load.is_sweep => first.clone(),
-            _ => Value::Array(values),
+        let is_one = number == 1 && !args.load.is_sweep;
+        let printed = match printed_points.pop() {
+            Some(point) if is_one => json::Points::One(Box::new(point)),
+            last => json::Points::Several(printed_points.into_iter().chain(last).collect()),
         };
-        rest.push_str(&format!("{value:#}\n"));
+        rest.push_str(&super::json(&printed)?);
     }
     // Print after all other work, so that a closed reader stops nothing else.
     say(&rest)?;

@@ -32,10 +32,12 @@ use phitwire_nodes::stop::Stop;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
 
+pub(super) use self::plain::Snapshot;
+
 use self::app::{Action, App};
 use self::worker::{Look, Task, Worker};
 use super::by_signal::ended;
-use super::print;
+use super::{json, print};
 use crate::watch::{Rates, Sampler, events};
 
 /// Longest delay of a key or of news from the lab.
@@ -155,7 +157,7 @@ fn once(args: &TopArgs, interval: Duration) -> miette::Result<ExitCode> {
     };
     let network = sampler.network().summary();
     let text = match args.json {
-        true => plain::json(&args.lab, &network, &look).into_diagnostic()?,
+        true => json(&Snapshot::new(&args.lab, &network, &look))?,
         false => plain::text(&args.lab, &network, &look),
     };
     print(&text)

@@ -3,28 +3,44 @@
 use phitwire::net::harmless;
 use phitwire::text_table::TextTable;
 use phitwire_nodes::control::NodeKind;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::rows::{self, Sort, short, span};
 use super::worker::Look;
+use crate::watch::{LabEvent, Rates, Sample};
 
 /// The version of the JSON.
 const VERSION: u32 = 1;
 
-/// As JSON: lab, network, sample, rates and events.
-///
-/// # Errors
-/// Never: it is plain data.
-pub fn json(lab: &str, network: &str, look: &Look) -> serde_json::Result<String> {
-    let all = json!({
-        "version": VERSION,
-        "lab": lab,
-        "network": network,
-        "sample": *look.sample,
-        "rates": look.rates,
-        "events": look.events,
-    });
-    Ok(serde_json::to_string_pretty(&all)? + "\n")
+/// A sample of a lab, as JSON.
+#[derive(Serialize, JsonSchema)]
+pub struct Snapshot<'a> {
+    /// Version of this schema.
+    version: u32,
+    /// Name of the lab.
+    lab: &'a str,
+    /// The network that it runs, in one line.
+    network: &'a str,
+    /// The state of all nodes.
+    sample: &'a Sample,
+    /// Rates per second since the sample before.
+    rates: &'a Rates,
+    /// Events since the sample before.
+    events: &'a [LabEvent],
+}
+
+impl<'a> Snapshot<'a> {
+    pub fn new(lab: &'a str, network: &'a str, look: &'a Look) -> Self {
+        Self {
+            version: VERSION,
+            lab,
+            network,
+            sample: &look.sample,
+            rates: &look.rates,
+            events: &look.events,
+        }
+    }
 }
 
 /// As text: totals, links in trouble, silent nodes, NICs with traffic.

@@ -1,5 +1,9 @@
 //! `phitwire soak`: random networks under random harm, one case per seed.
 
+mod report;
+
+pub(super) use report::Summary;
+
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -14,7 +18,6 @@ use miette::{IntoDiagnostic, Result, miette};
 use phitwire::sim::soak::{CaseReport, Family, Keep, Late, SoakCase};
 use phitwire_nodes::output::end_with_reader;
 use phitwire_nodes::stop::Stop;
-use serde_json::json;
 
 use super::by_signal::ended;
 use super::print;
@@ -213,7 +216,7 @@ pub fn run(args: SoakArgs) -> Result<ExitCode> {
     end_with_reader().into_diagnostic()?;
     let begin = Instant::now();
     let tally = soak(&args, &stop, begin);
-    print(&report(&args, &tally, begin.elapsed())?)?;
+    print(&report::report(&args, &tally, begin.elapsed())?)?;
     let interrupted = stop.requests() > 0;
     Ok(match (tally.failed.is_empty(), interrupted) {
         (false, _) => ExitCode::FAILURE,
@@ -390,56 +393,6 @@ fn command(seed: u64, family: &Family, late_copies: bool, keep: &Keep) -> String
         let _ = write!(text, " --messages {messages}");
     }
     text
-}
-
-fn report(args: &SoakArgs, tally: &Tally, took: Duration) -> Result<String> {
-    if args.json {
-        let failed = tally.failed.iter().map(|failed| {
-            let replay = command(failed.seed, failed.family, args.late_copies, &failed.keep);
-            json!({ "seed": failed.seed, "family": failed.family.name, "why": failed.why, "replay": replay })
-        });
-        let all = json!({
-            "passed": tally.passed,
-            "failed": failed.collect::<Vec<_>>(),
-            "frames": tally.done.frames,
-            "flit_hops": tally.done.flit_hops,
-            "acknowledged": tally.done.acknowledged,
-            "timed_out": tally.done.timed_out,
-            "late_copies": tally.done.late_copies,
-            "lanes_given_up": tally.done.lanes_given_up,
-            "wall_seconds": took.as_secs_f64(),
-        });
-        let text = serde_json::to_string_pretty(&all).into_diagnostic()?;
-        return Ok(text + "\n");
-    }
-    let mut text = String::new();
-    for failed in &tally.failed {
-        let _ = writeln!(
-            text,
-            "seed {} of {} FAILED: {}",
-            failed.seed, failed.family.name, failed.why
-        );
-        let _ = writeln!(
-            text,
-            "replay: {}\n",
-            command(failed.seed, failed.family, args.late_copies, &failed.keep)
-        );
-    }
-    let _ = writeln!(
-        text,
-        "{} cases passed, {} failed in {:.1} s: {} frames, {} flit-hops, {} messages acknowledged, \
-         {} timed out where faults may lose them, {} late copies, {} lanes given up",
-        tally.passed,
-        tally.failed.len(),
-        took.as_secs_f64(),
-        tally.done.frames,
-        tally.done.flit_hops,
-        tally.done.acknowledged,
-        tally.done.timed_out,
-        tally.done.late_copies,
-        tally.done.lanes_given_up
-    );
-    Ok(text)
 }
 
 #[cfg(test)]
