@@ -40,6 +40,7 @@ use phitwire::sim::direct::model::{
 };
 use phitwire::sim::direct::pattern::{Destinations, Pattern, Population, Rule};
 use phitwire::sim::direct::shared::Shared;
+use phitwire::sim::direct::{DirectPart, EncodedPart};
 use phitwire::time::Duration;
 use serde_json::{Map, Value};
 
@@ -106,7 +107,7 @@ impl CycleModel for BlackWidow {
         options: &BlackWidowOptions,
         netem: Option<Netem>,
         partitions: usize,
-    ) -> Result<Partitioned<Self>, ConfigError> {
+    ) -> Result<Partitioned<EncodedPart<Self>>, ConfigError> {
         build::encoded(topology, (config, options), netem, partitions)
     }
 
@@ -212,7 +213,7 @@ impl DirectModel<Self> for BlackWidow {
         config: &Config,
         options: &BlackWidowOptions,
         partitions: usize,
-    ) -> Result<Partitioned<Self>, ConfigError> {
+    ) -> Result<Partitioned<DirectPart<Self>>, ConfigError> {
         build::direct(topology, (config, options), partitions)
     }
 }
