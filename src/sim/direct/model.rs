@@ -64,6 +64,8 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     const MESSAGE_BYTES: u8;
     /// Bits of its birth cycle that a packet carries; one under way for longer is dated wrongly.
     const BIRTH_BITS: u32;
+    /// Names in reports of the stages of [`ChipView`].
+    const STAGES: [&'static str; 3] = ["input queues", "row buffers", "column buffers"];
     /// Name in reports of the other choices in `ChipView::choices`.
     const OTHER_WAYS: &'static str = "non-minimal";
 
@@ -375,7 +377,7 @@ pub struct PortAccount {
 /// State of a chip between windows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChipView {
-    /// Phits in the input queues, row buffers and column buffers.
+    /// Phits in each of the [stages](CycleModel::STAGES).
     pub phits_by_stage: [u64; 3],
     /// Number of stalls in each of those stages.
     pub stalls: [u64; 3],

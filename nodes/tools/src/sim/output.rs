@@ -11,6 +11,14 @@ fn stage(stage: StageUse) -> Value {
     json!({ "mean_phits_per_chip": stage.mean_phits, "stalls_per_1000_phits": stage.stalls_per_1000 })
 }
 
+/// The stages by name.
+fn stages(report: &Report) -> Map<String, Value> {
+    let stages = report.stages.iter();
+    stages
+        .map(|&(name, of)| (name.replace(' ', "_"), stage(of)))
+        .collect()
+}
+
 fn links(links: LinkUse) -> Value {
     json!({ "links": links.links, "min": links.min, "mean": links.mean, "max": links.max })
 }
@@ -82,11 +90,7 @@ pub fn json(about: &Map<String, Value>, measured: &Measured) -> Value {
         "build_seconds": first.build_seconds,
         "phit_hops_per_second": phit_hops_per_second(first),
         "peak_resident_bytes": measured.peak_resident_bytes,
-        "stages": {
-            "input_queues": stage(report.input_queues),
-            "row_buffers": stage(report.row_buffers),
-            "column_buffers": stage(report.column_buffers),
-        },
+        "stages": stages(report),
         "source_backlog_packets": report.source_backlog,
         "link_use": {
             "injection": links(report.injection_links),
@@ -332,12 +336,7 @@ pub fn details(measured: &Measured) -> String {
             "bound            {bound:.4}: at a higher load some link would have to carry more than it can"
         );
     }
-    let stages = [
-        ("input queues", report.input_queues),
-        ("row buffers", report.row_buffers),
-        ("column buffers", report.column_buffers),
-    ];
-    for (name, stage) in stages {
+    for (name, stage) in &report.stages {
         let _ = writeln!(
             text,
             "{name:16} {:8.1} phits per chip, {:8.2} stalls per 1,000 phits",
