@@ -9,12 +9,12 @@ use crate::link::impair::Netem;
 use crate::link::{EndStatus, LinkConfig, LinkControlBlock};
 use crate::net::{Network, PlanError, Runtime};
 use crate::node::PortId;
-use crate::sim::direct::NoDirectLinks;
 use crate::sim::direct::config::{Config, ConfigError, Traffic};
 use crate::sim::direct::encoded::build::Nodes;
 use crate::sim::direct::encoded::network::partitioned;
 use crate::sim::direct::model::{ChipView, CycleModel, NoOptions, Partitioned, Terminal};
 use crate::sim::direct::shared::{Common, Shared};
+use crate::sim::direct::{EncodedPart, NoDirectLinks};
 use crate::time::Duration;
 use core::fmt::Debug;
 
@@ -181,7 +181,7 @@ impl<M: PacketModel> CycleModel for M {
         (): &(),
         netem: Option<Netem>,
         partitions: usize,
-    ) -> Result<Partitioned<Self>, ConfigError> {
+    ) -> Result<Partitioned<EncodedPart<Self>>, ConfigError> {
         let how = (config, netem, partitions);
         let made = ((), PacketTerminal);
         partitioned(topology, &Of::<M>(topology), made, how, M::LINK_CYCLES)

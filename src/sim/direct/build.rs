@@ -1,9 +1,10 @@
 //! Builds partitions from nodes and direct links.
 
 use super::config::ConfigError;
+use super::direct_part::DirectPart;
+use super::endpoints::Endpoints;
 use super::exchange::Exchange;
 use super::model::{CycleModel, DirectModel, Lanes as _, Terminal as _};
-use super::partition::Partition;
 use super::places::{Places, ends};
 use super::shared::Shared;
 use crate::net::NodeRef;
@@ -45,7 +46,7 @@ pub fn direct<M: CycleModel>(
     (routers, mut terminals): (Vec<DirectRouterOf<M>>, Vec<Vec<M::Terminal>>),
     shared: &Shared<M>,
     windows: Windows,
-) -> Result<Vec<Partition<M>>, ConfigError> {
+) -> Result<Vec<DirectPart<M>>, ConfigError> {
     let window = windows.window as usize;
     let mut routers = places.placed(routers);
     let mut exchanges: Vec<Exchange<M::Direct>> = (0..)
@@ -96,9 +97,15 @@ pub fn direct<M: CycleModel>(
     let partition = |(number, ((mut exchange, routers), terminals)): (_, ((Exchange<_>, _), _))| {
         exchange.finish(windows.longest);
         let (chips, routers) = Vec::into_iter(routers).unzip();
-        let (shared, count) = (shared.clone(), places.partitions);
-        Partition::new(number, routers, chips, terminals, shared, exchange, count)
-            .with_round(windows.round.into())
+        let endpoints = Endpoints::new(terminals, shared.clone());
+        let (round, count) = (windows.round.into(), places.partitions);
+        DirectPart::new(
+            number,
+            (chips, routers),
+            endpoints,
+            exchange,
+            (round, count),
+        )
     };
     Ok((0..).zip(parts).map(partition).collect())
 }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use super::partition::EndAccount;
+use super::summary::EndAccount;
 
 /// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Violation {
     /// Credits of a link and virtual channel are neither at the sender nor explained by phits and
     /// credits under way.
     Credits {
-        /// Partition and slot of the sending end.
+        /// Part and slot of the sending end.
         end: (u32, u32),
         vc: u8,
         /// Credits, with phits and credits that stand for them.

@@ -3,7 +3,7 @@
 //! A window is as long as the shortest link takes. Whatever is sent over such a link in one window
 //! arrives in the next one, in the cycle of the same number. One set of slots is read while the
 //! other is written, so the order in which nodes run a window does not matter. A port behind a
-//! longer link, or in another [partition](super::Partition), has a ghost slot here; at the end of
+//! longer link, or in another [part](super::DirectPart), has a ghost slot here; at the end of
 //! the window its content is packed and kept until the window in which it arrives, so only data
 //! under way takes memory.
 
@@ -14,7 +14,6 @@ use prefetch_index::prefetch_index;
 use super::coming::Coming;
 use super::model::Lanes;
 use crate::kit::bits;
-use crate::sim::fabric::SentFrame;
 
 /// What one link end receives in a window; its phits are stored separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,9 +74,9 @@ struct Ghost {
     latency: u32,
 }
 
-/// Arrivals in packed form.
+/// Arrivals in packed form: those of a later window, or the mail of another part.
 #[derive(Clone, Debug, Default)]
-struct Batch<L: Lanes> {
+pub struct Batch<L: Lanes> {
     /// Window, slot and its arrivals.
     slots: Vec<(u64, u32, Arrivals<L>)>,
     /// The phits of all slots, in cycle order.
@@ -128,14 +127,6 @@ impl Bits {
     pub(crate) fn take_word(&mut self, word: usize) -> u64 {
         core::mem::take(&mut self.0[word])
     }
-}
-
-/// Links to another partition, with what is on them.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Mail<L: Lanes> {
-    batch: Batch<L>,
-    /// Frames of encoded links: link number, whether they go to its second end, frames.
-    pub(crate) frames: Vec<(u32, bool, Vec<SentFrame>)>,
 }
 
 impl<L: Lanes> Exchange<L> {
@@ -246,7 +237,7 @@ impl<L: Lanes> Exchange<L> {
     }
 
     /// Ends a window: swaps the sets, and puts what goes to other partitions into `out`.
-    pub(crate) fn turn(&mut self, out: &mut [Mail<L>]) {
+    pub(crate) fn turn(&mut self, out: &mut [Batch<L>]) {
         let window = self.window;
         let first = self.own_slots();
         let filled = core::mem::take(&mut self.filled);
@@ -272,7 +263,7 @@ impl<L: Lanes> Exchange<L> {
                     let later = self.later.len() as u64;
                     &mut self.later[(at % later) as usize]
                 } else {
-                    &mut out[partition as usize].batch
+                    &mut out[partition as usize]
                 };
                 batch.slots.push((at, to, arrivals));
                 // The cycles in which the phits were written: those of this part before the delay.
@@ -329,8 +320,7 @@ impl<L: Lanes> Exchange<L> {
     }
 
     /// Takes what another partition sent in the windows that have just ended.
-    pub(crate) fn receive(&mut self, mail: &mut Mail<L>) {
-        let mut batch = core::mem::take(&mut mail.batch);
+    pub(crate) fn receive(&mut self, batch: &mut Batch<L>) {
         let mut from = 0;
         for &(window, slot, arrivals) in &batch.slots {
             let count = arrivals.phits.count_ones() as usize;
@@ -347,7 +337,6 @@ impl<L: Lanes> Exchange<L> {
         }
         batch.slots.clear();
         batch.phits.clear();
-        mail.batch = batch;
     }
 
     /// Phits on links.

@@ -1,12 +1,10 @@
-//! Runs the partitions of a network, in any order or in parallel.
+//! Runs the parts of a network, in any order or in parallel.
 
 use std::sync::{Mutex, MutexGuard};
 
-use super::exchange::Mail;
-use super::model::CycleModel;
-use super::partition::Partition;
+use super::part::LocalPart;
 
-/// A running partition. Its executor knows neither its machine nor its mail.
+/// A running part. Its executor knows neither its machine nor its mail.
 pub trait Worker: Send {
     /// Runs the windows up to mail exchange number `window`, and publishes mail for the others.
     fn run_window(&mut self, window: u64);
@@ -16,14 +14,14 @@ pub trait Worker: Send {
     fn take_mail(&mut self, window: u64);
 }
 
-/// Runs all partitions in step.
+/// Runs all parts in step.
 pub trait Executor {
     /// Runs `windows` windows of every worker, from number 0: each runs its window, and takes its
     /// mail once all have.
     fn run(&mut self, workers: Vec<Box<dyn Worker + '_>>, windows: u64);
 }
 
-/// One partition after the other, without threads.
+/// One part after the other, without threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Serial;
 
@@ -40,66 +38,67 @@ impl Executor for Serial {
     }
 }
 
-/// Mail from one partition to another. Two boxes alternate, so that one barrier per window is
-/// enough: a partition already in the next window writes into the other box.
-type Pigeonhole<M> = [Mutex<Mail<<M as CycleModel>::Direct>>; 2];
+/// Mail from one part to another. Two boxes alternate, so that one barrier per window is enough: a
+/// part already in the next window writes into the other box.
+type Pigeonhole<P> = [Mutex<<P as LocalPart>::Mail>; 2];
 
-struct Member<'a, M: CycleModel> {
+struct Member<'a, P: LocalPart> {
     number: usize,
-    partition: &'a mut Partition<M>,
-    /// For all pairs of partitions, by sender and receiver.
-    holes: &'a [Pigeonhole<M>],
-    partitions: usize,
+    part: &'a mut P,
+    /// For all pairs of parts, by sender and receiver.
+    holes: &'a [Pigeonhole<P>],
+    parts: usize,
 }
 
-impl<M: CycleModel> Member<'_, M> {
-    fn hole(&self, from: usize, to: usize, window: u64) -> MutexGuard<'_, Mail<M::Direct>> {
-        self.holes[from * self.partitions + to][(window % 2) as usize]
+impl<P: LocalPart> Member<'_, P> {
+    fn hole(&self, from: usize, to: usize, window: u64) -> MutexGuard<'_, P::Mail> {
+        self.holes[from * self.parts + to][(window % 2) as usize]
             .lock()
             .expect("no thread panics while holding the lock")
     }
 
-    fn others(&self) -> impl Iterator<Item = usize> + use<M> {
+    fn others(&self) -> impl Iterator<Item = usize> + use<P> {
         let own = self.number;
-        (0..self.partitions).filter(move |&other| other != own)
+        (0..self.parts).filter(move |&other| other != own)
     }
 }
 
-impl<M: CycleModel> Worker for Member<'_, M> {
+impl<P: LocalPart> Worker for Member<'_, P> {
     fn run_window(&mut self, window: u64) {
-        self.partition.run_window();
+        self.part.run_window();
         for to in self.others() {
-            let mut mail = core::mem::take(self.partition.outbox(to));
+            let mut mail = core::mem::take(self.part.outbox(to));
             core::mem::swap(&mut mail, &mut *self.hole(self.number, to, window));
-            *self.partition.outbox(to) = mail;
+            *self.part.outbox(to) = mail;
         }
     }
 
     fn take_mail(&mut self, window: u64) {
         for from in self.others() {
             let mut mail = core::mem::take(&mut *self.hole(from, self.number, window));
-            self.partition.receive(&mut mail);
+            self.part.receive(&mut mail);
             *self.hole(from, self.number, window) = mail;
         }
     }
 }
 
-/// Runs `windows` windows of all partitions, exchanging mail between them.
-pub(crate) fn run_windows<M: CycleModel>(
+/// Runs all parts up to mail exchange number `windows` from now.
+pub(crate) fn run_windows<P: LocalPart>(
     executor: &mut dyn Executor,
-    partitions: &mut [Partition<M>],
+    parts: &mut [P],
     windows: u64,
 ) {
-    let count = partitions.len();
-    let holes: Vec<Pigeonhole<M>> = (0..count * count).map(|_| Default::default()).collect();
-    let member = |(number, partition)| -> Box<dyn Worker + '_> {
+    let count = parts.len();
+    let empty = || [P::Mail::default(), P::Mail::default()].map(Mutex::new);
+    let holes: Vec<Pigeonhole<P>> = (0..count * count).map(|_| empty()).collect();
+    let member = |(number, part)| -> Box<dyn Worker + '_> {
         Box::new(Member {
             number,
-            partition,
+            part,
             holes: &holes,
-            partitions: count,
+            parts: count,
         })
     };
-    let workers = partitions.iter_mut().enumerate().map(member).collect();
+    let workers = parts.iter_mut().enumerate().map(member).collect();
     executor.run(workers, windows);
 }

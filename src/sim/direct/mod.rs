@@ -11,8 +11,8 @@
 //! The network runs in *windows* as long as the shortest link. What is sent in one window arrives
 //! in the next, in the cycle of the same number, or later over a longer link, so within a window no
 //! node affects another. Each node therefore runs a whole window while it is in the cache, nodes
-//! can run in any order, and a network can be cut into [`Partition`]s that run concurrently and
-//! exchange mail between windows. An [`Executor`] runs them; [`Serial`] does so without threads.
+//! can run in any order, and a network can be cut into [`Part`]s that run concurrently and exchange
+//! mail between windows. An [`Executor`] runs them; [`Serial`] does so without threads.
 //! The trace of a run depends only on topology and configuration.
 //!
 //! Idle nodes are skipped: bit masks and a calendar name the busy ones.
@@ -29,13 +29,16 @@ pub mod build;
 pub mod check;
 pub(crate) mod coming;
 pub mod config;
+pub mod direct_part;
 pub mod encoded;
+pub mod endpoints;
 pub mod exchange;
 pub(crate) mod executor;
 pub(crate) mod fault;
 pub(crate) mod grid;
 pub mod model;
-pub mod partition;
+pub mod part;
+pub mod parts;
 pub mod pattern;
 pub mod places;
 pub(crate) mod report;
@@ -44,18 +47,21 @@ pub mod shared;
 pub(crate) mod simulator;
 pub mod source;
 pub(crate) mod steady;
+pub mod summary;
 pub(crate) mod tally;
 pub(crate) mod watch;
 pub(crate) mod witness;
 
 pub use check::Violation;
 pub use config::{Config, ConfigError, Load, Process, Traffic, Warmup};
+pub use direct_part::DirectPart;
+pub use encoded::EncodedPart;
 pub use executor::{Executor, Serial, Worker};
 pub use fault::{Broken, Fault, FaultError};
 pub use grid::{Grid, GridPattern};
 pub(crate) use model::DirectModel;
 pub use model::{CycleModel, NoDirectLinks};
-pub use partition::Partition;
+pub use part::Part;
 pub use pattern::{Pattern, PatternError};
 pub use report::{Fairness, LatencySummary, LinkUse, Report, StageUse, State, Unsettled};
 pub use run::{SimPhase, SimProgress, Simulation};

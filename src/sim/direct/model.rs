@@ -11,8 +11,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::config::{Config, ConfigError, Traffic};
+use super::direct_part::DirectPart;
+use super::encoded::EncodedPart;
 use super::exchange::Exchange;
-use super::partition::Partition;
 use super::shared::{Common, Shared};
 use super::source::NEVER;
 use crate::device::pipeline::Stage;
@@ -70,6 +71,8 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     const MESSAGE_BYTES: u8;
     /// Bits of its birth cycle that a packet carries; one under way for longer is dated wrongly.
     const BIRTH_BITS: u32;
+    /// Names in reports of the stages of [`ChipView`].
+    const STAGES: [&'static str; 3] = ["input queues", "row buffers", "column buffers"];
     /// Name in reports of the other choices in `ChipView::choices`.
     const OTHER_WAYS: &'static str = "non-minimal";
 
@@ -104,7 +107,7 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
         options: &Self::Options,
         netem: Option<Netem>,
         partitions: usize,
-    ) -> Result<Partitioned<Self>, ConfigError>;
+    ) -> Result<Partitioned<EncodedPart<Self>>, ConfigError>;
     /// The link end at a port of a router, if it has one.
     fn end(router: &Self::Router, port: PortId) -> Option<&Self::End>;
     /// The state of a router for reports and checkers.
@@ -254,7 +257,7 @@ pub trait DirectModel<M: CycleModel>: Lanes {
         config: &Config,
         options: &M::Options,
         partitions: usize,
-    ) -> Result<Partitioned<M>, ConfigError>;
+    ) -> Result<Partitioned<DirectPart<M>>, ConfigError>;
 }
 
 /// For machines whose links carry only frames.
@@ -298,7 +301,7 @@ impl<M: CycleModel> DirectModel<M> for NoDirectLinks {
         _: &Config,
         _: &M::Options,
         _: usize,
-    ) -> Result<Partitioned<M>, ConfigError> {
+    ) -> Result<Partitioned<DirectPart<M>>, ConfigError> {
         Err(ConfigError::NoDirectLinks)
     }
 }
@@ -330,10 +333,10 @@ impl<M: CycleModel> DirectRouter<M> for NoRouter {
     }
 }
 
-/// A network cut into partitions.
+/// A network cut into parts of type `P`.
 #[derive(Debug)]
-pub struct Partitioned<M: CycleModel> {
-    pub partitions: Vec<Partition<M>>,
+pub struct Partitioned<P> {
+    pub parts: Vec<P>,
     /// Kind of each chip's ports, by the topology's numbers; `None` without a link.
     pub kinds: Vec<Option<PortUse>>,
     /// Cycles between two mail exchanges: the shortest link latency between partitions.
@@ -378,7 +381,7 @@ pub struct PortAccount {
 /// State of a chip between windows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChipView {
-    /// Phits in the input queues, row buffers and column buffers.
+    /// Phits in each of the [stages](CycleModel::STAGES).
     pub phits_by_stage: [u64; 3],
     /// Number of stalls in each of those stages.
     pub stalls: [u64; 3],
@@ -424,14 +427,4 @@ pub trait DirectRouter<M: CycleModel>: Debug + Send {
     /// Sets whether a port's link accepts packets from `cycle`, the start of a window. A packet
     /// that has begun to leave continues.
     fn set_link(&mut self, cycle: u64, port: usize, up: bool);
-}
-
-/// State of the sending and receiving sides of a link end.
-#[derive(Clone, Debug)]
-pub(crate) struct LinkAccount {
-    /// The link's number, and whether this end is the link's second.
-    pub(crate) end: (u32, bool),
-    pub(crate) account: crate::device::EndAccount,
-    /// Epoch of this end, and of the peer as far as this end knows.
-    pub(crate) epochs: (u32, u32),
 }

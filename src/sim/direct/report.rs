@@ -143,12 +143,8 @@ pub struct Report {
     pub phit_hops: u64,
     /// Packets that arrived in the whole run.
     pub packets: u64,
-    /// Input queues of routers.
-    pub input_queues: StageUse,
-    /// Row buffers.
-    pub row_buffers: StageUse,
-    /// Column buffers.
-    pub column_buffers: StageUse,
+    /// Buffers of routers, by the machine's names, in the order in which a phit meets them.
+    pub stages: Vec<(&'static str, StageUse)>,
     /// Packets born but unsent when the measurement ended, per terminal.
     pub source_backlog: f64,
     /// Links from terminals into routers.

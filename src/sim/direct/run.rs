@@ -5,20 +5,22 @@ mod accounts;
 mod faults;
 mod measure;
 
+use core::marker::PhantomData;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::check::Violation;
 use super::config::{Config, ConfigError, Warmup};
 use super::encoded::all_up;
-use super::executor::{Executor, run_windows};
+use super::executor::Executor;
 use super::fault::Switch;
-use super::model::{CycleModel, DirectModel, Partitioned, PortUse, Terminal};
-use super::partition::Partition;
+use super::model::{ChipView, CycleModel, DirectModel, Partitioned, PortUse};
+use super::part::{Command, LocalPart};
+use super::parts::{Local, Parts};
 use super::report::{Report, State};
-use super::source::{Births, NEVER};
 use super::steady::BATCHES;
+use super::summary::{Census, EndName, Loads, Section};
 use super::tally::Tally;
-use super::watch::{Watch, Watcher};
+use super::watch::{Watch, Watcher, end_name};
 use super::witness::{Found, Witness};
 use crate::link::impair::Netem;
 use crate::net::End;
@@ -39,8 +41,6 @@ const BRING_UP_CYCLES: u64 = 800_000_000;
 /// Cycles that packets may still take over encoded links after the sources have stopped: retry
 /// timeouts far exceed the time to cross the network.
 const ENCODED_REST_CYCLES: u64 = 800_000_000;
-/// Maximum number of packets checked in one source's queue.
-const MOST_WAITING: u64 = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SimPhase {
@@ -64,11 +64,14 @@ pub struct SimProgress {
     pub limit: u64,
 }
 
-/// A network in direct mode with its traffic.
+/// A network with its traffic: the phases of a run, and their results. It knows its parts only by
+/// their [summaries](super::summary::Summary), and steers them only by [`Command`]s.
 pub struct Simulation<M: CycleModel> {
     config: Config,
-    partitions: Vec<Partition<M>>,
+    parts: Box<dyn Parts>,
+    census: Census,
     kinds: Vec<Option<PortUse>>,
+    /// Terminals with something to send.
     senders: u64,
     /// Cycles between two mail exchanges.
     stride: u64,
@@ -83,8 +86,8 @@ pub struct Simulation<M: CycleModel> {
     began: u64,
     /// Pending link faults and repairs, earliest first.
     switches: VecDeque<Switch>,
-    /// Locations of the ends of the links to switch.
-    places: BTreeMap<End, Whereabouts>,
+    /// Names of the ends of the links to switch.
+    names: BTreeMap<End, EndName>,
     /// Number of faults that currently break each link.
     broken: BTreeMap<u32, u32>,
     /// Whether a fault is planned or has happened.
@@ -92,13 +95,7 @@ pub struct Simulation<M: CycleModel> {
     watch: Option<Watch>,
     /// The flow traced from the measurement on.
     witness: Option<Witness>,
-}
-
-/// Location of a link end: its partition, and the position of the chip or terminal there.
-#[derive(Clone, Copy, Debug)]
-struct Whereabouts {
-    partition: usize,
-    place: usize,
+    model: PhantomData<fn() -> M>,
 }
 
 /// Reports the progress of a phase from its start. `limit` is a whole number of windows.
@@ -125,24 +122,31 @@ struct StageSamples {
     phits: [u64; 3],
 }
 
+impl StageSamples {
+    fn add(&mut self, chips: &ChipView) {
+        self.samples += 1;
+        for (sum, phits) in self.phits.iter_mut().zip(chips.phits_by_stage) {
+            *sum += phits;
+        }
+    }
+}
+
 /// Values compared between the start and the end of the measurement.
 struct Mark {
     tally: Tally,
-    /// Requests born but not yet sent.
-    waiting: u64,
+    chips: ChipView,
+    loads: Loads,
+}
+
+impl Mark {
     /// Messages born but not sent, replies included.
-    backlog: u64,
-    /// Phits sent by each port of every chip, by partition.
-    ports: Vec<Vec<u64>>,
-    /// Phits sent by each terminal, by partition.
-    terminals: Vec<Vec<u64>>,
-    stalls: [u64; 3],
-    hops: u64,
-    choices: [u64; 2],
+    fn backlog(&self) -> u64 {
+        self.loads.waiting + self.tally.replies_made - self.tally.replies_sent
+    }
 }
 
 impl<M: CycleModel> Simulation<M> {
-    /// The network of `topology` with the traffic of `config`, cut into `partitions` partitions;
+    /// The network of `topology` with the traffic of `config`, cut into `partitions` parts;
     /// their number does not change the result.
     ///
     /// # Errors
@@ -154,7 +158,7 @@ impl<M: CycleModel> Simulation<M> {
         partitions: usize,
     ) -> Result<Self, ConfigError> {
         let network = M::Direct::build(topology, config, options, partitions)?;
-        let mut simulation = Self::run_by(network, config);
+        let mut simulation = Self::of(network, config, false);
         simulation.plan_faults(topology)?;
         simulation.plan_trace(topology)?;
         Ok(simulation)
@@ -177,42 +181,40 @@ impl<M: CycleModel> Simulation<M> {
             return Err(ConfigError::TracedEncoded);
         }
         let network = M::build_encoded(topology, config, options, netem, partitions)?;
-        let mut simulation = Self::run_by(network, config);
-        simulation.encoded = true;
+        let mut simulation = Self::of(network, config, true);
         let up = simulation.phase(executor, BRING_UP_CYCLES, BATCH_CYCLES, |run, _| {
-            all_up(&mut run.link_accounts())
+            all_up(&mut run.ends().encoded)
         });
         if !up {
             return Err(ConfigError::LinksDown);
         }
-        for partition in &mut simulation.partitions {
-            partition.begin_at(simulation.cycle);
-        }
+        simulation.parts.command(&Command::Begin(simulation.cycle));
         simulation.plan_faults(topology)?;
         Ok(simulation)
     }
 
-    fn run_by(network: Partitioned<M>, config: &Config) -> Self {
-        let terminals = network.partitions.iter().flat_map(|part| &part.terminals);
-        let is_sender = |terminal: &&M::Terminal| terminal.common().source.head().birth != NEVER;
-        let senders = terminals.filter(is_sender).count() as u64;
+    fn of<P: LocalPart>(network: Partitioned<P>, config: &Config, encoded: bool) -> Self {
+        let parts = Local(network.parts);
+        let census = parts.summary(Section::Census).census;
         Self {
             config: config.clone(),
-            partitions: network.partitions,
+            parts: Box::new(parts),
+            senders: census.terminals.iter().filter(|t| t.sends).count() as u64,
+            census,
             kinds: network.kinds,
-            senders,
             stride: network.stride.into(),
             longest: network.longest.into(),
             slowest: network.slowest.into(),
-            encoded: false,
+            encoded,
             cycle: 0,
             began: 0,
             switches: VecDeque::new(),
-            places: BTreeMap::new(),
+            names: BTreeMap::new(),
             broken: BTreeMap::new(),
             has_faults: false,
             watch: None,
             witness: None,
+            model: PhantomData,
         }
     }
 
@@ -222,11 +224,9 @@ impl<M: CycleModel> Simulation<M> {
     }
 
     /// Passes every frame that a link end sends from now on to `tap`. Direct links send no frames.
-    /// With one partition, frames arrive in time order.
+    /// With one part, frames arrive in time order.
     pub(crate) fn set_tap(&mut self, tap: &Tap) {
-        for partition in &mut self.partitions {
-            partition.set_tap(tap);
-        }
+        self.parts.command(&Command::Tap(Tap::clone(tap)));
     }
 
     /// Prepares the configured trace.
@@ -252,31 +252,25 @@ impl<M: CycleModel> Simulation<M> {
 
     /// What was traced; empty before the run.
     pub fn found(&mut self) -> Found {
+        self.parts.command(&Command::EndTrace);
+        let records = self.parts.summary(Section::Records).records;
         let mut found = Found::default();
-        for partition in &mut self.partitions {
-            partition.watched(&mut found);
+        for (chip, passages, dropped) in records.routers {
+            found.add_router(chip, passages, dropped);
         }
-        for partition in &self.partitions {
-            if let Some(witness) = &partition.shared.witness {
-                found.add_arrivals(witness);
-            }
+        for witness in &records.terminals {
+            found.add_messages(witness);
+        }
+        for witness in &records.terminals {
+            found.add_arrivals(witness);
         }
         found
-    }
-
-    pub fn partitions(&self) -> &[Partition<M>] {
-        &self.partitions
-    }
-
-    #[cfg(any(test, feature = "testing"))]
-    pub fn partitions_mut(&mut self) -> &mut [Partition<M>] {
-        &mut self.partitions
     }
 
     /// Runs `windows` windows without threads.
     #[cfg(any(test, feature = "testing"))]
     pub fn run_windows(&mut self, windows: u64) {
-        run_windows(&mut super::executor::Serial, &mut self.partitions, windows);
+        self.parts.run(&mut super::executor::Serial, windows);
         self.cycle += windows * self.stride;
     }
 
@@ -314,14 +308,10 @@ impl<M: CycleModel> Simulation<M> {
     ) -> Report {
         let warmup_cycles = self.cycle;
         let measured = warmup_cycles..warmup_cycles + self.rounded(cycles);
-        for partition in &mut self.partitions {
-            partition.shared.begin_measurement(measured.clone());
-        }
+        self.parts.command(&Command::Measure(measured));
         if let Some(witness) = &mut self.witness {
             witness.since = warmup_cycles;
-            for partition in &mut self.partitions {
-                partition.watch(witness, M::CYCLE.as_ps());
-            }
+            self.parts.command(&Command::Trace(witness.clone()));
         }
         let before = self.mark();
         let mut samples = StageSamples::default();
@@ -331,15 +321,16 @@ impl<M: CycleModel> Simulation<M> {
         let mut tell = progress_of(progress, SimPhase::Measure, limit);
         self.phase(executor, limit, batch.min(BATCH_CYCLES), |run, cycles| {
             tell(cycles);
-            run.sample(&mut samples);
+            samples.add(&run.chips());
             if cycles - account.series.cycles() >= batch {
                 account.add(run, cycles);
             }
             false
         });
-        account.end(self);
+        let births = self.births();
         let after = self.mark();
         let mut report = self.measured((&before, &after), samples, &account);
+        report.fairness.least = self.least_served(&before, &after, &births);
         report.warmup_cycles = warmup_cycles;
         report
     }
@@ -357,7 +348,7 @@ impl<M: CycleModel> Simulation<M> {
         executor: &mut dyn Executor,
         limit: u64,
         batch: u64,
-        mut look: impl FnMut(&Self, u64) -> bool,
+        mut look: impl FnMut(&mut Self, u64) -> bool,
     ) -> bool {
         let window = self.stride;
         let limit = self.rounded(limit);
@@ -382,12 +373,15 @@ impl<M: CycleModel> Simulation<M> {
             let due = self.watch.as_ref().map(|watch| watch.due_in(self.cycle));
             let due = due.map_or(left, |due| due.div_ceil(self.stride).max(1));
             let windows = left.min(due);
-            run_windows(executor, &mut self.partitions, windows);
+            self.parts.run(executor, windows);
             self.cycle += windows * self.stride;
             left -= windows;
-            if let Some(watch) = &mut self.watch {
+            if let Some(watch) = &mut self.watch
+                && watch.due_in(self.cycle) == 0
+            {
                 let broken = |link| self.broken.get(&link).is_some_and(|&times| times > 0);
-                watch.look(self.cycle, &self.partitions, broken);
+                let snapshot = self.parts.summary(Section::Snapshot).snapshot;
+                watch.tell(self.cycle, snapshot, broken);
             }
         }
     }
@@ -448,11 +442,7 @@ impl<M: CycleModel> Simulation<M> {
         let tally = self.tally();
         // Do not wait for packets that a fault destroyed.
         tally.measured_sent <= tally.measured_arrived + self.discarded()[0]
-            && self.partitions.iter().all(|partition| {
-                let end = partition.shared.measured.end;
-                let mut sources = partition.terminals.iter().map(|t| t.common().source.head());
-                sources.all(|head| head.birth >= end)
-            })
+            && self.terminals().behind == 0
     }
 
     /// Stops the sources and waits until the network is empty. However packets block each other, a
@@ -464,14 +454,10 @@ impl<M: CycleModel> Simulation<M> {
         progress: &mut impl FnMut(SimProgress),
         violations: &mut Vec<Violation>,
     ) {
-        for partition in &mut self.partitions {
-            partition.stop_sources();
-        }
+        self.parts.command(&Command::Stop);
         let tally = self.tally();
-        let unsent = self.partitions.iter().flat_map(|p| &p.terminals);
-        let reserved: u64 = unsent.map(Terminal::reserved).sum();
-        let inside = tally.sent_phits - tally.arrived_phits + reserved;
-        let replies = 2 * (tally.replies_made - tally.replies_sent) * self.message_phits();
+        let inside = tally.sent_phits - tally.arrived_phits + self.terminals().reserved;
+        let replies = 2 * (tally.replies_made - tally.replies_sent) * self.census.message_phits;
         let link = self.longest;
         let mut patience = 100 * (link + 30) + 1_000;
         if self.encoded {
@@ -480,9 +466,8 @@ impl<M: CycleModel> Simulation<M> {
         let mut limit = self.slowest * (2 * inside + replies) + patience;
         let empty = |run: &Self| {
             let tally = run.tally();
-            let at_rest = |p: &Partition<M>| p.terminals.iter().all(|t| t.is_at_rest());
             tally.sent_phits == tally.arrived_phits + run.discarded()[1]
-                && run.partitions.iter().all(at_rest)
+                && run.terminals().busy == 0
         };
         let mut done = empty(self);
         let mut left = None;
@@ -515,10 +500,27 @@ impl<M: CycleModel> Simulation<M> {
         self.check_now(violations);
         self.check_packets(violations);
     }
+}
 
-    /// Phits of a message, replies included.
-    fn message_phits(&self) -> u64 {
-        let births = self.partitions.first().map(|first| &first.shared.births);
-        births.map_or(1, Births::phits)
+#[cfg(any(test, feature = "testing"))]
+impl<M: CycleModel> Simulation<M> {
+    /// The parts of a network with direct links.
+    ///
+    /// # Panics
+    /// If links are encoded.
+    pub fn direct_parts(&self) -> &[super::DirectPart<M>] {
+        let parts: &dyn core::any::Any = &*self.parts;
+        let parts: Option<&Local<super::DirectPart<M>>> = parts.downcast_ref();
+        &parts.expect("a network with direct links").0
+    }
+
+    /// See [`direct_parts`](Self::direct_parts).
+    ///
+    /// # Panics
+    /// If links are encoded.
+    pub fn direct_parts_mut(&mut self) -> &mut [super::DirectPart<M>] {
+        let parts: &mut dyn core::any::Any = &mut *self.parts;
+        let parts: Option<&mut Local<super::DirectPart<M>>> = parts.downcast_mut();
+        &mut parts.expect("a network with direct links").0
     }
 }

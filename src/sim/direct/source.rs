@@ -11,6 +11,9 @@ use crate::rng::{Geometric, Rng};
 /// Birth cycle of a source that sends no more packets.
 pub const NEVER: u64 = u64::MAX;
 
+/// Start cycle of sources that wait for links to come up: later than any other.
+pub const HELD_BACK: u64 = 1 << 50;
+
 /// The random process that all sources follow.
 #[derive(Clone, Debug)]
 pub struct Births {

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use super::model::{CycleModel, DirectModel as _, DirectRouter, MAX_VCS, Terminal as _};
-use super::partition::Partition;
+use super::model::{CycleModel, DirectModel as _, DirectRouter, MAX_VCS};
+use super::summary::{EndName, PartSnapshot};
 use crate::device::pipeline::Stage;
 use crate::device::{LinkEnd, LinkView, PipelineReport};
-use crate::net::{Network as _, NodeRef};
+use crate::net::{End, Network as _, NodeRef};
 
 /// The state of a network between two cycles.
 #[derive(Clone, Debug, Default)]
@@ -56,9 +56,8 @@ pub(crate) struct Watch {
     every: u64,
     /// Cycle at which the next snapshot is due.
     next: u64,
-    /// Index of each link end: by chip and port, and by terminal.
-    ports: BTreeMap<(u32, u8), usize>,
-    terminals: BTreeMap<u64, usize>,
+    /// Index of each link end.
+    places: BTreeMap<EndName, usize>,
     ends: usize,
     tell: Watcher,
 }
@@ -66,108 +65,66 @@ pub(crate) struct Watch {
 impl Watch {
     /// A watcher of a network, called every `every` cycles (at least 1).
     pub(crate) fn new<M: CycleModel>(topology: &M::Topology, every: u64, tell: Watcher) -> Self {
-        let (mut ports, mut terminals) = (BTreeMap::new(), BTreeMap::new());
+        let mut places = BTreeMap::new();
         for link in 0..topology.link_count() {
             let (a, b) = topology.ends(link);
             for (side, end) in [a, b].into_iter().enumerate() {
-                let place = 2 * link + side;
-                match end.node {
-                    NodeRef::Chip(chip) => {
-                        ports.insert((chip, end.port), place);
-                    }
-                    NodeRef::Processor(nic) => {
-                        let number = M::terminal(topology, nic, end.port);
-                        terminals.extend(number.map(|number| (number, place)));
-                    }
-                }
+                let name = end_name::<M>(topology, end);
+                places.extend(name.map(|name| (name, 2 * link + side)));
             }
         }
         Self {
             every: every.max(1),
             next: 0,
-            ports,
-            terminals,
+            places,
             ends: 2 * topology.link_count(),
             tell,
         }
     }
 
-    /// Cycles from `cycle` to the next snapshot.
+    /// Cycles from `cycle` to the next snapshot; none if it is due.
     pub(crate) fn due_in(&self, cycle: u64) -> u64 {
         self.next.saturating_sub(cycle)
     }
 
-    /// Passes a snapshot to the watcher, if one is due.
-    pub(crate) fn look<M: CycleModel>(
-        &mut self,
-        cycle: u64,
-        partitions: &[Partition<M>],
-        is_broken: impl Fn(u32) -> bool,
-    ) {
-        if cycle < self.next {
-            return;
-        }
+    /// Passes a snapshot of the network, before cycle `cycle`, to the watcher.
+    pub(crate) fn tell(&mut self, cycle: u64, of: PartSnapshot, is_broken: impl Fn(u32) -> bool) {
         self.next = cycle - cycle % self.every + self.every;
-        let mut shot = Snapshot {
-            cycle,
-            ends: vec![None; self.ends],
-            routers: Vec::new(),
-        };
-        for partition in partitions {
-            partition.each_encoded_end(|link, is_b, end| {
-                let place = 2 * link as usize + usize::from(is_b);
-                if let Some(slot) = shot.ends.get_mut(place) {
-                    *slot = Some(of_encoded(end));
-                }
-            });
-            partition.each_pipeline(|chip, report| shot.routers.push((chip, report)));
-            self.direct(partition, &mut shot);
+        let mut ends = vec![None; self.ends];
+        for ((link, is_b), end) in of.encoded {
+            let place = 2 * link as usize + usize::from(is_b);
+            if let Some(slot) = ends.get_mut(place) {
+                *slot = Some(end);
+            }
         }
-        for (place, end) in shot.ends.iter_mut().enumerate() {
+        for (name, end) in of.direct {
+            if let Some(&place) = self.places.get(&name) {
+                ends[place] = Some(end);
+            }
+        }
+        for (place, end) in ends.iter_mut().enumerate() {
             if let Some(end) = end {
                 end.up &= !is_broken(place as u32 / 2);
             }
         }
-        (self.tell)(shot);
-    }
-
-    /// Adds the ends of direct links.
-    fn direct<M: CycleModel>(&self, partition: &Partition<M>, shot: &mut Snapshot) {
-        for (router, &chip) in partition.routers.iter().zip(&partition.chips) {
-            for (port, &sent) in router.sent().iter().enumerate() {
-                if let Some(&place) = self.ports.get(&(chip, port as u8)) {
-                    let account = router.account(port);
-                    let vcs = M::Direct::VCS;
-                    let offers = account.places.unwrap_or([M::Direct::CREDITS; MAX_VCS]);
-                    shot.ends[place] = Some(EndSnapshot {
-                        up: true,
-                        carried: sent,
-                        sent,
-                        credits: account.credits[..vcs].to_vec(),
-                        offers: offers[..vcs].to_vec(),
-                        ..EndSnapshot::default()
-                    });
-                }
-            }
-        }
-        if partition.is_encoded() {
-            return;
-        }
-        for terminal in &partition.terminals {
-            let common = terminal.common();
-            if let Some(&place) = self.terminals.get(&common.number) {
-                shot.ends[place] = Some(EndSnapshot {
-                    up: common.is_up,
-                    carried: common.sent_phits,
-                    sent: common.sent_phits,
-                    ..EndSnapshot::default()
-                });
-            }
-        }
+        (self.tell)(Snapshot {
+            cycle,
+            ends,
+            routers: of.routers,
+        });
     }
 }
 
-fn of_encoded(end: &impl LinkView) -> EndSnapshot {
+/// The name of a link end; `None` if a topology's NIC lacks that port.
+pub(crate) fn end_name<M: CycleModel>(topology: &M::Topology, end: End) -> Option<EndName> {
+    match end.node {
+        NodeRef::Chip(chip) => Some(EndName::Port(chip, end.port)),
+        NodeRef::Processor(nic) => M::terminal(topology, nic, end.port).map(EndName::Terminal),
+    }
+}
+
+/// The state of an encoded link end.
+pub(crate) fn of_encoded(end: &impl LinkView) -> EndSnapshot {
     let (account, counters) = (end.account(), end.counters());
     EndSnapshot {
         up: account.active,

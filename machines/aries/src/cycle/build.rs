@@ -18,10 +18,10 @@ use phitwire::sim::direct::build::{self, DirectLinks, Windows};
 use phitwire::sim::direct::config::{Config, ConfigError};
 use phitwire::sim::direct::encoded::build as encoded;
 use phitwire::sim::direct::model::{CycleModel as _, Lanes as _, Partitioned, PortUse};
-use phitwire::sim::direct::partition::HELD_BACK;
 use phitwire::sim::direct::pattern::{Destinations, Pattern, Population, Rule};
 use phitwire::sim::direct::places::{Numbers, Places, kinds};
-use phitwire::sim::direct::source::Births;
+use phitwire::sim::direct::source::{Births, HELD_BACK};
+use phitwire::sim::direct::{DirectPart, EncodedPart};
 use phitwire::time::Time;
 use phitwire_framing::aries::set::DATA_FLITS;
 
@@ -155,7 +155,7 @@ pub(super) fn direct(
     topology: &Dragonfly,
     (config, options): (&Config, AriesOptions),
     partitions: usize,
-) -> Result<Partitioned<Aries>, ConfigError> {
+) -> Result<Partitioned<DirectPart<Aries>>, ConfigError> {
     let mut nodes = Nodes::new(topology, (config, options))?;
     let (places, cut) = places(topology, partitions);
     let shared = shared(topology, (config, options))?;
@@ -173,7 +173,7 @@ pub(super) fn direct(
         round,
     };
     Ok(Partitioned {
-        partitions: build::direct(topology, &places, &nodes, made, &shared, windows)?,
+        parts: build::direct(topology, &places, &nodes, made, &shared, windows)?,
         kinds: nodes.kinds(),
         stride: window * round,
         longest,
@@ -188,7 +188,7 @@ pub(super) fn encoded(
     (config, options): (&Config, AriesOptions),
     netem: Option<Netem>,
     partitions: usize,
-) -> Result<Partitioned<Aries>, ConfigError> {
+) -> Result<Partitioned<EncodedPart<Aries>>, ConfigError> {
     let nodes = Nodes::new(topology, (config, options))?;
     // The window is the shortest time that a frame takes.
     let window = options.window() - LOAD_CYCLES as u32;
@@ -200,7 +200,7 @@ pub(super) fn encoded(
     let terminals = terminals(&places, (config.seed, HELD_BACK), &shared);
     let (how, traffic) = ((config.seed, netem), (shared, terminals));
     Ok(Partitioned {
-        partitions: encoded::encoded(topology, &places, &nodes, how, traffic, window)?,
+        parts: encoded::encoded(topology, &places, &nodes, how, traffic, window)?,
         kinds: nodes.kinds(),
         stride: window,
         longest: options.longest(),

@@ -46,6 +46,7 @@ use phitwire::sim::direct::model::{
     ChipView, CycleModel, DirectModel, Lanes, MAX_VCS, Partitioned, Stream,
 };
 use phitwire::sim::direct::shared::Shared;
+use phitwire::sim::direct::{DirectPart, EncodedPart};
 use phitwire::time::Duration;
 use phitwire_framing::aries::set::DATA_FLITS;
 
@@ -113,7 +114,7 @@ impl CycleModel for Aries {
         options: &AriesOptions,
         netem: Option<Netem>,
         partitions: usize,
-    ) -> Result<Partitioned<Self>, ConfigError> {
+    ) -> Result<Partitioned<EncodedPart<Self>>, ConfigError> {
         build::encoded(topology, (config, *options), netem, partitions)
     }
 
@@ -228,7 +229,7 @@ impl DirectModel<Self> for Aries {
         config: &Config,
         options: &AriesOptions,
         partitions: usize,
-    ) -> Result<Partitioned<Self>, ConfigError> {
+    ) -> Result<Partitioned<DirectPart<Self>>, ConfigError> {
         build::direct(topology, (config, *options), partitions)
     }
 }

@@ -427,7 +427,7 @@ mod canaries {
     use phitwire::sim::direct::check::Violation;
 
     /// Runs a little, lets `spoil` break something, runs to the end.
-    fn spoiled(routing: Routing, spoil: impl FnOnce(&mut Partition<Aries>)) -> Vec<Violation> {
+    fn spoiled(routing: Routing, spoil: impl FnOnce(&mut DirectPart<Aries>)) -> Vec<Violation> {
         let topology = dragonfly(2, 2, 2, 2, 2);
         let config = config(300_000, routing);
         let mut simulation = direct(&topology, &config, 1);
@@ -435,7 +435,7 @@ mod canaries {
         let mut violations = Vec::new();
         simulation.check_now(&mut violations);
         assert_eq!(violations, [], "no violations before the sabotage");
-        spoil(&mut simulation.partitions_mut()[0]);
+        spoil(&mut simulation.direct_parts_mut()[0]);
         simulation.check_now(&mut violations);
         violations.extend(simulation.run(&mut Serial, |_| {}).violations);
         violations
@@ -478,13 +478,17 @@ mod canaries {
 
     #[test]
     fn a_flit_too_few_is_missed() {
-        let violations = spoiled(Routing::Adaptive0, |part| part.shared.tally.sent_phits += 1);
+        let violations = spoiled(Routing::Adaptive0, |part| {
+            part.endpoints.shared.tally.sent_phits += 1
+        });
         assert!(has(&violations, |v| matches!(v, Violation::Phits { .. })));
     }
 
     #[test]
     fn two_requests_exchanged_on_one_way_are_noticed() {
-        let violations = spoiled(Routing::Ordered, |part| part.terminals[0].swap_next());
+        let violations = spoiled(Routing::Ordered, |part| {
+            part.endpoints.terminals[0].swap_next()
+        });
         assert_eq!(violations, [Violation::Overtaken(1)]);
     }
 
@@ -492,7 +496,8 @@ mod canaries {
     fn packets_out_of_order_are_seen_to_overtake() {
         let violations = |routing, order| {
             spoiled(routing, |part| {
-                part.terminals
+                part.endpoints
+                    .terminals
                     .iter_mut()
                     .for_each(|t| t.expect_order(order));
             })
@@ -518,7 +523,7 @@ mod canaries {
         let topology = dragonfly(2, 2, 2, 2, 2);
         let config = config(300_000, Routing::Minimal);
         let mut simulation = direct(&topology, &config, 1);
-        simulation.partitions_mut()[0].routers[0].fill(0);
+        simulation.direct_parts_mut()[0].routers[0].fill(0);
         let violations = simulation.run(&mut Serial, |_| {}).violations;
         assert!(has(&violations, |v| matches!(v, Violation::Starved { .. })));
     }

@@ -16,10 +16,10 @@ use phitwire::sim::direct::build::{self, DirectLinks, Windows};
 use phitwire::sim::direct::config::{Config, ConfigError};
 use phitwire::sim::direct::encoded::build as encoded;
 use phitwire::sim::direct::model::{CycleModel as _, Partitioned, PortUse};
-use phitwire::sim::direct::partition::HELD_BACK;
 use phitwire::sim::direct::pattern::Destinations;
 use phitwire::sim::direct::places::{Numbers, Places, kinds};
-use phitwire::sim::direct::source::Births;
+use phitwire::sim::direct::source::{Births, HELD_BACK};
+use phitwire::sim::direct::{DirectPart, EncodedPart};
 use phitwire::time::Time;
 use phitwire_framing::yarc::memory::write_phits;
 
@@ -141,7 +141,7 @@ pub(super) fn direct(
     topology: &FoldedClos,
     (config, options): (&Config, &BlackWidowOptions),
     partitions: usize,
-) -> Result<Partitioned<BlackWidow>, ConfigError> {
+) -> Result<Partitioned<DirectPart<BlackWidow>>, ConfigError> {
     let nodes = Nodes { topology, options };
     let (places, shared) = nodes.prepare(config, partitions)?;
     let registers = topology.all_chip_registers().into_iter();
@@ -156,7 +156,7 @@ pub(super) fn direct(
         round: 1,
     };
     Ok(Partitioned {
-        partitions: build::direct(topology, &places, &nodes, made, &shared, windows)?,
+        parts: build::direct(topology, &places, &nodes, made, &shared, windows)?,
         kinds: nodes.kinds(),
         stride: window,
         longest,
@@ -170,7 +170,7 @@ pub(super) fn encoded(
     (config, options): (&Config, &BlackWidowOptions),
     netem: Option<Netem>,
     partitions: usize,
-) -> Result<Partitioned<BlackWidow>, ConfigError> {
+) -> Result<Partitioned<EncodedPart<BlackWidow>>, ConfigError> {
     let nodes = Nodes { topology, options };
     let (places, mut shared) = nodes.prepare(config, partitions)?;
     shared.format.seal = Seal::Crc;
@@ -178,7 +178,7 @@ pub(super) fn encoded(
     let (how, traffic) = ((config.seed, netem), (shared, terminals));
     let (shortest, longest) = length::window_and_longest(topology, options);
     Ok(Partitioned {
-        partitions: encoded::encoded(topology, &places, &nodes, how, traffic, shortest)?,
+        parts: encoded::encoded(topology, &places, &nodes, how, traffic, shortest)?,
         kinds: nodes.kinds(),
         stride: shortest,
         longest,

@@ -5,20 +5,20 @@ use super::tests::{clos, config, ranked, simulation, yarc};
 use crate::topology::FoldedClos;
 use phitwire::sim::direct::check::Violation;
 use phitwire::sim::direct::model::Terminal as _;
-use phitwire::sim::direct::partition::HELD_BACK;
+use phitwire::sim::direct::source::HELD_BACK;
 use phitwire::sim::direct::*;
 
 /// Runs briefly, lets `spoil` break something, runs to the end.
 fn spoiled(
     topology: &FoldedClos,
-    spoil: impl FnOnce(&mut Partition<BlackWidow>),
+    spoil: impl FnOnce(&mut DirectPart<BlackWidow>),
 ) -> Vec<Violation> {
     let mut simulation = simulation(topology, &config(300_000), 1);
     simulation.run_windows(50);
     let mut violations = Vec::new();
     simulation.check_now(&mut violations);
     assert_eq!(violations, [], "no violations before the sabotage");
-    spoil(&mut simulation.partitions_mut()[0]);
+    spoil(&mut simulation.direct_parts_mut()[0]);
     simulation.check_now(&mut violations);
     let report = simulation.run(&mut Serial, |_| {});
     violations.extend(report.violations);
@@ -60,7 +60,7 @@ fn a_full_queue_is_noticed() {
     let mut config = config(900_000);
     config.traffic.pattern = "hotspot:0:90".parse().unwrap();
     let mut simulation = simulation(&topology, &config, 1);
-    for router in &mut simulation.partitions_mut()[0].routers {
+    for router in &mut simulation.direct_parts_mut()[0].routers {
         (0..64).for_each(|port| router.spoil_credits(port, 0, 1_000));
     }
     simulation.run_windows(500);
@@ -70,7 +70,7 @@ fn a_full_queue_is_noticed() {
 }
 
 /// Flips `bits` in the first phit of that kind about to arrive at a terminal or router.
-fn flip(part: &mut Partition<BlackWidow>, bits: u32, head: bool) {
+fn flip(part: &mut DirectPart<BlackWidow>, bits: u32, head: bool) {
     use phitwire_framing::yarc::phit::{Phit, PhitKind};
     let wanted = if head { PhitKind::Head } else { PhitKind::Body };
     let size = part.exchange.window;
@@ -120,12 +120,16 @@ fn a_wrong_destination_is_noticed() {
 
 #[test]
 fn a_packet_too_many_is_noticed() {
-    let violations = spoiled(&yarc(), |part| part.shared.tally.arrived_packets += 1);
+    let violations = spoiled(&yarc(), |part| {
+        part.endpoints.shared.tally.arrived_packets += 1
+    });
     assert!(has(&violations, |v| matches!(
         v,
         Violation::Deliveries { .. }
     )));
-    let violations = spoiled(&yarc(), |part| part.shared.tally.arrived_keys ^= 4);
+    let violations = spoiled(&yarc(), |part| {
+        part.endpoints.shared.tally.arrived_keys ^= 4
+    });
     assert!(has(&violations, |v| matches!(
         v,
         Violation::Deliveries { .. }
@@ -169,7 +173,7 @@ fn requests_that_take_different_ways_are_seen_to_overtake() {
         let mut config = config(700_000);
         config.traffic.pattern = "bit-complement".parse().unwrap();
         let mut simulation = simulation(&topology, &config, 1);
-        let shared = &mut simulation.partitions_mut()[0].shared;
+        let shared = &mut simulation.direct_parts_mut()[0].endpoints.shared;
         assert_ne!(shared.format.deciding_hash_bits, 0);
         if !knows_ways {
             shared.format.deciding_hash_bits = 0;
@@ -197,7 +201,7 @@ fn two_requests_exchanged_on_one_way_are_noticed() {
         config.measure_cycles = 40_000;
         let mut simulation = simulation(&topology, &config, 1);
         simulation.run_windows(50);
-        simulation.partitions_mut()[0].terminals[5].swap_next();
+        simulation.direct_parts_mut()[0].endpoints.terminals[5].swap_next();
         let violations = simulation.run(&mut Serial, |_| {}).violations;
         assert_eq!(violations, [Violation::Overtaken(1)], "{pattern}");
     }
@@ -210,7 +214,7 @@ fn a_message_too_old_to_tell_its_age_is_noticed() {
     config.traffic.participants = Some(2);
     let mut simulation = simulation(&yarc(), &config, 1);
     let reschedule = |simulation: &mut Simulation<BlackWidow>, from, to| {
-        let terminals = &mut simulation.partitions_mut()[0].terminals;
+        let terminals = &mut simulation.direct_parts_mut()[0].endpoints.terminals;
         terminals
             .iter_mut()
             .for_each(|t| t.common_mut().source.reschedule(from, to));

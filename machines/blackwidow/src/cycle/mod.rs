@@ -40,6 +40,7 @@ use phitwire::sim::direct::model::{
 };
 use phitwire::sim::direct::pattern::{Destinations, Pattern, Population, Rule};
 use phitwire::sim::direct::shared::Shared;
+use phitwire::sim::direct::{DirectPart, EncodedPart};
 use phitwire::time::Duration;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,7 +106,7 @@ impl CycleModel for BlackWidow {
         options: &BlackWidowOptions,
         netem: Option<Netem>,
         partitions: usize,
-    ) -> Result<Partitioned<Self>, ConfigError> {
+    ) -> Result<Partitioned<EncodedPart<Self>>, ConfigError> {
         build::encoded(topology, (config, options), netem, partitions)
     }
 
@@ -211,7 +212,7 @@ impl DirectModel<Self> for BlackWidow {
         config: &Config,
         options: &BlackWidowOptions,
         partitions: usize,
-    ) -> Result<Partitioned<Self>, ConfigError> {
+    ) -> Result<Partitioned<DirectPart<Self>>, ConfigError> {
         build::direct(topology, (config, options), partitions)
     }
 }

@@ -15,10 +15,10 @@ use phitwire::sim::direct::config::{Config, ConfigError};
 use phitwire::sim::direct::encoded::build as encoded;
 use phitwire::sim::direct::encoded::network::places;
 use phitwire::sim::direct::model::{CycleModel as _, Partitioned, PortUse};
-use phitwire::sim::direct::partition::HELD_BACK;
 use phitwire::sim::direct::pattern::{Destinations, Population};
 use phitwire::sim::direct::places::{Places, kinds};
-use phitwire::sim::direct::source::{Births, Source};
+use phitwire::sim::direct::source::{Births, HELD_BACK, Source};
+use phitwire::sim::direct::{DirectPart, EncodedPart};
 use phitwire::time::Time;
 
 type Shared = phitwire::sim::direct::shared::Shared<T3e>;
@@ -88,7 +88,7 @@ pub(super) fn direct(
     topology: &Torus,
     (config, options): (&Config, &T3eOptions),
     partitions: usize,
-) -> Result<Partitioned<T3e>, ConfigError> {
+) -> Result<Partitioned<DirectPart<T3e>>, ConfigError> {
     config.validate(T3e::MAX_MESSAGE_BYTES)?;
     if options.grain == Grain::Packet {
         let why = "--grain packet: ideal links move single flits; add --links encoded";
@@ -109,7 +109,7 @@ pub(super) fn direct(
         round: 1,
     };
     Ok(Partitioned {
-        partitions: build::direct(&of.0, &places, &of, made, &shared, windows)?,
+        parts: build::direct(&of.0, &places, &of, made, &shared, windows)?,
         kinds: of.kinds(),
         stride: window,
         longest,
@@ -123,7 +123,7 @@ pub(super) fn encoded(
     (config, options): (&Config, &T3eOptions),
     netem: Option<Netem>,
     partitions: usize,
-) -> Result<Partitioned<T3e>, ConfigError> {
+) -> Result<Partitioned<EncodedPart<T3e>>, ConfigError> {
     config.validate(T3e::MAX_MESSAGE_BYTES)?;
     let of = Of::new(topology, options);
     let places = places(&of.0, partitions)?;
@@ -132,7 +132,7 @@ pub(super) fn encoded(
     let (how, traffic) = ((config.seed, netem), (shared, terminals));
     let window = LINK_CYCLES as u32;
     Ok(Partitioned {
-        partitions: encoded::encoded(&of.0, &places, &of, how, traffic, window)?,
+        parts: encoded::encoded(&of.0, &places, &of, how, traffic, window)?,
         kinds: of.kinds(),
         stride: window,
         longest: PROCESSOR_CYCLES as u32,

@@ -40,6 +40,7 @@ use phitwire::sim::direct::model::{
     ChipView, CycleModel, DirectModel, Lanes, MAX_VCS, Partitioned, Stream,
 };
 use phitwire::sim::direct::shared::Shared;
+use phitwire::sim::direct::{DirectPart, EncodedPart};
 use phitwire::time::Duration;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,7 +96,7 @@ impl CycleModel for T3e {
         options: &T3eOptions,
         netem: Option<Netem>,
         partitions: usize,
-    ) -> Result<Partitioned<Self>, ConfigError> {
+    ) -> Result<Partitioned<EncodedPart<Self>>, ConfigError> {
         build::encoded(topology, (config, options), netem, partitions)
     }
 
@@ -203,7 +204,7 @@ impl DirectModel<Self> for T3e {
         config: &Config,
         options: &T3eOptions,
         partitions: usize,
-    ) -> Result<Partitioned<Self>, ConfigError> {
+    ) -> Result<Partitioned<DirectPart<Self>>, ConfigError> {
         build::direct(topology, (config, options), partitions)
     }
 }

@@ -482,17 +482,16 @@ mod waits;
 mod canaries {
     use super::*;
     use phitwire::sim::direct::check::Violation;
-    use phitwire::sim::direct::partition::Partition;
 
     /// Runs a little, lets `spoil` inject a fault, and runs to the end.
-    fn spoiled(options: T3eOptions, spoil: impl FnOnce(&mut Partition<T3e>)) -> Vec<Violation> {
+    fn spoiled(options: T3eOptions, spoil: impl FnOnce(&mut DirectPart<T3e>)) -> Vec<Violation> {
         let topology = torus("4x4x2");
         let mut simulation = direct(&topology, &config("uniform", 500_000), &options, 1);
         simulation.run_windows(50);
         let mut violations = Vec::new();
         simulation.check_now(&mut violations);
         assert_eq!(violations, [], "no violations before the sabotage");
-        spoil(&mut simulation.partitions_mut()[0]);
+        spoil(&mut simulation.direct_parts_mut()[0]);
         simulation.check_now(&mut violations);
         violations.extend(simulation.run(&mut Serial, |_| {}).violations);
         violations
@@ -549,20 +548,25 @@ mod canaries {
 
     #[test]
     fn a_flit_too_few_is_missed() {
-        let violations = spoiled(ADAPTIVE, |part| part.shared.tally.sent_phits += 1);
+        let violations = spoiled(ADAPTIVE, |part| part.endpoints.shared.tally.sent_phits += 1);
         assert!(has(&violations, |v| matches!(v, Violation::Phits { .. })));
     }
 
     #[test]
     fn two_requests_exchanged_on_one_way_are_noticed() {
-        let violations = spoiled(DETERMINISTIC, |part| part.terminals[0].swap_next());
+        let violations = spoiled(DETERMINISTIC, |part| {
+            part.endpoints.terminals[0].swap_next()
+        });
         assert_eq!(violations, [Violation::Overtaken(1)]);
     }
 
     #[test]
     fn packets_of_adaptive_ways_are_seen_to_overtake() {
-        let expect_order = |part: &mut Partition<T3e>| {
-            part.terminals.iter_mut().for_each(Terminal::expect_order);
+        let expect_order = |part: &mut DirectPart<T3e>| {
+            part.endpoints
+                .terminals
+                .iter_mut()
+                .for_each(Terminal::expect_order);
         };
         let overtaken = |v: &Violation| matches!(v, Violation::Overtaken(_));
         assert!(has(&spoiled(ADAPTIVE, expect_order), overtaken));
@@ -577,7 +581,7 @@ mod canaries {
             config.traffic.request_reply = false;
             let mut simulation = direct(&torus("16x1x1"), &config, &ALL[2], 1);
             if spoils {
-                for router in &mut simulation.partitions_mut()[0].routers {
+                for router in &mut simulation.direct_parts_mut()[0].routers {
                     router.registers_mut().datelines = Default::default();
                 }
             }

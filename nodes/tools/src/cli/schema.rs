@@ -49,7 +49,7 @@ const OUTPUTS: [Output; 10] = [
     ),
     Output::of::<Points>(
         "sim",
-        1,
+        2,
         "phitwire sim --json",
         "One point of a simulation, or several",
     ),

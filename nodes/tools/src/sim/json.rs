@@ -104,8 +104,8 @@ pub struct Point {
     phit_hops_per_second: f64,
     /// The process's peak memory so far.
     peak_resident_bytes: u64,
-    /// Fill level of the routers' buffers.
-    stages: Stages,
+    /// Fill level of the routers' buffers, by stage of the machine's pipeline.
+    stages: BTreeMap<String, StageUse>,
     /// Packets born but unsent when the measurement ended, per terminal.
     source_backlog_packets: f64,
     /// Load of the links by kind, as fractions of their phit rate: `injection`, `ejection` and the
@@ -193,15 +193,9 @@ struct LatencyNs {
     p99_9: Option<f64>,
 }
 
-/// The buffers of routers, by kind.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Stages {
-    /// Input queues.
-    input_queues: StageUse,
-    /// Row buffers.
-    row_buffers: StageUse,
-    /// Column buffers.
-    column_buffers: StageUse,
+/// The JSON key of a stage, and its use.
+fn stage(&(name, of): &(&'static str, StageUse)) -> (String, StageUse) {
+    (name.replace(' ', "_"), of)
 }
 
 /// The work of links that carry frames.
@@ -329,11 +323,7 @@ impl Point {
             build_seconds: first.build_seconds,
             phit_hops_per_second: phit_hops_per_second(first),
             peak_resident_bytes: measured.peak_resident_bytes,
-            stages: Stages {
-                input_queues: report.input_queues,
-                row_buffers: report.row_buffers,
-                column_buffers: report.column_buffers,
-            },
+            stages: report.stages.iter().map(stage).collect(),
             source_backlog_packets: report.source_backlog,
             link_use: ends.iter().chain(&report.links).copied().collect(),
             fairness: report.fairness,

@@ -166,12 +166,7 @@ pub fn details(measured: &Measured) -> String {
             "bound            {bound:.4}: at a higher load some link would exceed its capacity"
         );
     }
-    let stages = [
-        ("input queues", report.input_queues),
-        ("row buffers", report.row_buffers),
-        ("column buffers", report.column_buffers),
-    ];
-    for (name, stage) in stages {
+    for (name, stage) in &report.stages {
         let _ = writeln!(
             text,
             "{name:16} {:8.1} phits per chip, {:8.2} stalls per 1,000 phits",

@@ -1,14 +1,14 @@
-//! Builds partitions from nodes and encoded links.
+//! Builds parts from nodes and encoded links.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use super::{EncodedNode, EncodedPartition, TerminalNode, Traffic};
+use super::{EncodedNode, EncodedPart, TerminalNode};
 use crate::link::LinkControlBlock;
 use crate::link::impair::Netem;
 use crate::net::{Clock, End, Network as _, NodeRef, PlanError, Profile, Runtime};
 use crate::sim::direct::config::ConfigError;
+use crate::sim::direct::endpoints::Endpoints;
 use crate::sim::direct::model::CycleModel;
-use crate::sim::direct::partition::Partition;
 use crate::sim::direct::places::Places;
 use crate::sim::direct::shared::Shared;
 use crate::sim::fabric::NodeId;
@@ -40,7 +40,7 @@ pub trait Nodes<M: CycleModel> {
     }
 }
 
-/// The partitions of a network with encoded links, with windows of `window` cycles.
+/// The parts of a network with encoded links, with windows of `window` cycles.
 ///
 /// # Errors
 /// Those of `nodes`.
@@ -51,7 +51,7 @@ pub fn encoded<M: CycleModel>(
     (seed, netem): (u64, Option<Netem>),
     (shared, terminals): (Shared<M>, Vec<Vec<M::Terminal>>),
     window: u32,
-) -> Result<Vec<Partition<M>>, ConfigError> {
+) -> Result<Vec<EncodedPart<M>>, ConfigError> {
     let runtime = nodes.runtime(Runtime {
         // The chip's own depths and times: this simulates the machine, not a lab.
         clock: Some(Clock::Paced { dilation: 1 }),
@@ -60,7 +60,7 @@ pub fn encoded<M: CycleModel>(
         seed,
         ..Runtime::new(network.name(), 1)
     });
-    let mut builder = Builder::new(seed, shared, terminals);
+    let mut builder = Builder::new(seed, &shared, terminals, window);
     let mut chips = vec![Place::NOWHERE; places.chips.len()];
     for (partition, here) in (0..).zip(places.placed(0..chips.len())) {
         for (chip, index) in here {
@@ -91,10 +91,10 @@ pub fn encoded<M: CycleModel>(
         let latency = M::CYCLE.times(nodes.cycles(link)?.into());
         builder.connect(link as u32, [at(a), at(b)], latency, netem);
     }
-    Ok(builder.finish(window as usize))
+    Ok(builder.finish())
 }
 
-/// Location of a node: its partition, and its number there.
+/// Location of a node: its part, and its number there.
 #[derive(Clone, Copy, Debug)]
 struct Place(usize, NodeId);
 
@@ -103,54 +103,39 @@ impl Place {
     const NOWHERE: Self = Self(0, NodeId(u32::MAX));
 }
 
-/// A partition under construction.
-struct Part<M: CycleModel> {
-    chips: Vec<u32>,
-    terminals: Vec<M::Terminal>,
-    nodes: EncodedPartition<M>,
-}
-
-/// Partitions with encoded links under construction.
+/// Parts with encoded links under construction.
 struct Builder<M: CycleModel> {
-    shared: Shared<M>,
-    parts: Vec<Part<M>>,
+    parts: Vec<EncodedPart<M>>,
 }
 
 impl<M: CycleModel> Builder<M> {
-    /// Partitions with only these terminals.
-    fn new(seed: u64, shared: Shared<M>, terminals: Vec<Vec<M::Terminal>>) -> Self {
+    /// Parts with only these terminals, and windows of `window` cycles.
+    fn new(seed: u64, shared: &Shared<M>, terminals: Vec<Vec<M::Terminal>>, window: u32) -> Self {
+        let count = terminals.len();
         let part = |terminals| {
-            let traffic = Traffic {
-                shared: shared.clone(),
-                terminals: Vec::new(),
-            };
-            Part {
-                chips: Vec::new(),
-                terminals,
-                nodes: EncodedPartition::new(seed, Arc::new(Mutex::new(traffic))),
-            }
+            let endpoints = Endpoints::new(terminals, shared.clone());
+            EncodedPart::new(seed, endpoints, window.into(), count)
         };
         let parts = terminals.into_iter().map(part).collect();
-        Self { shared, parts }
+        Self { parts }
     }
 
     /// Adds the router of a topology's chip.
-    fn add_router(&mut self, partition: u32, chip: u32, router: M::Router) -> Place {
-        let Part { chips, nodes, .. } = &mut self.parts[partition as usize];
+    fn add_router(&mut self, part: u32, chip: u32, router: M::Router) -> Place {
+        let nodes = &mut self.parts[part as usize];
         let id = nodes.fabric.add(EncodedNode::Router(Box::new(router)));
-        nodes.chips.push(id);
-        chips.push(chip);
-        Place(partition as usize, id)
+        nodes.chips.push((chip, id));
+        Place(part as usize, id)
     }
 
-    /// Adds the link end of a terminal, by its number in its partition.
-    fn add_terminal(&mut self, (partition, number): (u32, u32), config: LinkOf<M>) -> Place {
-        let nodes = &mut self.parts[partition as usize].nodes;
-        let endpoint = TerminalNode::new(config, number as usize, Arc::clone(&nodes.traffic));
+    /// Adds the link end of a terminal, by its number in its part.
+    fn add_terminal(&mut self, (part, number): (u32, u32), config: LinkOf<M>) -> Place {
+        let nodes = &mut self.parts[part as usize];
+        let endpoint = TerminalNode::new(config, number as usize, Arc::clone(&nodes.endpoints));
         let id = nodes
             .fabric
             .add(EncodedNode::TerminalNode(Box::new(endpoint)));
-        Place(partition as usize, id)
+        Place(part as usize, id)
     }
 
     /// Connects the ends A and B of a link.
@@ -163,30 +148,19 @@ impl<M: CycleModel> Builder<M> {
     ) {
         let (a, b) = ((a, port_a), (b, port_b));
         if part_a == part_b {
-            let nodes = &mut self.parts[part_a].nodes;
+            let nodes = &mut self.parts[part_a];
             return nodes.connect(link, [a, b], latency, netem);
         }
-        let half = &mut self.parts[part_a].nodes;
+        let half = &mut self.parts[part_a];
         half.connect_abroad((link, false), a, part_b, latency, netem);
-        let half = &mut self.parts[part_b].nodes;
+        let half = &mut self.parts[part_b];
         half.connect_abroad((link, true), b, part_a, latency, netem);
     }
 
-    /// The finished partitions, with windows of `window` cycles.
-    fn finish(self, window: usize) -> Vec<Partition<M>> {
-        let count = self.parts.len();
-        let parts = (0..).zip(self.parts);
-        parts
-            .map(|(number, mut part)| {
-                let abroad = &mut part.nodes.abroad;
-                abroad.sort_by_key(|abroad| (abroad.link, abroad.is_b));
-                let (chips, terminals) = (part.chips, part.terminals);
-                let shared = self.shared.clone();
-                let nodes = part.nodes;
-                Partition::with_encoded_links(
-                    number, chips, terminals, shared, window, nodes, count,
-                )
-            })
-            .collect()
+    fn finish(mut self) -> Vec<EncodedPart<M>> {
+        for part in &mut self.parts {
+            part.abroad.sort_by_key(|abroad| (abroad.link, abroad.is_b));
+        }
+        self.parts
     }
 }

@@ -1,8 +1,9 @@
 //! A terminal behind a link control block.
 
-use super::{SharedTraffic, Traffic, locked};
+use super::{SharedEndpoints, locked};
 use crate::link::{LinkControlBlock, LinkPort};
 use crate::node::{Node, PortId, WakeReason, Wakeup};
+use crate::sim::direct::endpoints::Endpoints;
 use crate::sim::direct::model::{CycleModel, Terminal};
 use crate::sim::direct::shared::Shared;
 use crate::sim::direct::source::NEVER;
@@ -12,9 +13,9 @@ use crate::time::Time;
 pub(crate) struct TerminalNode<M: CycleModel> {
     link: LinkPort<M::End>,
     assemblies: M::Assemblies,
-    /// Number of the terminal in its partition.
+    /// Number of the terminal in its part.
     terminal: usize,
-    traffic: SharedTraffic<M>,
+    endpoints: SharedEndpoints<M>,
     ready: bool,
 }
 
@@ -22,13 +23,13 @@ impl<M: CycleModel> TerminalNode<M> {
     pub(super) fn new(
         config: <M::End as LinkControlBlock>::Config,
         terminal: usize,
-        traffic: SharedTraffic<M>,
+        endpoints: SharedEndpoints<M>,
     ) -> Self {
         Self {
             link: LinkPort::new(config, Time::ZERO),
             assemblies: M::Assemblies::default(),
             terminal,
-            traffic,
+            endpoints,
             ready: true,
         }
     }
@@ -52,8 +53,10 @@ impl<M: CycleModel> Node for TerminalNode<M> {
 
     fn advance(&mut self, now: Time) {
         let cycle = now.as_ps() / M::CYCLE.as_ps();
-        let mut traffic = locked(&self.traffic);
-        let Traffic { shared, terminals } = &mut *traffic;
+        let mut endpoints = locked(&self.endpoints);
+        let Endpoints {
+            shared, terminals, ..
+        } = &mut *endpoints;
         let terminal = &mut terminals[self.terminal];
         self.link.handle_timers(now);
         let input = self.link.input_mut();
@@ -74,10 +77,10 @@ impl<M: CycleModel> Node for TerminalNode<M> {
 
     fn next_wakeup(&self) -> Option<Wakeup> {
         let link = Wakeup::at(self.link.next_wakeup(), WakeReason::Link);
-        let traffic = locked(&self.traffic);
-        let terminal = &traffic.terminals[self.terminal];
+        let endpoints = locked(&self.endpoints);
+        let terminal = &endpoints.terminals[self.terminal];
         // A due packet without room waits for credits, which arrive in a frame.
-        let next = next_due(self.link.end(), terminal, &traffic.shared);
+        let next = next_due(self.link.end(), terminal, &endpoints.shared);
         let birth = (next != NEVER).then(|| Wakeup {
             at: Time::ZERO + M::CYCLE.times(next),
             reason: WakeReason::Request,

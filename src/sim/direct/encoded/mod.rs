@@ -1,8 +1,8 @@
 //! Direct mode's traffic over encoded links: framed, impaired, parsed and acknowledged.
 //!
 //! Routers are the complete nodes that processes run, and terminals have their own link control
-//! blocks, all with the chip's own depths and times. Each partition is a [`Fabric`] whose links
-//! into other partitions leave it; a link's latency is at least the window, and impairments only
+//! blocks, all with the chip's own depths and times. Each part is a [`Fabric`] whose links into
+//! other parts leave it; a link's latency is at least the window, and impairments only
 //! add delay. Everything above the links is that of direct mode: sources, sinks, phases,
 //! measurement.
 
@@ -17,36 +17,33 @@ use std::sync::{Arc, Mutex, MutexGuard};
 pub(super) use endpoint::TerminalNode;
 use member::EncodedNode;
 
-use super::exchange::Mail;
-use super::model::{ChipView, CycleModel, LinkAccount};
-use super::shared::Shared;
-use crate::device::{LinkView as _, PipelineReport};
+use super::endpoints::Endpoints;
+use super::model::CycleModel;
+use super::part::{Command, LocalPart, Part};
+use super::summary::{LinkAccount, PartSnapshot, Section, Summary};
+use super::watch::of_encoded;
+use crate::device::LinkView as _;
 use crate::link::EndStatus;
 use crate::link::impair::Netem;
 use crate::sim::check;
-use crate::sim::fabric::{Direction, Fabric, LinkId, LinkSpec, NodeId};
+use crate::sim::fabric::{Direction, Fabric, LinkId, LinkSpec, NodeId, SentFrame};
 use crate::sim::tap::Tap;
 use crate::time::{Duration, Time};
 
 /// Longest frame: Ethernet's. The chips' bursts are far shorter.
 const MTU: usize = 1_500;
 
-/// Sources and sinks of a partition while its nodes run.
-#[derive(Debug)]
-struct Traffic<M: CycleModel> {
-    shared: Shared<M>,
-    terminals: Vec<M::Terminal>,
-}
-
-/// Traffic that the nodes of one fabric share. Only one thread at a time runs a fabric, so the lock
+/// Terminals that the nodes of one fabric share. Only one thread at a time runs a fabric, so the lock
 /// is never contended.
-type SharedTraffic<M> = Arc<Mutex<Traffic<M>>>;
+type SharedEndpoints<M> = Arc<Mutex<Endpoints<M>>>;
 
-fn locked<M: CycleModel>(traffic: &SharedTraffic<M>) -> MutexGuard<'_, Traffic<M>> {
-    traffic.lock().unwrap_or_else(|broken| broken.into_inner())
+fn locked<M: CycleModel>(endpoints: &SharedEndpoints<M>) -> MutexGuard<'_, Endpoints<M>> {
+    endpoints
+        .lock()
+        .unwrap_or_else(|broken| broken.into_inner())
 }
 
-/// This partition's end of a link into another.
+/// This part's end of a link into another.
 #[derive(Clone, Copy, Debug)]
 struct CrossLink {
     /// The link's number in the topology.
@@ -57,41 +54,53 @@ struct CrossLink {
     entry: LinkId,
     /// Exit through which frames leave.
     exit: usize,
-    /// Partition of the other end.
-    partition: usize,
+    /// Part of the other end.
+    part: usize,
 }
 
-/// The nodes of one partition of a network with encoded links.
-pub(crate) struct EncodedPartition<M: CycleModel> {
+/// Frames of one link to another part: the link's number, whether they go to its second end, and
+/// the frames in the order of sending.
+pub type LinkFrames = (u32, bool, Vec<SentFrame>);
+
+/// Chips and terminals as nodes behind encoded links.
+pub struct EncodedPart<M: CycleModel> {
     fabric: Fabric<EncodedNode<M>>,
-    traffic: SharedTraffic<M>,
-    /// Nodes of the chips, in partition order.
-    chips: Vec<NodeId>,
+    endpoints: SharedEndpoints<M>,
+    /// The topology's number of each chip, and its node.
+    chips: Vec<(u32, NodeId)>,
     abroad: Vec<CrossLink>,
     /// Links with both ends here: numbers in the topology and in the fabric.
     home: Vec<(u32, LinkId)>,
+    outboxes: Vec<Vec<LinkFrames>>,
+    /// Cycles of a window.
+    window: u64,
+    cycle: u64,
 }
 
-impl<M: CycleModel> core::fmt::Debug for EncodedPartition<M> {
+impl<M: CycleModel> core::fmt::Debug for EncodedPart<M> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("EncodedPartition")
+        f.debug_struct("EncodedPart")
             .field("chips", &self.chips)
             .finish_non_exhaustive()
     }
 }
 
-impl<M: CycleModel> EncodedPartition<M> {
-    fn new(seed: u64, traffic: SharedTraffic<M>) -> Self {
+impl<M: CycleModel> EncodedPart<M> {
+    /// One of `count` parts, without nodes, that exchange mail after every `window` cycles.
+    fn new(seed: u64, endpoints: Endpoints<M>, window: u64, count: usize) -> Self {
         Self {
             fabric: Fabric::new(seed),
-            traffic,
+            endpoints: Arc::new(Mutex::new(endpoints)),
             chips: Vec::new(),
             abroad: Vec::new(),
             home: Vec::new(),
+            outboxes: vec![Vec::new(); count],
+            window,
+            cycle: 0,
         }
     }
 
-    /// Connects two ports of this partition.
+    /// Connects two ports of this part.
     fn connect(
         &mut self,
         link: u32,
@@ -110,12 +119,12 @@ impl<M: CycleModel> EncodedPartition<M> {
         self.home.push((link, id));
     }
 
-    /// Connects a port to one of another partition; `is_b`: the port is the link's second end.
+    /// Connects a port to one of another part; `is_b`: the port is the link's second end.
     fn connect_abroad(
         &mut self,
         (link, is_b): (u32, bool),
         end: (NodeId, u8),
-        partition: usize,
+        part: usize,
         latency: Duration,
         netem: Option<Netem>,
     ) {
@@ -130,7 +139,7 @@ impl<M: CycleModel> EncodedPartition<M> {
             is_b,
             entry,
             exit,
-            partition,
+            part,
         });
     }
 
@@ -141,7 +150,7 @@ impl<M: CycleModel> EncodedPartition<M> {
     }
 
     /// Passes every frame that a link end here sends from now on to `tap`.
-    pub(super) fn set_tap(&mut self, tap: Tap) {
+    fn set_tap(&mut self, tap: Tap) {
         let mut ends = BTreeMap::new();
         for &(link, id) in &self.home {
             let [a, b] = self.fabric.ends(id);
@@ -158,14 +167,7 @@ impl<M: CycleModel> EncodedPartition<M> {
         }));
     }
 
-    /// Exchanges the traffic between the partition, which holds it between windows, and the nodes.
-    fn swap(&mut self, shared: &mut Shared<M>, terminals: &mut Vec<M::Terminal>) {
-        let mut traffic = locked(&self.traffic);
-        core::mem::swap(&mut traffic.shared, shared);
-        core::mem::swap(&mut traffic.terminals, terminals);
-    }
-
-    pub(super) fn each_end(&self, mut visit: impl FnMut(u32, bool, &M::End)) {
+    fn each_end(&self, mut visit: impl FnMut(u32, bool, &M::End)) {
         let end = |(node, port): (NodeId, u8)| self.fabric.node(node).end(port);
         for &(link, id) in &self.home {
             for (at, is_b) in self.fabric.ends(id).into_iter().zip([false, true]) {
@@ -181,58 +183,22 @@ impl<M: CycleModel> EncodedPartition<M> {
         }
     }
 
-    /// The router of chip number `index` of the partition.
-    fn chip(&self, index: usize) -> &M::Router {
-        let node = self.fabric.node(self.chips[index]);
-        node.router().expect("chips are routers")
+    fn routers(&self) -> impl Iterator<Item = &M::Router> {
+        self.chips.iter().map(|&(_, node)| {
+            let node = self.fabric.node(node);
+            node.router().expect("chips are routers")
+        })
     }
 
-    /// Runs the nodes up to the start of cycle `end`, exclusive.
-    pub(super) fn run_window(
-        &mut self,
-        end: u64,
-        shared: &mut Shared<M>,
-        terminals: &mut Vec<M::Terminal>,
-        outboxes: &mut [Mail<M::Direct>],
-    ) {
-        for abroad in &self.abroad {
-            self.fabric.catch_up(abroad.entry);
-        }
-        self.swap(shared, terminals);
-        let end = Time::ZERO + M::CYCLE.times(end);
-        self.fabric.run_until(Time::from_ps(end.as_ps() - 1));
-        self.swap(shared, terminals);
-        while self.fabric.poll_event().is_some() {}
-        for abroad in &self.abroad {
-            let mut frames = Vec::new();
-            self.fabric.take_out(abroad.exit, &mut frames);
-            if !frames.is_empty() {
-                let mail = (abroad.link, !abroad.is_b, frames);
-                outboxes[abroad.partition].frames.push(mail);
-            }
-        }
-    }
-
-    /// Receives the frames that another partition sent.
-    pub(super) fn receive(&mut self, mail: &mut Mail<M::Direct>) {
-        for (link, is_b, mut frames) in mail.frames.drain(..) {
-            let here = self
-                .abroad
-                .binary_search_by_key(&(link, is_b), |abroad| (abroad.link, abroad.is_b))
-                .expect("a frame arrives at the end of its link");
-            self.fabric.put_in(self.abroad[here].entry, &mut frames);
-        }
-    }
-
-    /// Makes every endpoint check again what its terminals have to send.
-    pub(super) fn wake_endpoints(&mut self) {
+    /// Makes every terminal check again what it has to send.
+    fn wake_terminals(&mut self) {
         for id in (0..self.fabric.nodes() as u32).map(NodeId) {
             self.fabric.command(id, |_, _| ());
         }
     }
 
     /// Cuts a link, losing what is under way, or restores it.
-    pub(super) fn set_link(&mut self, link: u32, up: bool) {
+    fn set_link(&mut self, link: u32, up: bool) {
         let home = self.home.iter().filter(|(number, _)| *number == link);
         let both = home.flat_map(|&(_, id)| Direction::BOTH.map(|direction| (id, direction)));
         let abroad = self.abroad.iter().filter(|abroad| abroad.link == link);
@@ -245,57 +211,130 @@ impl<M: CycleModel> EncodedPartition<M> {
         }
     }
 
-    /// Adds the account of every link end.
-    pub(super) fn accounts(&self, into: &mut Vec<LinkAccount>) {
+    /// The account of every link end.
+    fn accounts(&self) -> Vec<LinkAccount> {
+        let mut accounts = Vec::new();
         self.each_end(|link, is_b, end| {
-            into.push(LinkAccount {
+            accounts.push(LinkAccount {
                 end: (link, is_b),
                 account: end.account(),
                 epochs: end.epochs(),
             });
         });
+        accounts
     }
 
-    /// State of a chip, by partition order.
-    pub(super) fn view(&self, index: usize) -> ChipView {
-        M::view(self.chip(index))
-    }
-
-    /// Contents of a chip's stages.
-    pub(super) fn pipeline(&self, index: usize) -> PipelineReport {
-        M::pipeline(self.chip(index))
-    }
-
-    /// Phits that a chip sent on each of its links, including resent ones.
-    pub(super) fn sent(&self, index: usize) -> Vec<u64> {
-        let chip = self.chip(index);
-        let ends = (0..M::PORTS as u8).map(|port| M::end(chip, port));
-        ends.map(|end| end.map_or(0, M::sent)).collect()
-    }
-
-    /// Units that link ends here resent (see [`CycleModel::Router`]'s links), frames sent, frames
-    /// lost to impairment.
-    pub(super) fn work(&self) -> [u64; 3] {
-        let mut again = 0;
-        self.each_end(|_, _, end| again += end.resent());
-        let counters = self.fabric.wire_counters();
-        [again, counters.sent, counters.impaired.lost]
+    fn snapshot(&self) -> PartSnapshot {
+        let mut snapshot = PartSnapshot::default();
+        self.each_end(|link, is_b, end| {
+            snapshot.encoded.push(((link, is_b), of_encoded(end)));
+        });
+        let chips = self.chips.iter().zip(self.routers());
+        let routers = chips.map(|(&(chip, _), router)| (chip, M::pipeline(router)));
+        snapshot.routers = routers.collect();
+        snapshot
     }
 
     /// Undamaged packets that routers here accepted. Damaged ones are resent, but may still have
     /// been forwarded, marked as damaged.
-    pub(super) fn packets_taken(&self) -> u64 {
-        let ports =
-            |index| (0..M::PORTS as u8).filter_map(move |port| M::end(self.chip(index), port));
+    fn packets_taken(&self) -> u64 {
         let healthy = |end: &M::End| -> u64 {
             let counters = end.counters();
             counters.rx_packets - counters.rx_poisoned_packets
         };
-        let of = |index| {
-            let passed = M::packets_passed(self.chip(index));
-            passed.unwrap_or_else(|| ports(index).map(healthy).sum())
+        let of = |router| {
+            let passed = M::packets_passed(router);
+            passed.unwrap_or_else(|| ends::<M>(router).flatten().map(healthy).sum())
         };
-        (0..self.chips.len()).map(of).sum()
+        self.routers().map(of).sum()
+    }
+}
+
+/// The link end at each port of a router.
+fn ends<M: CycleModel>(router: &M::Router) -> impl Iterator<Item = Option<&M::End>> {
+    (0..M::PORTS as u8).map(|port| M::end(router, port))
+}
+
+impl<M: CycleModel> Part for EncodedPart<M> {
+    /// Runs the nodes up to the first cycle of the next window, exclusive.
+    fn run_window(&mut self) {
+        for abroad in &self.abroad {
+            self.fabric.catch_up(abroad.entry);
+        }
+        self.cycle += self.window;
+        let end = Time::ZERO + M::CYCLE.times(self.cycle);
+        self.fabric.run_until(Time::from_ps(end.as_ps() - 1));
+        while self.fabric.poll_event().is_some() {}
+        for abroad in &self.abroad {
+            let mut frames = Vec::new();
+            self.fabric.take_out(abroad.exit, &mut frames);
+            if !frames.is_empty() {
+                let mail = (abroad.link, !abroad.is_b, frames);
+                self.outboxes[abroad.part].push(mail);
+            }
+        }
+    }
+
+    fn command(&mut self, command: &Command) {
+        locked(&self.endpoints).command(command, self.cycle);
+        match command {
+            Command::Begin(_) => self.wake_terminals(),
+            &Command::SetLink { link, up, .. } => self.set_link(link, up),
+            Command::Tap(tap) => self.set_tap(Arc::clone(tap)),
+            Command::Measure(_)
+            | Command::CountBirths
+            | Command::Trace(_)
+            | Command::EndTrace
+            | Command::Stop => {}
+        }
+    }
+
+    fn summary(&self, section: Section) -> Summary {
+        let mut summary = locked(&self.endpoints).summary(section, self.cycle);
+        match section {
+            Section::Census => {
+                summary.census.chips = self.chips.iter().map(|&(chip, _)| chip).collect();
+            }
+            Section::Chips => {
+                for router in self.routers() {
+                    summary.chips.add(&M::view(router));
+                }
+            }
+            Section::Loads => {
+                let ends = self.routers().flat_map(ends::<M>);
+                summary.loads.ports = ends.map(|end| end.map_or(0, M::sent)).collect();
+            }
+            Section::Ends => summary.ends.encoded = self.accounts(),
+            Section::Results => {
+                let results = &mut summary.results;
+                self.each_end(|_, _, end| results.resent += end.resent());
+                let counters = self.fabric.wire_counters();
+                results.frames_sent = counters.sent;
+                results.frames_lost = counters.impaired.lost;
+                results.packets_taken = self.packets_taken();
+            }
+            Section::Snapshot => summary.snapshot = self.snapshot(),
+            Section::Tally | Section::Terminals | Section::Births | Section::Records => {}
+        }
+        summary
+    }
+}
+
+impl<M: CycleModel> LocalPart for EncodedPart<M> {
+    type Mail = Vec<LinkFrames>;
+
+    fn outbox(&mut self, to: usize) -> &mut Vec<LinkFrames> {
+        &mut self.outboxes[to]
+    }
+
+    fn receive(&mut self, mail: &mut Vec<LinkFrames>) {
+        for (link, is_b, mut frames) in mail.drain(..) {
+            let here = self
+                .abroad
+                .binary_search_by_key(&(link, is_b), |abroad| (abroad.link, abroad.is_b))
+                .expect("a frame goes to where its link ends");
+            self.fabric.put_in(self.abroad[here].entry, &mut frames);
+        }
     }
 }
 

@@ -1,16 +1,16 @@
 //! Encoded partitions of a network of plain nodes and links: every NIC is a terminal with one link,
 //! and all links are equally long.
 
+use super::EncodedPart;
 use super::build::{Nodes, encoded};
 use crate::link::impair::Netem;
 use crate::net::{Network, NodeRef};
 use crate::sim::direct::config::{Config, ConfigError};
 use crate::sim::direct::model::{CycleModel, Lanes as _, Partitioned};
-use crate::sim::direct::partition::HELD_BACK;
 use crate::sim::direct::pattern::{Destinations, Population};
 use crate::sim::direct::places::{Numbers, Places, ends, kinds};
 use crate::sim::direct::shared::{Common, Shared};
-use crate::sim::direct::source::Births;
+use crate::sim::direct::source::{Births, HELD_BACK};
 
 /// Splits the routers into ranges; NICs go with the routers that they are linked to.
 pub fn places(network: &impl Network, partitions: usize) -> Result<Places, ConfigError> {
@@ -54,7 +54,7 @@ pub(crate) fn partitioned<M: CycleModel>(
     (format, terminal): (M::Format, impl Fn(Common<M>) -> M::Terminal),
     (config, netem, partitions): (&Config, Option<Netem>, usize),
     cycles: u32,
-) -> Result<Partitioned<M>, ConfigError> {
+) -> Result<Partitioned<EncodedPart<M>>, ConfigError> {
     config.validate(M::MAX_MESSAGE_BYTES)?;
     let (traffic, seed) = (&config.traffic, config.seed);
     let places = places(network, partitions)?;
@@ -74,7 +74,7 @@ pub(crate) fn partitioned<M: CycleModel>(
     });
     let traffic = (shared, terminals);
     Ok(Partitioned {
-        partitions: encoded(network, &places, nodes, (seed, netem), traffic, cycles)?,
+        parts: encoded(network, &places, nodes, (seed, netem), traffic, cycles)?,
         kinds: kinds(network, (places.chips.len(), M::PORTS), |_, _, _| 0),
         stride: cycles,
         longest: cycles,

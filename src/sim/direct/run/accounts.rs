@@ -1,27 +1,49 @@
-//! Sums over a run's partitions, and their invariants.
+//! Sums over a network, and their invariants.
 
 use super::super::check::{Violation, check_credits};
 use super::super::encoded::check_links;
-use super::super::model::{ChipView, CycleModel, DirectModel, LinkAccount, Terminal};
-use super::super::partition::Partition;
+use super::super::model::{ChipView, CycleModel, DirectModel};
+use super::super::part::Command;
+use super::super::summary::{Ends, Results, Section, TerminalSums};
 use super::super::tally::Tally;
-use super::{MOST_WAITING, Mark, Simulation, StageSamples};
+use super::{Mark, Simulation};
 
 impl<M: CycleModel> Simulation<M> {
     pub fn tally(&self) -> Tally {
-        let mut sum = Tally::default();
-        for partition in &self.partitions {
-            sum.add(&partition.shared.tally);
-        }
-        sum
+        self.parts.summary(Section::Tally).tally
+    }
+
+    pub(super) fn chips(&self) -> ChipView {
+        self.parts.summary(Section::Chips).chips
+    }
+
+    pub(super) fn terminals(&self) -> TerminalSums {
+        self.parts.summary(Section::Terminals).terminals
+    }
+
+    pub(super) fn ends(&self) -> Ends {
+        self.parts.summary(Section::Ends).ends
+    }
+
+    pub(super) fn results(&self) -> Results {
+        self.parts.summary(Section::Results).results
+    }
+
+    /// Requests born in the measurement up to now, by terminal.
+    pub(super) fn births(&mut self) -> Vec<u64> {
+        self.parts.command(&Command::CountBirths);
+        self.parts.summary(Section::Births).births
     }
 
     /// Checks the invariants between any two windows: phits and credits are conserved.
     pub fn check_now(&self, violations: &mut Vec<Violation>) {
         let tally = self.tally();
-        let inside: u64 = self.partitions.iter().map(Partition::phits_inside).sum();
+        let mut ends = self.ends();
+        let inside = ends.inside;
         // Encoded links resend phits, so those can be counted only at rest.
-        violations.extend(self.links_amiss().into_iter().map(Violation::Link));
+        let mut amiss = Vec::new();
+        check_links(&mut ends.encoded, &mut amiss);
+        violations.extend(amiss.into_iter().map(Violation::Link));
         let gone = self.discarded()[1];
         if tally.sent_phits != tally.arrived_phits.wrapping_add(inside + gone) {
             violations.push(Violation::Phits {
@@ -30,14 +52,9 @@ impl<M: CycleModel> Simulation<M> {
                 inside,
             });
         }
-        let mut accounts = Vec::new();
-        for partition in &self.partitions {
-            partition.accounts(&mut accounts);
-        }
         let (vcs, credits) = (M::Direct::VCS, M::Direct::CREDITS);
-        check_credits(&accounts, vcs, credits, violations);
-        let mut overflows = 0;
-        self.each_chip(|chip| overflows += chip.overflows);
+        check_credits(&ends.direct, vcs, credits, violations);
+        let overflows = self.chips().overflows;
         if overflows > 0 {
             violations.push(Violation::Overflow(overflows));
         }
@@ -46,29 +63,17 @@ impl<M: CycleModel> Simulation<M> {
     /// Packets and phits that routers dropped because of faults; without faults, a reject is a
     /// violation.
     pub(crate) fn discarded(&self) -> [u64; 2] {
-        let mut sum = [0; 2];
-        if self.has_faults && !self.encoded {
-            self.each_chip(|chip| {
-                sum[0] += chip.discarded[0];
-                sum[1] += chip.discarded[1];
-            });
+        match self.has_faults && !self.encoded {
+            true => self.chips().discarded,
+            false => [0; 2],
         }
-        sum
     }
 
     /// Violations of encoded links at rest.
     pub(super) fn links_amiss(&self) -> Vec<crate::sim::check::Violation> {
         let mut found = Vec::new();
-        check_links(&mut self.link_accounts(), &mut found);
+        check_links(&mut self.ends().encoded, &mut found);
         found
-    }
-
-    pub(super) fn link_accounts(&self) -> Vec<LinkAccount> {
-        let mut accounts = Vec::new();
-        for partition in &self.partitions {
-            partition.link_accounts(&mut accounts);
-        }
-        accounts
     }
 
     /// Checks the invariants of an empty network.
@@ -86,12 +91,9 @@ impl<M: CycleModel> Simulation<M> {
                 bits: M::BIRTH_BITS,
             });
         }
-        let mut up_down = 0;
-        let mut refused = 0;
-        self.each_chip(|chip| {
-            up_down += chip.rule_violations;
-            refused += if self.has_faults { 0 } else { chip.refused };
-        });
+        let chips = self.chips();
+        let up_down = chips.rule_violations;
+        let refused = if self.has_faults { 0 } else { chips.refused };
         for (count, violation) in [
             (tally.damaged, Violation::Damaged(tally.damaged)),
             (tally.misrouted, Violation::Misrouted(tally.misrouted)),
@@ -105,67 +107,11 @@ impl<M: CycleModel> Simulation<M> {
         }
     }
 
-    pub(super) fn each_chip(&self, mut visit: impl FnMut(ChipView)) {
-        for partition in &self.partitions {
-            partition.each_chip(&mut visit);
-        }
-    }
-
-    pub(super) fn sample(&self, samples: &mut StageSamples) {
-        samples.samples += 1;
-        self.each_chip(|chip| {
-            for (sum, phits) in samples.phits.iter_mut().zip(chip.phits_by_stage) {
-                *sum += phits;
-            }
-        });
-    }
-
     pub(super) fn mark(&self) -> Mark {
-        let tally = self.tally();
-        let limit = self.cycle;
-        let mut stalls = [0; 3];
-        let mut hops = 0;
-        let mut choices = [0; 2];
-        let mut waiting = 0;
-        self.each_chip(|chip| {
-            hops += chip.phit_hops;
-            for (sum, n) in stalls.iter_mut().zip(chip.stalls) {
-                *sum += n;
-            }
-            for (sum, n) in choices.iter_mut().zip(chip.choices) {
-                *sum = u64::wrapping_add(*sum, n);
-            }
-        });
-        for partition in &self.partitions {
-            let shared = &partition.shared;
-            for terminal in &partition.terminals {
-                let terminal = terminal.common();
-                waiting += terminal.source.waiting_before(
-                    limit,
-                    MOST_WAITING,
-                    terminal.number,
-                    &shared.births,
-                    &shared.destinations,
-                );
-            }
-        }
-        let of_terminals = |p: &Partition<M>| {
-            let sent = p.terminals.iter().map(|t| t.common().sent_phits);
-            sent.collect()
-        };
         Mark {
-            tally,
-            waiting,
-            backlog: waiting + tally.replies_made - tally.replies_sent,
-            ports: self
-                .partitions
-                .iter()
-                .map(Partition::sent_by_port)
-                .collect(),
-            terminals: self.partitions.iter().map(of_terminals).collect(),
-            stalls,
-            hops,
-            choices,
+            tally: self.tally(),
+            chips: self.chips(),
+            loads: self.parts.summary(Section::Loads).loads,
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use super::super::config::ConfigError;
 use super::super::fault::{Switch, schedule};
-use super::super::model::{CycleModel, Terminal};
-use super::{Simulation, Whereabouts};
-use crate::net::{End, NodeRef};
+use super::super::model::CycleModel;
+use super::super::part::Command;
+use super::{Simulation, end_name};
 
 impl<M: CycleModel> Simulation<M> {
     /// Schedules the run's faults, counted from the current cycle.
@@ -15,10 +15,9 @@ impl<M: CycleModel> Simulation<M> {
         }
         for mut switch in schedule(&faults, topology, M::CYCLE)? {
             for end in switch.ends {
-                if !self.encoded {
-                    let found = self.find(topology, end).ok_or(ConfigError::Topology)?;
-                    self.places.insert(end, found);
-                }
+                let name = end_name::<M>(topology, end);
+                let here = name.filter(|&name| self.census.has(name));
+                self.names.insert(end, here.ok_or(ConfigError::Topology)?);
             }
             switch.cycle += self.cycle;
             self.switches.push_back(switch);
@@ -34,23 +33,6 @@ impl<M: CycleModel> Simulation<M> {
         let faults = self.config.faults.iter().enumerate();
         let late = faults.filter(|(number, _)| is_late(*number));
         late.map(|(_, fault)| fault.to_string()).collect()
-    }
-
-    fn find(&self, topology: &M::Topology, end: End) -> Option<Whereabouts> {
-        let mut partitions = self.partitions.iter().enumerate();
-        let (partition, place) = match end.node {
-            NodeRef::Chip(chip) => {
-                partitions.find_map(|(number, p)| Some((number, p.place_of(chip)?)))?
-            }
-            NodeRef::Processor(nic) => {
-                let wanted = M::terminal(topology, nic, end.port)?;
-                partitions.find_map(|(number, p)| {
-                    let mut all = p.terminals.iter();
-                    Some((number, all.position(|t| t.common().number == wanted)?))
-                })?
-            }
-        };
-        Some(Whereabouts { partition, place })
     }
 
     /// Applies due link changes. Returns the cycles until the next one.
@@ -76,19 +58,10 @@ impl<M: CycleModel> Simulation<M> {
     }
 
     fn set_link(&mut self, switch: Switch, up: bool) {
-        if self.encoded {
-            for partition in &mut self.partitions {
-                partition.set_encoded_link(switch.link, up);
-            }
-            return;
-        }
-        for end in switch.ends {
-            let Whereabouts { partition, place } = self.places[&end];
-            let partition = &mut self.partitions[partition];
-            match end.node {
-                NodeRef::Chip(_) => partition.set_chip_link(place, end.port.into(), up),
-                NodeRef::Processor(_) => partition.set_terminal_link(place, up),
-            }
-        }
+        self.parts.command(&Command::SetLink {
+            link: switch.link,
+            ends: switch.ends.map(|end| self.names[&end]),
+            up,
+        });
     }
 }

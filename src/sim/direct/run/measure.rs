@@ -1,7 +1,6 @@
 //! Builds the report from the counts.
 
-use super::super::model::{CycleModel, Lanes as _, PortUse, Terminal};
-use super::super::partition::Partition;
+use super::super::model::{CycleModel, Lanes as _, PortUse};
 use super::super::report::{Fairness, LinkUse, Report, StageUse, State};
 use super::super::tally::{Latencies, Tally};
 use super::account::Account;
@@ -21,26 +20,24 @@ impl<M: CycleModel> Simulation<M> {
     ) -> Report {
         let cycles = self.cycle - self.began;
         let tally = after.tally.since(&before.tally);
-        let growth = after.backlog as f64 - before.backlog as f64;
+        let growth = after.backlog() as f64 - before.backlog() as f64;
         let per_terminal = full::<M>(cycles) * self.senders as f64;
-        let message = self.message_phits() as f64;
+        let message = self.census.message_phits as f64;
         let born = tally.requests_sent as f64 + growth + tally.replies_sent as f64
             - tally.replies_made as f64;
         let latency = tally.latency_cycles as f64 / tally.latency_packets.max(1) as f64;
-        let parts = self.partitions.iter();
-        let least = parts
-            .filter_map(|part| part.shared.arrived_latencies.min())
-            .min();
+        let least = Latencies::from(&self.results().arrived_latencies).min();
         let state = match growth > GROWTH * born + self.senders as f64 {
             true => State::Saturated,
             false => account.series.state(latency, least.unwrap_or(0)),
         };
-        let hops = after.hops - before.hops;
+        let hops = after.chips.phit_hops - before.chips.phit_hops;
         let chips = self.kinds.len() / M::PORTS;
         let stage = |i: usize| StageUse {
             mean_phits: samples.phits[i] as f64
                 / (samples.samples.max(1) * chips.max(1) as u64) as f64,
-            stalls_per_1000: (after.stalls[i] - before.stalls[i]) as f64 * 1e3 / hops.max(1) as f64,
+            stalls_per_1000: (after.chips.stalls[i] - before.chips.stalls[i]) as f64 * 1e3
+                / hops.max(1) as f64,
         };
         let mut report = Report {
             seed: self.config.seed,
@@ -52,80 +49,58 @@ impl<M: CycleModel> Simulation<M> {
             accepted_load: tally.arrived_phits as f64 / per_terminal,
             saturated: state == State::Saturated,
             state,
-            input_queues: stage(0),
-            row_buffers: stage(1),
-            column_buffers: stage(2),
-            other_ways: other_ways(before.choices, after.choices)
+            stages: M::STAGES.into_iter().zip((0..3).map(stage)).collect(),
+            other_ways: other_ways(before.chips.choices, after.chips.choices)
                 .map(|share| (M::OTHER_WAYS, share)),
-            source_backlog: after.backlog as f64 / self.senders as f64,
+            source_backlog: after.backlog() as f64 / self.senders as f64,
             ..Report::default()
         };
         self.use_of_links(before, after, cycles, &mut report);
-        report.fairness.least = self.least_served(before, after, account);
         report
     }
 
-    /// The sending terminal that sent least, and the load it offered.
-    fn least_served(&self, before: &Mark, after: &Mark, account: &Account) -> Option<(u64, f64)> {
-        let sent = before.terminals.iter().zip(&after.terminals);
-        let parts = self.partitions.iter().zip(sent.zip(&account.births));
-        let all = parts.flat_map(|(partition, ((before, after), births))| {
-            let silent = |number| partition.shared.destinations.is_silent(number);
-            let terminals = partition.terminals.iter().zip(before.iter().zip(after));
-            terminals
-                .zip(births)
-                .map(|((t, (before, after)), &born)| (after - before, t.common().number, born))
-                .filter(move |&(_, number, _)| !silent(number))
-        });
+    /// The sending terminal that sent least, and the load it offered, with the births of each.
+    pub(super) fn least_served(
+        &self,
+        before: &Mark,
+        after: &Mark,
+        births: &[u64],
+    ) -> Option<(u64, f64)> {
+        let sent = before.loads.terminals.iter().zip(&after.loads.terminals);
+        let terminals = self.census.terminals.iter().zip(sent.zip(births));
+        let sending = terminals.filter(|(terminal, _)| !terminal.silent);
+        let all = sending.map(|(t, ((before, after), &born))| (after - before, t.number, born));
         let (_, number, born) = all.min()?;
         let cycles = (self.cycle - self.began).max(1) as f64 * M::Direct::TERMINAL_LANES as f64;
-        let offered = (born * self.message_phits()) as f64 / cycles;
+        let offered = (born * self.census.message_phits) as f64 / cycles;
         Some((number, offered))
     }
 
     fn use_of_links(&self, before: &Mark, after: &Mark, cycles: u64, report: &mut Report) {
         let mut ejection = Uses::default();
         let mut uses = vec![Uses::default(); M::LINK_KINDS.len()];
-        for ((partition, before), after) in
-            self.partitions.iter().zip(&before.ports).zip(&after.ports)
-        {
-            let before = before.chunks(M::PORTS);
-            for ((&chip, before), after) in partition
-                .chips
-                .iter()
-                .zip(before)
-                .zip(after.chunks(M::PORTS))
-            {
-                let first = chip as usize * M::PORTS;
-                let kinds = &self.kinds[first..first + M::PORTS];
-                for ((kind, before), after) in kinds.iter().zip(before).zip(after) {
-                    match kind {
-                        Some(PortUse::Ejection) => ejection.add(after - before),
-                        Some(PortUse::Link(kind)) => uses[usize::from(*kind)].add(after - before),
-                        None => {}
-                    }
+        let before_of = before.loads.ports.chunks(M::PORTS);
+        let sent = before_of.zip(after.loads.ports.chunks(M::PORTS));
+        for (&chip, (before, after)) in self.census.chips.iter().zip(sent) {
+            let first = chip as usize * M::PORTS;
+            let kinds = &self.kinds[first..first + M::PORTS];
+            for ((kind, before), after) in kinds.iter().zip(before).zip(after) {
+                match kind {
+                    Some(PortUse::Ejection) => ejection.add(after - before),
+                    Some(PortUse::Link(kind)) => uses[usize::from(*kind)].add(after - before),
+                    None => {}
                 }
             }
         }
         let mut injection = Uses::default();
         let mut sending = Uses::default();
         let mut served = Vec::new();
-        for ((partition, before), after) in self
-            .partitions
-            .iter()
-            .zip(&before.terminals)
-            .zip(&after.terminals)
-        {
-            for ((terminal, before), after) in partition.terminals.iter().zip(before).zip(after) {
-                injection.add(after - before);
-                served.push((terminal.common().number, after - before));
-                let silent = partition
-                    .shared
-                    .destinations
-                    .is_silent(terminal.common().number);
-                if !silent {
-                    sending.add(after - before);
-                }
+        let sent = before.loads.terminals.iter().zip(&after.loads.terminals);
+        for (terminal, (before, after)) in self.census.terminals.iter().zip(sent) {
+            injection.add(after - before);
+            served.push((terminal.number, after - before));
+            if !terminal.silent {
+                sending.add(after - before);
             }
         }
         let width = full::<M>(cycles);
@@ -163,28 +138,23 @@ impl<M: CycleModel> Simulation<M> {
     pub(super) fn finish(&self, report: &mut Report) {
         let tally = self.tally();
         report.discarded_packets = self.discarded()[0];
-        let mut latencies = Latencies::new();
-        let mut traces = Vec::new();
-        for partition in &self.partitions {
-            // Above saturation use arrivals: the packets born last are still queued at sources.
-            latencies.add(if report.saturated {
-                &partition.shared.arrived_latencies
-            } else {
-                &partition.shared.latencies
-            });
-            partition.each_chip(|chip| report.phit_hops += chip.phit_hops);
-            let work = partition.link_work();
-            report.retransmitted_packets += work[0];
-            report.frames_sent += work[1];
-            report.frames_lost += work[2];
-            let terminals = partition.terminals.iter().map(Terminal::common);
-            traces.extend(terminals.map(|t| (t.number, t.trace)));
-        }
+        let mut results = self.results();
+        // Above saturation use arrivals: the packets born last are still queued at sources.
+        let latencies = Latencies::from(if report.saturated {
+            &results.arrived_latencies
+        } else {
+            &results.latencies
+        });
+        report.phit_hops = self.chips().phit_hops;
+        report.retransmitted_packets = results.resent;
+        report.frames_sent = results.frames_sent;
+        report.frames_lost = results.frames_lost;
+        let traces = &mut results.traces;
         traces.sort_unstable_by_key(|&(number, _)| number);
         let mut hash = TraceHash::default();
-        for (number, trace) in traces {
+        for &mut (number, trace) in traces {
             hash.add(number);
-            hash.add(trace.value());
+            hash.add(trace);
         }
         report.trace_hash = hash.value();
         report.cycles = self.cycle;
@@ -192,15 +162,14 @@ impl<M: CycleModel> Simulation<M> {
         report.latency_cycles = latencies.summary();
         report.latency_counts = latencies.counts();
         report.packets = tally.arrived_packets;
-        report.hops_mean = self.hops_per_message(report.phit_hops, &tally);
+        report.hops_mean = self.hops_per_message(report.phit_hops, results.packets_taken, &tally);
     }
 
     /// Routers that a message passed; with replies, those of both packets. Encoded links resend the
     /// phits of damaged packets, so packets are counted there.
-    fn hops_per_message(&self, phit_hops: u64, tally: &Tally) -> f64 {
+    fn hops_per_message(&self, phit_hops: u64, packets_taken: u64, tally: &Tally) -> f64 {
         let (passed, arrived) = if self.encoded {
-            let taken = self.partitions.iter().map(Partition::packets_taken).sum();
-            (taken, tally.arrived_packets)
+            (packets_taken, tally.arrived_packets)
         } else {
             (phit_hops, tally.arrived_phits)
         };

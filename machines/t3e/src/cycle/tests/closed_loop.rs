@@ -66,7 +66,7 @@ fn responses_pass_a_request_that_is_blocked() {
     let mut config = config("neighbour", 1_000_000);
     config.traffic.request_reply = true;
     let mut simulation = direct(&torus("2x1x1"), &config, &DETERMINISTIC, 1);
-    simulation.partitions_mut()[0].terminals[0].lose_credits(vc::REQUEST, 21);
+    simulation.direct_parts_mut()[0].endpoints.terminals[0].lose_credits(vc::REQUEST, 21);
     simulation.run_windows(2_000);
     let tally = simulation.tally();
     assert!(tally.replies_sent > 450, "{tally:?}");

@@ -25,7 +25,7 @@ struct Waits {
 
 impl Waits {
     fn look(&mut self, simulation: &Simulation<T3e>) {
-        let [partition] = simulation.partitions() else {
+        let [partition] = simulation.direct_parts() else {
             panic!("a network in one partition");
         };
         let now = partition.cycle();
@@ -48,16 +48,19 @@ impl Waits {
                 }
             }
         }
-        self.heads.resize(partition.terminals.len(), (0, 0, 0));
-        self.sources.resize(partition.terminals.len(), 0);
+        self.heads
+            .resize(partition.endpoints.terminals.len(), (0, 0, 0));
+        self.sources.resize(partition.endpoints.terminals.len(), 0);
         let heads = self.heads.iter_mut().zip(&mut self.sources);
-        for (terminal, ((number, sent, since), longest)) in partition.terminals.iter().zip(heads) {
+        for (terminal, ((number, sent, since), longest)) in
+            partition.endpoints.terminals.iter().zip(heads)
+        {
             let common = terminal.common();
             let head = common.source.head();
             if (head.sequence, common.sent_phits) != (*number, *sent) {
                 (*number, *sent, *since) = (head.sequence, common.sent_phits, now);
             }
-            let due = terminal.request_due(&partition.shared);
+            let due = terminal.request_due(&partition.endpoints.shared);
             if due < now {
                 *longest = (*longest).max(now - due.max(*since));
             }
@@ -73,7 +76,7 @@ impl Waits {
 /// Runs until `cycles` and returns the longest waits.
 fn waits(simulation: &mut Simulation<T3e>, cycles: u64) -> Waits {
     let mut waits = Waits::default();
-    while simulation.partitions()[0].cycle() < cycles {
+    while simulation.direct_parts()[0].cycle() < cycles {
         simulation.run_windows(LOOK_WINDOWS);
         waits.look(simulation);
     }
@@ -108,7 +111,7 @@ fn shares_along_a_chain_of_full_buffers_halve() {
     let full = config("grid-tornado", 1_000_000);
     let mut simulation = direct(&torus("1x32x1"), &full, &ALL[2], 1);
     let sent = |simulation: &Simulation<T3e>| -> Vec<u64> {
-        let terminals = &simulation.partitions()[0].terminals;
+        let terminals = &simulation.direct_parts()[0].endpoints.terminals;
         let sent = terminals.iter().map(|one| one.common().sent_phits);
         sent.rev().collect()
     };
@@ -138,14 +141,14 @@ fn waits_without_end_are_noticed() {
     };
     assert!(longest(|_| {}) < 500);
     let jammed = longest(|simulation| {
-        for router in &mut simulation.partitions_mut()[0].routers {
+        for router in &mut simulation.direct_parts_mut()[0].routers {
             router.registers_mut().datelines = Default::default();
             router.registers_mut().vc_tables = Default::default();
         }
     });
     assert!(jammed > 10_000, "{jammed}");
     let blocked = longest(|simulation| {
-        let router = &mut simulation.partitions_mut()[0].routers[0];
+        let router = &mut simulation.direct_parts_mut()[0].routers[0];
         (0..Depths::PAPER.deterministic).for_each(|_| router.lose_credit(0, 0));
     });
     assert!(blocked > 10_000, "{blocked}");

@@ -1,0 +1,69 @@
+//! A part of a network: what a simulation asks of it, wherever it runs.
+//!
+//! A part runs windows on its own. Between windows it exchanges mail with the other parts, changes
+//! its course by a [`Command`], and reports as a [`Summary`]: plain data, which
+//! [merge](Summary::merge) to the summary of the network. Commands change a part and return
+//! nothing; summaries change nothing.
+
+use core::ops::Range;
+
+use super::summary::{EndName, Section, Summary};
+use super::witness::Witness;
+use crate::sim::tap::Tap;
+
+/// Something that changes the course of a part. All parts of a network get all commands, between
+/// the same windows.
+#[derive(Clone)]
+pub enum Command {
+    /// Sources held back until now start in this cycle.
+    Begin(u64),
+    /// Messages born in these cycles, which begin now, are measured, and no others.
+    Measure(Range<u64>),
+    /// [Births](Section::Births) are counted up to the current cycle.
+    CountBirths,
+    /// Routers and terminals record the packets of a flow.
+    Trace(Witness),
+    /// Recording ends; what was recorded is in [`Section::Records`] from now on.
+    EndTrace,
+    /// Sources create no more packets.
+    Stop,
+    /// A link goes down or is restored.
+    SetLink {
+        /// Its number in the topology.
+        link: u32,
+        ends: [EndName; 2],
+        /// Whether it accepts packets from now on.
+        up: bool,
+    },
+    /// Frames that link ends send from now on are passed to an observer in this process. Direct
+    /// links send no frames.
+    Tap(Tap),
+}
+
+/// Chips and terminals with the links between them.
+///
+/// A window is as long as the shortest link, so nothing sent in a window arrives in it, and parts
+/// of one network can run a window concurrently.
+pub trait Part: Send {
+    /// Runs the windows until mail must be exchanged.
+    fn run_window(&mut self);
+
+    fn command(&mut self, command: &Command);
+
+    /// A section of the summary; the others are empty.
+    fn summary(&self, section: Section) -> Summary;
+}
+
+/// A part whose mail can also be handed over in memory. Between windows each part's mail must reach
+/// the others: call [`run_window`](Part::run_window) on all, then hand every
+/// [`outbox`](Self::outbox) to [`receive`](Self::receive).
+pub trait LocalPart: Part + 'static {
+    /// What one part sends to another between two exchanges.
+    type Mail: Default + Send;
+
+    /// Mail for part number `to`, after a window.
+    fn outbox(&mut self, to: usize) -> &mut Self::Mail;
+
+    /// Takes what another part sent in the windows that have just run, leaving `mail` empty.
+    fn receive(&mut self, mail: &mut Self::Mail);
+}

@@ -1,0 +1,37 @@
+//! All parts of a network. Only this knows where they run.
+
+use core::any::Any;
+
+use super::executor::{Executor, run_windows};
+use super::part::{Command, LocalPart};
+use super::summary::{Section, Summary};
+
+/// The parts of a network, in step.
+pub trait Parts: Any {
+    /// Runs all parts up to mail exchange number `exchanges` from now.
+    fn run(&mut self, executor: &mut dyn Executor, exchanges: u64);
+
+    /// Passes a command to all parts.
+    fn command(&mut self, command: &Command);
+
+    /// A section of the network's summary; the others are empty.
+    fn summary(&self, section: Section) -> Summary;
+}
+
+/// Parts in this process that hand each other their mail in memory.
+#[derive(Debug)]
+pub struct Local<P>(pub(super) Vec<P>);
+
+impl<P: LocalPart> Parts for Local<P> {
+    fn run(&mut self, executor: &mut dyn Executor, exchanges: u64) {
+        run_windows(executor, &mut self.0, exchanges);
+    }
+
+    fn command(&mut self, command: &Command) {
+        self.0.iter_mut().for_each(|part| part.command(command));
+    }
+
+    fn summary(&self, section: Section) -> Summary {
+        Summary::of(self.0.iter().map(|part| part.summary(section)))
+    }
+}
