@@ -167,7 +167,7 @@ impl Endpoint {
     ) {
         let is_change = |(_, act): &(Remote, Act)| matches!(act, Act::Atomic(_));
         let is_atomic = acts.iter().any(is_change) && matches!(whose, Whose::Program(_));
-        self.peers.all[peer].changes[0] += usize::from(is_atomic);
+        self.core.peers.all[peer].changes[0] += usize::from(is_atomic);
         let whole = Whole {
             peer,
             key,
@@ -176,7 +176,7 @@ impl Endpoint {
             len,
             into,
             left: acts.len(),
-            failure: self.peers.all[peer].failed,
+            failure: self.core.peers.all[peer].failed,
         };
         let has_failed = whole.failure.is_some();
         let Some(number) = self.direct.wholes.insert(whole) else {
@@ -195,7 +195,7 @@ impl Endpoint {
                 at,
                 act,
                 tries: 0,
-                since: self.lookout.now(),
+                since: self.core.clock.now(),
             };
             if let Some(slot) = self.direct.pieces.insert(piece) {
                 self.direct.waiting[kind].push_back(slot);
@@ -211,14 +211,14 @@ impl Endpoint {
         {
             self.direct.singles += 1;
             self.address_anew(slot);
-            self.outbox.push(Outgoing::Direct(slot));
+            self.core.outbox.push(Outgoing::Direct(slot));
         }
         while self.direct.blocks < MOST_BLOCKS
             && let Some(slot) = self.direct.waiting[1].pop_front()
         {
             self.direct.blocks += 1;
             self.address_anew(slot);
-            self.outbox.push(Outgoing::Direct(slot));
+            self.core.outbox.push(Outgoing::Direct(slot));
         }
     }
 
@@ -276,18 +276,18 @@ impl Endpoint {
             Status::Damaged | Status::Busy => true,
             status => status.is_unknown() && piece.act.is_repeatable(status),
         };
-        let tried = (piece.tries, self.lookout.now() - piece.since);
+        let tried = (piece.tries, piece.since);
         let Some(whole) = self.direct.wholes.get_mut(number) else {
             return;
         };
-        let to = &mut self.peers.all[whole.peer];
+        let to = &mut self.core.peers.all[whole.peer];
         if !status.is_unknown() && status != Status::Unreachable {
             to.pulse.heard();
         }
-        let is_tried = tried.0 < TRIES || self.lookout.is_patient(tried.1);
+        let is_tried = tried.0 < TRIES || self.core.clock.is_patient(tried.1);
         if to.failed.is_none() {
             if may_again && is_tried {
-                return self.outbox.push(Outgoing::Direct(slot));
+                return self.core.outbox.push(Outgoing::Direct(slot));
             }
             if self.needs_renewal(slot, status) {
                 return self.park(shared, slot);
@@ -326,7 +326,7 @@ impl Endpoint {
                             whole: number,
                             at,
                             tries: 0,
-                            since: self.lookout.now(),
+                            since: self.core.clock.now(),
                         })
                     {
                         self.direct.waiting[0].push_back(slot);
@@ -350,7 +350,7 @@ impl Endpoint {
 
     fn free_stage(&mut self, act: &Act) {
         if let Act::BlockPut(_, Some(stage)) = act {
-            self.stages.remove(*stage);
+            self.core.stages.remove(*stage);
         }
     }
 
@@ -358,17 +358,17 @@ impl Endpoint {
         let Some(whole) = self.direct.wholes.remove(number) else {
             return;
         };
-        self.peers.all[whole.peer].changes[0] -= usize::from(whole.is_atomic);
+        self.core.peers.all[whole.peer].changes[0] -= usize::from(whole.is_atomic);
         match (whole.whose, whole.failure) {
             (Whose::Program(op), None) => {
                 let entry = Entry {
                     len: whole.len,
                     ..Entry::default()
                 };
-                shared.done(&self.binds, &op, entry, 0);
+                shared.done(&self.core.binds, &op, entry, 0);
             }
             (Whose::Program(op), Some(failure)) => {
-                shared.failed(&self.binds, &op, Entry::default(), failure, 0);
+                shared.failed(&self.core.binds, &op, Entry::default(), failure, 0);
             }
             (Whose::Served(service), failure) => {
                 self.served(shared, service, failure.is_some());
@@ -384,21 +384,26 @@ impl Endpoint {
         let wholes = std::mem::replace(&mut self.direct.wholes, Slab::new(MOST_PIECES));
         for whole in wholes.into_all() {
             if let Whose::Program(op) = whole.whose {
-                shared.failed(&self.binds, &op, Entry::default(), failure, 0);
+                shared.failed(&self.core.binds, &op, Entry::default(), failure, 0);
             }
         }
     }
 
     /// The remote address for the NIC, if NICs reach that memory.
     pub(super) fn reach_of(&self, peer: usize, far: &Far, len: usize) -> Option<Target> {
-        let reach = Reach::of_key(far.key).filter(|_| self.reaches_own)?;
+        let reach = Reach::of_key(far.key).filter(|_| self.core.reaches_own)?;
         let offset = far.address.checked_sub(reach.base);
         // Replace an invalid address by an offset that is out of range for every NIC.
         let offset = offset.filter(|offset| offset.checked_add(len as u64).is_some());
         Some(Target {
             peer,
             key: far.key,
-            at: remote(&self.peers, peer, reach.handle, offset.unwrap_or(1 << 40)),
+            at: remote(
+                &self.core.peers,
+                peer,
+                reach.handle,
+                offset.unwrap_or(1 << 40),
+            ),
         })
     }
 
@@ -408,12 +413,12 @@ impl Endpoint {
         let len = from.len();
         let mut acts = Vec::new();
         let stage = match (MOST_SINGLE + 1..=MOST_COPIED).contains(&len) {
-            true => self.stages.insert(()),
+            true => self.core.stages.insert(()),
             false => None,
         };
         if let Some(stage) = stage {
             let offset = STAGES_AT + slots::stage_at(stage);
-            self.segment.write(offset, &from.to_vec(0, len));
+            self.core.segment.write(offset, &from.to_vec(0, len));
             let bytes = len as u64;
             acts.push((at, Act::BlockPut(Local { offset, bytes }, Some(stage))));
         } else if len <= MOST_COPIED {

@@ -8,50 +8,38 @@
 //! 3. [`Endpoint::poll_command`] and [`Endpoint::command_taken`] while the NIC takes commands, also
 //!    after every call of the program.
 
+mod commands;
+
 use std::collections::{HashMap, VecDeque};
-use std::fmt::Debug;
+use std::time::Duration;
 
 use phitwire_client::door::{Completion, Status};
 
+use super::core::{Core, Segment};
 use super::direct::Direct;
 use super::liveness::Lookout;
 use super::matching::Receives;
-use super::outbox::{Outbox, Outgoing, names};
-use super::peers::{Parcel, Peers};
+use super::outbox::{Outgoing, names};
+use super::peers::Parcel;
 use super::reach::{Awaited, Ranges};
 use super::renewal::Renewals;
 use super::requests::Request;
 use super::shared::{Binds, Shared};
-use super::slots::{self, FETCHES, RECEIVES, SENDS, STAGES, Slab};
+use super::slots::{self, FETCHES, RECEIVES, SENDS, Slab};
 use super::transfers::{Fetch, Offer, Pull};
 use super::transmit::Sending;
 use super::wire::{Address, HEAD, Head, SLOT};
 
-/// The memory of the segment, in which the slots lie: [`slots::SEGMENT`] bytes.
-pub trait Segment: Debug + Send {
-    /// Copies bytes out of a slot.
-    fn read(&self, offset: u64, out: &mut [u8]);
-    /// Copies bytes into a slot.
-    fn write(&self, offset: u64, data: &[u8]);
-}
-
 /// An endpoint.
 #[derive(Debug)]
 pub struct Endpoint {
-    pub(super) segment: Box<dyn Segment>,
-    pub(super) outbox: Outbox,
-    /// Address of the endpoint.
-    pub address: Address,
-    /// The objects that it is bound to.
-    pub binds: Binds,
+    pub(super) core: Core,
     /// The requested capabilities.
     pub caps: u64,
     /// Default flags of operations: sends, receives.
     pub op_flags: [u64; 2],
     /// Bytes of room below which a multi-receive buffer is full.
     pub least_room: usize,
-    pub(super) is_gone: bool,
-    pub(super) peers: Peers,
     /// Messages to itself.
     pub(super) to_self: VecDeque<Parcel>,
     pub(super) sends: Slab<Sending>,
@@ -61,24 +49,19 @@ pub struct Endpoint {
     pub(super) queued: usize,
     pub(super) window: u64,
     pub(super) receives: Receives,
-    pub(super) stages: Slab<()>,
     pub(super) offers: HashMap<u64, Offer>,
     pub(super) hungry: VecDeque<u64>,
     pub(super) pulls: HashMap<(usize, u64), Pull>,
     pub(super) fetches: Slab<Fetch>,
     pub(super) unfetched: VecDeque<Fetch>,
     pub(super) requests: HashMap<u64, Request>,
-    pub(super) next_id: u64,
-    /// Whether the NIC reaches the program's own memory.
-    pub(super) reaches_own: bool,
     pub(super) direct: Direct,
     /// Peers whose atomic request is being carried out, and their next ones.
     pub(super) serving: HashMap<usize, VecDeque<(Head, Vec<u8>)>>,
     pub(super) ranges: Ranges,
     pub(super) awaited: Awaited,
     pub(super) renewals: Renewals,
-    /// Monitors the peers.
-    pub lookout: Lookout,
+    pub(super) lookout: Lookout,
     /// Slots of receives that the NIC rejected because other programs hold them all.
     refused: Vec<usize>,
 }
@@ -89,15 +72,10 @@ impl Endpoint {
     /// the program's own memory.
     pub fn new(address: Address, segment: Box<dyn Segment>, reaches_own: bool) -> Self {
         let mut endpoint = Self {
-            segment,
-            outbox: Outbox::default(),
-            address,
-            binds: Binds::default(),
+            core: Core::new(address, segment, reaches_own),
             caps: 0,
             op_flags: [0; 2],
             least_room: 64,
-            is_gone: false,
-            peers: Peers::default(),
             to_self: VecDeque::new(),
             sends: Slab::new(SENDS),
             waiting: Vec::new(),
@@ -105,15 +83,12 @@ impl Endpoint {
             queued: 0,
             window: 2,
             receives: Receives::default(),
-            stages: Slab::new(STAGES),
             offers: HashMap::new(),
             hungry: VecDeque::new(),
             pulls: HashMap::new(),
             fetches: Slab::new(FETCHES),
             unfetched: VecDeque::new(),
             requests: HashMap::new(),
-            next_id: 1,
-            reaches_own,
             direct: Direct::default(),
             serving: HashMap::new(),
             ranges: Ranges::default(),
@@ -123,7 +98,7 @@ impl Endpoint {
             refused: Vec::new(),
         };
         for slot in 0..RECEIVES {
-            endpoint.outbox.push(Outgoing::Receive(slot));
+            endpoint.core.outbox.push(Outgoing::Receive(slot));
         }
         endpoint
     }
@@ -132,7 +107,7 @@ impl Endpoint {
     pub fn advance(&mut self, shared: &mut Shared) -> bool {
         let mut moved = false;
         while let Some(parcel) = self.to_self.pop_front() {
-            let own = self.peers.number(self.address, self.address);
+            let own = self.core.peers.own();
             self.take_in(shared, own, parcel.head, parcel.payload);
             moved = true;
         }
@@ -154,7 +129,7 @@ impl Endpoint {
                 if status == Status::Done {
                     self.arrived(shared, slot, bytes as usize);
                 }
-                self.outbox.push(Outgoing::Receive(slot));
+                self.core.outbox.push(Outgoing::Receive(slot));
             }
             Completion::End {
                 name, status, word, ..
@@ -181,8 +156,8 @@ impl Endpoint {
         let at = slots::receive_at(slot);
         let mut head = [0; HEAD];
         let mut payload = vec![0; len.min(SLOT - HEAD)];
-        self.segment.read(at, &mut head);
-        self.segment.read(at + HEAD as u64, &mut payload);
+        self.core.segment.read(at, &mut head);
+        self.core.segment.read(at + HEAD as u64, &mut payload);
         if let Some(head) = Head::parse(&head) {
             self.message(shared, head, payload);
         }
@@ -191,14 +166,14 @@ impl Endpoint {
     /// Posts rejected receives again: other programs may have left.
     pub(super) fn post_refused(&mut self) {
         for slot in std::mem::take(&mut self.refused) {
-            self.outbox.push(Outgoing::Receive(slot));
+            self.core.outbox.push(Outgoing::Receive(slot));
         }
     }
 
     /// Whether nothing is left of what the program and its peers have asked for, except what is
     /// addressed to lost peers.
     pub fn is_drained(&self) -> bool {
-        let peers = &self.peers.all;
+        let peers = &self.core.peers.all;
         let mut sends = self.sends.iter();
         sends.all(|sending| peers[sending.peer].failed.is_some())
             && self.queued == 0
@@ -208,6 +183,26 @@ impl Endpoint {
 
     /// Whether the NIC has ended.
     pub const fn is_gone(&self) -> bool {
-        self.is_gone
+        self.core.is_gone
+    }
+
+    /// Address of the endpoint.
+    pub const fn address(&self) -> Address {
+        self.core.address
+    }
+
+    /// The objects that it is bound to.
+    pub const fn binds(&self) -> &Binds {
+        &self.core.binds
+    }
+
+    /// The objects that it is bound to.
+    pub const fn binds_mut(&mut self) -> &mut Binds {
+        &mut self.core.binds
+    }
+
+    /// Sets how long a peer may leave probes unanswered; zero: for ever.
+    pub const fn wait_for(&mut self, patience: Duration) {
+        self.core.clock.wait_for(patience);
     }
 }

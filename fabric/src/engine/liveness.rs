@@ -2,7 +2,7 @@
 //!
 //! A NIC replies to a get as long as it works and can be reached, whatever its program does, and
 //! rejects it once that program has ended. So a peer that is awaited and has been silent for two
-//! seconds is probed repeatedly with a get of one word of its memory. After [`PATIENCE`] more
+//! seconds is probed repeatedly with a get of one word of its memory. After [`PATIENCE`](super::clock::PATIENCE) more
 //! without a reply it is lost, and all operations that await it fail.
 //!
 //! Time is counted in checks ([`TICK`]) of what has arrived, not by the clock: a machine that was
@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use phitwire_client::door::Status;
 
+use super::clock::TICK;
 use super::endpoint::Endpoint;
 use super::matching::Posted;
 use super::outbox::Outgoing;
@@ -23,12 +24,6 @@ use super::peers::End;
 use super::shared::{Failure, Shared, Why};
 use super::wire::{Head, Kind};
 
-/// Shortest time between checks.
-pub const TICK: Duration = Duration::from_millis(500);
-/// Time limit for a peer that leaves probes unanswered. A path cut for seven seconds loses no peer;
-/// that is several times what a lab's routers take to notice a cut (`give_up_ms`, two seconds) and
-/// `phitwire manage --watch` takes to route around it (one).
-pub const PATIENCE: Duration = Duration::from_secs(10);
 /// Silent checks before the first probe, and between probes.
 const ASK_EVERY: u32 = 4;
 /// Maximum number of probes in flight to one peer.
@@ -105,12 +100,8 @@ impl Pulse {
 /// Monitors the awaited peers.
 #[derive(Debug)]
 pub struct Lookout {
-    /// Checks without a reply before a peer is given up; 0: never.
-    patience: u32,
     /// When the last check was due.
     looked: Duration,
-    /// Checks so far: a clock that stops while the program does not run.
-    looks: u32,
     /// The peers awaited at the last check.
     watched: BTreeSet<usize>,
     /// Checks for which a peeked peer is still awaited.
@@ -132,9 +123,7 @@ pub struct Lookout {
 impl Default for Lookout {
     fn default() -> Self {
         Self {
-            patience: in_ticks(PATIENCE),
             looked: Duration::ZERO,
-            looks: 0,
             watched: BTreeSet::new(),
             peeked: BTreeMap::new(),
             peeked_anyone: 0,
@@ -147,36 +136,7 @@ impl Default for Lookout {
     }
 }
 
-const fn in_ticks(time: Duration) -> u32 {
-    (time.as_millis() / TICK.as_millis()) as u32
-}
-
 impl Lookout {
-    /// Sets how long a peer may leave probes unanswered; zero: for ever.
-    pub const fn wait_for(&mut self, patience: Duration) {
-        self.patience = in_ticks(patience);
-    }
-
-    #[cfg(test)]
-    pub(super) const fn has_looked(&mut self) {
-        self.looks += 1;
-    }
-
-    /// Time in checks: it stops while the program does not run.
-    pub(super) const fn now(&self) -> Duration {
-        Duration::from_millis(TICK.as_millis() as u64 * self.looks as u64)
-    }
-
-    /// Whether peers without a sign of life are given up.
-    pub(super) const fn gives_up(&self) -> bool {
-        self.patience > 0
-    }
-
-    /// Whether to retry an operation first tried `since` ago.
-    pub(super) fn is_patient(&self, since: Duration) -> bool {
-        self.patience == 0 || since < TICK * self.patience
-    }
-
     /// A message arrived.
     pub(super) const fn received(&mut self) {
         self.has_received = true;
@@ -196,17 +156,17 @@ impl Endpoint {
             return;
         }
         self.lookout.looked = now;
-        self.lookout.looks = self.lookout.looks.saturating_add(1);
+        self.core.clock.tick();
         self.post_refused();
-        if self.lookout.patience == 0 {
+        let Some(patience) = self.core.clock.patience() else {
             return;
-        }
+        };
         let awaited = self.awaited(shared);
         for &peer in &awaited {
             let is_new = !self.lookout.watched.contains(&peer);
             let at_once = is_new && self.lookout.patrolled.contains(&peer);
-            let pulse = &mut self.peers.all[peer].pulse;
-            match pulse.look(self.lookout.patience, at_once) {
+            let pulse = &mut self.core.peers.all[peer].pulse;
+            match pulse.look(patience, at_once) {
                 Step::Nothing => {}
                 Step::Ask => self.ask_for_life(peer),
                 Step::GiveUp => self.give_up(shared, peer),
@@ -230,7 +190,7 @@ impl Endpoint {
         self.patrol(shared, for_anyone);
         awaited.extend(&self.lookout.patrolled);
         for address in from {
-            awaited.insert(self.peers.number(address, self.address));
+            awaited.insert(self.core.peers.number(address));
         }
         awaited.extend(self.requests.values().map(|request| request.peer));
         awaited.extend(self.direct.wholes.iter().map(|whole| whole.peer));
@@ -239,7 +199,7 @@ impl Endpoint {
         awaited.extend(self.sends.iter().map(|sending| sending.peer));
         awaited.extend(&self.waiting);
         awaited.retain(|&peer| {
-            let peer = &self.peers.all[peer];
+            let peer = &self.core.peers.all[peer];
             !peer.is_self && peer.failed.is_none()
         });
         awaited
@@ -254,10 +214,14 @@ impl Endpoint {
             return lookout.patrolled.clear();
         }
         lookout.quiet = lookout.quiet.saturating_add(1);
-        let peers = &self.peers.all;
+        let peers = &self.core.peers.all;
         let of_use = |&peer: &usize| peers[peer].failed.is_none() && !peers[peer].pulse.is_heard;
         lookout.patrolled.retain(of_use);
-        let vector = self.binds.vector.and_then(|slot| shared.vectors.get(slot));
+        let vector = self
+            .core
+            .binds
+            .vector
+            .and_then(|slot| shared.vectors.get(slot));
         let Some(vector) = vector.filter(|_| lookout.quiet >= ASK_EVERY) else {
             return;
         };
@@ -266,7 +230,7 @@ impl Endpoint {
             let number = lookout.next % vector.numbers();
             lookout.next = number + 1;
             if let Some(address) = vector.get(number) {
-                let peer = self.peers.number(address, self.address);
+                let peer = self.core.peers.number(address);
                 lookout.patrolled.insert(peer);
             }
         }
@@ -275,9 +239,9 @@ impl Endpoint {
     /// Probes the lost peers that may live and do not know that they are lost, ever more rarely:
     /// they may wait for what will not come.
     fn notify_lost(&mut self) {
-        let looks = self.lookout.looks;
+        let looks = self.core.clock.checks();
         let mut due = Vec::new();
-        for (number, peer) in self.peers.all.iter_mut().enumerate() {
+        for (number, peer) in self.core.peers.all.iter_mut().enumerate() {
             let may_live = peer
                 .failed
                 .is_some_and(|failure| failure.why != Why::Departed);
@@ -296,7 +260,7 @@ impl Endpoint {
 
     /// Tells a lost peer that lives, so that it fails what waits for this endpoint.
     pub(super) fn notify(&mut self, peer: usize) {
-        if !self.peers.all[peer].is_notified && self.sends.room() > 0 {
+        if !self.core.peers.all[peer].is_notified && self.sends.room() > 0 {
             let head = Head {
                 kind: Kind::Lost,
                 ..Head::default()
@@ -307,7 +271,7 @@ impl Endpoint {
 
     /// A peer has given this endpoint up.
     pub(super) fn lost_by(&mut self, shared: &mut Shared, peer: usize) {
-        self.peers.all[peer].is_notified = true;
+        self.core.peers.all[peer].is_notified = true;
         let failure = Failure {
             errno: libc::EHOSTUNREACH,
             why: Why::Unreachable,
@@ -317,8 +281,8 @@ impl Endpoint {
 
     /// Probes a peer.
     fn ask_for_life(&mut self, peer: usize) {
-        self.outbox.push(Outgoing::Probe(peer));
-        self.peers.all[peer].pulse.asked();
+        self.core.outbox.push(Outgoing::Probe(peer));
+        self.core.peers.all[peer].pulse.asked();
     }
 
     /// Probes at once the peers that messages have not reached, unless a probe is in flight. A live
@@ -327,7 +291,7 @@ impl Endpoint {
         let sending = self.sends.iter().map(|sending| sending.peer);
         let unreached: BTreeSet<_> = sending.chain(self.waiting.iter().copied()).collect();
         for peer in unreached {
-            let to = &self.peers.all[peer];
+            let to = &self.core.peers.all[peer];
             if !to.is_self && to.failed.is_none() && to.pulse.under_way == 0 {
                 self.ask_for_life(peer);
             }
@@ -336,7 +300,7 @@ impl Endpoint {
 
     /// Handles the completion of a probe.
     pub(super) fn answered(&mut self, shared: &mut Shared, peer: usize, status: Status) {
-        let Some(to) = self.peers.all.get_mut(peer) else {
+        let Some(to) = self.core.peers.all.get_mut(peer) else {
             return;
         };
         to.pulse.under_way = to.pulse.under_way.saturating_sub(1);
@@ -368,11 +332,11 @@ impl Endpoint {
     /// A peer is lost: receives from it fail, and those from any source too, unless its program may
     /// have ended in order.
     pub(super) fn lose_receives(&mut self, shared: &mut Shared, peer: usize, lost: Failure) {
-        if self.is_gone {
+        if self.core.is_gone {
             // All receives fail anyway.
             return;
         }
-        let address = self.peers.all[peer].address;
+        let address = self.core.peers.all[peer].address;
         self.fail_receives(shared, lost, |posted| posted.from == Some(address));
         if lost.why != Why::Departed {
             let told = self.fail_receives(shared, SOMEONE_LOST, Posted::is_for_anyone);
@@ -384,7 +348,7 @@ impl Endpoint {
     /// program that posts it again knows.
     pub(super) fn hopeless(&mut self, posted: &Posted) -> Option<Failure> {
         match posted.from {
-            Some(address) => self.peers.failure(&address),
+            Some(address) => self.core.peers.failure(&address),
             None if posted.is_for_anyone() && self.lookout.is_untold => {
                 self.lookout.is_untold = false;
                 Some(SOMEONE_LOST)
@@ -397,7 +361,7 @@ impl Endpoint {
     pub(super) fn peeked_in_vain(&mut self, wanted: &Posted) -> Option<Failure> {
         match wanted.from {
             Some(address) => {
-                let peer = self.peers.number(address, self.address);
+                let peer = self.core.peers.number(address);
                 self.lookout.peeked.insert(peer, PEEK_LOOKS);
             }
             None => self.lookout.peeked_anyone = PEEK_LOOKS,
@@ -413,6 +377,7 @@ const SOMEONE_LOST: Failure = Failure {
 
 #[cfg(test)]
 mod tests {
+    use super::super::clock::{PATIENCE, in_ticks};
     use super::*;
 
     const LOOKS: u32 = in_ticks(PATIENCE);

@@ -116,7 +116,7 @@ impl Endpoint {
         loop {
             let waiting = &self.receives.unexpected[list];
             let found = waiting.iter().position(|message| {
-                let from = self.peers.all[message.peer].address;
+                let from = self.core.peers.all[message.peer].address;
                 message.claim.is_none() && posted.wants(&message.head, from)
             });
             let Some(at) = found else {
@@ -134,7 +134,7 @@ impl Endpoint {
         }
         let failure = self.hopeless(&posted);
         if let Some(failure) = failure {
-            fail(shared, &self.binds, &posted, failure);
+            fail(shared, &self.core.binds, &posted, failure);
         }
         if failure.is_none() || posted.is_pool() {
             self.receives.posted[list].push_back(posted);
@@ -178,7 +178,7 @@ impl Endpoint {
     ) {
         self.lookout.received();
         let list = usize::from(head.purpose == Purpose::Tagged);
-        let from = self.peers.all[peer].address;
+        let from = self.core.peers.all[peer].address;
         let posted = &self.receives.posted[list];
         let Some(at) = posted.iter().position(|posted| posted.wants(&head, from)) else {
             let claim = None;
@@ -244,23 +244,14 @@ impl Endpoint {
         };
         match failure.or((over > 0).then_some(truncated)) {
             None => {
-                let source = self.number_of(shared, peer);
+                let source = self.core.source(shared, peer);
                 let mut op = landing.op;
                 // Always report the return of a buffer.
                 op.tells |= entry.flags & FI_MULTI_RECV != 0;
-                shared.done(&self.binds, &op, entry, source);
+                shared.done(&self.core.binds, &op, entry, source);
             }
-            Some(failure) => shared.failed(&self.binds, &landing.op, entry, failure, over),
+            Some(failure) => shared.failed(&self.core.binds, &landing.op, entry, failure, over),
         }
-    }
-
-    /// A peer's number in the address vector.
-    pub(super) fn number_of(&self, shared: &Shared, peer: usize) -> u64 {
-        let vector = self.binds.vector.and_then(|slot| shared.vectors.get(slot));
-        let address = &self.peers.all[peer].address;
-        vector.map_or(crate::flags::FI_ADDR_NOTAVAIL, |vector| {
-            vector.number(address)
-        })
     }
 
     /// Looks for a message with a tag, and claims or discards it as `flags` ask; completes `Op`, or
@@ -268,7 +259,7 @@ impl Endpoint {
     pub fn peek(&mut self, shared: &mut Shared, wanted: &Posted, flags: u64) {
         let waiting = &self.receives.unexpected[1];
         let found = waiting.iter().position(|message| {
-            let from = self.peers.all[message.peer].address;
+            let from = self.core.peers.all[message.peer].address;
             message.claim.is_none() && wanted.wants(&message.head, from)
         });
         let Some(at) = found else {
@@ -277,7 +268,7 @@ impl Endpoint {
                 why: Why::Plain,
             };
             let failure = self.peeked_in_vain(wanted).unwrap_or(none);
-            return fail(shared, &self.binds, wanted, failure);
+            return fail(shared, &self.core.binds, wanted, failure);
         };
         let message = &mut self.receives.unexpected[1][at];
         let (peer, head) = (message.peer, message.head);
@@ -289,10 +280,10 @@ impl Endpoint {
         }
         let mut entry = entry_of(&head);
         entry.len = head.len as usize;
-        let source = self.number_of(shared, peer);
+        let source = self.core.source(shared, peer);
         let mut op = wanted.op;
         op.tells = true;
-        shared.done(&self.binds, &op, entry, source);
+        shared.done(&self.core.binds, &op, entry, source);
     }
 
     /// Receives or discards the message that was claimed with the same context; false if none was.
@@ -305,8 +296,13 @@ impl Endpoint {
         };
         if flags & FI_DISCARD != 0 {
             self.discard(shared, message.peer, &message.head);
-            let source = self.number_of(shared, message.peer);
-            shared.done(&self.binds, &posted.op, entry_of(&message.head), source);
+            let source = self.core.source(shared, message.peer);
+            shared.done(
+                &self.core.binds,
+                &posted.op,
+                entry_of(&message.head),
+                source,
+            );
             return true;
         }
         let landing = self.land(&posted, &message.head);
@@ -333,10 +329,10 @@ impl Endpoint {
             list.retain(|posted| {
                 let goes = which(posted);
                 if goes {
-                    fail(shared, &self.binds, posted, failure);
+                    fail(shared, &self.core.binds, posted, failure);
                     failed += 1;
                 }
-                !goes || (posted.is_pool() && !self.is_gone)
+                !goes || (posted.is_pool() && !self.core.is_gone)
             });
         }
         failed
@@ -353,7 +349,7 @@ impl Endpoint {
                 errno: libc::ECANCELED,
                 why: Why::Plain,
             };
-            fail(shared, &self.binds, &posted, failure);
+            fail(shared, &self.core.binds, &posted, failure);
             return true;
         }
         false

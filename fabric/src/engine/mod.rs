@@ -22,6 +22,8 @@
 //!   carries out when it makes progress ([`requests`]); atomic ones through its own NIC, so that
 //!   both kinds may be mixed ([`serving`]).
 
+pub mod clock;
+pub mod core;
 pub mod direct;
 pub mod elements;
 pub mod endpoint;

@@ -71,30 +71,45 @@ pub struct Peer {
 }
 
 /// All peers.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Peers {
     /// The peers by number.
     pub all: Vec<Peer>,
     numbers: HashMap<Address, usize>,
+    own: Address,
 }
 
 impl Peers {
+    /// No peers yet, of the endpoint with this address.
+    pub fn new(own: Address) -> Self {
+        Self {
+            all: Vec::new(),
+            numbers: HashMap::new(),
+            own,
+        }
+    }
+
     /// Why a peer is lost, if it is.
     pub fn failure(&self, address: &Address) -> Option<Failure> {
         self.all[*self.numbers.get(address)?].failed
     }
 
     /// The number of an address, assigned if new.
-    pub fn number(&mut self, address: Address, own: Address) -> usize {
+    pub fn number(&mut self, address: Address) -> usize {
         let next = self.all.len();
         let number = *self.numbers.entry(address).or_insert(next);
         if number == next {
             self.all.push(Peer {
                 address,
-                is_self: address == own,
+                is_self: address == self.own,
                 ..Peer::default()
             });
         }
         number
+    }
+
+    /// The number of this endpoint among its peers.
+    pub fn own(&mut self) -> usize {
+        self.number(self.own)
     }
 }

@@ -129,7 +129,7 @@ impl Endpoint {
     /// Begins to open memory to peers and returns the address of its first byte there; `None` if
     /// NICs cannot reach it. [`Self::ended_registration`] has the handle.
     pub fn begin_opening(&mut self, bytes: &Bytes, access: u64) -> Option<u64> {
-        if !self.reaches_own || bytes.is_empty() {
+        if !self.core.reaches_own || bytes.is_empty() {
             return None;
         }
         let part = lines(bytes)?;
@@ -140,14 +140,16 @@ impl Endpoint {
     /// Begins a registration; the previous one is given up.
     pub(super) fn begin_registration(&mut self, part: Local, access: Access) {
         let number = self.awaited.next();
-        self.outbox.push(Outgoing::Register(number, part, access));
+        self.core
+            .outbox
+            .push(Outgoing::Register(number, part, access));
     }
 
     /// Begins to close opened memory; no peer reaches it once [`Self::ended_registration`] is
     /// there.
     pub fn begin_closing(&mut self, handle: u16) {
         let number = self.awaited.next();
-        self.outbox.push(Outgoing::Deregister(number, handle));
+        self.core.outbox.push(Outgoing::Deregister(number, handle));
     }
 
     /// The outcome of the last registration or closing that was begun, and its handle.
@@ -180,7 +182,7 @@ impl Endpoint {
                 && let Ok(handle) = u16::try_from(word)
             {
                 // Deregister: the requester of this registration gave up.
-                self.outbox.push(Outgoing::Deregister(0, handle));
+                self.core.outbox.push(Outgoing::Deregister(0, handle));
             }
         } else if name & names::KINDS == names::REGISTER
             && let Some(range) = self.ranges.all.get_mut(number as usize)
@@ -198,7 +200,7 @@ impl Endpoint {
     /// A range that contains `bytes`, from which peers can get them: open already, or soon.
     pub(super) fn open_range(&mut self, bytes: &Bytes) -> Option<usize> {
         let part = lines(bytes)?;
-        let base = part.own_address().filter(|_| self.reaches_own)?;
+        let base = part.own_address().filter(|_| self.core.reaches_own)?;
         let end = base + part.bytes;
         self.ranges.clock += 1;
         let used = self.ranges.clock;
@@ -227,7 +229,7 @@ impl Endpoint {
             let (slot, _) = free.min_by_key(|(_, range)| range.used)?;
             let old = std::mem::replace(&mut all[slot], range);
             if let Opened::Open(reach) = old.state {
-                self.outbox.push(Outgoing::Deregister(0, reach.handle));
+                self.core.outbox.push(Outgoing::Deregister(0, reach.handle));
             }
             slot
         };
@@ -236,7 +238,8 @@ impl Endpoint {
             get: true,
             atomic: false,
         };
-        self.outbox
+        self.core
+            .outbox
             .push(Outgoing::Register(slot as u64, part, access));
         Some(slot)
     }

@@ -57,7 +57,7 @@ impl Endpoint {
         if current.is_some_and(|current| current != used) {
             // What used the old handle cannot arrive any more.
             self.address_anew_with(slot, current);
-            return self.outbox.push(Outgoing::Direct(slot));
+            return self.core.outbox.push(Outgoing::Direct(slot));
         }
         let parked = self.renewals.parked.entry((peer, key)).or_default();
         parked.push(slot);
@@ -70,7 +70,7 @@ impl Endpoint {
             handle: used,
             ..Head::default()
         };
-        match self.peers.all[peer].is_self {
+        match self.core.peers.all[peer].is_self {
             true => self.renew(shared, peer, &head),
             false => self.tell(shared, peer, head),
         }
@@ -85,7 +85,7 @@ impl Endpoint {
 
     /// The handle of opened memory as far as it is known here.
     fn handle_of(&self, shared: &Shared, peer: usize, key: u64) -> Option<u16> {
-        if self.peers.all[peer].is_self {
+        if self.core.peers.all[peer].is_self {
             let region = shared.regions.get(&key)?;
             return Some(region.reach?.0.handle);
         }
@@ -128,7 +128,8 @@ impl Endpoint {
         self.renewals
             .under_way
             .insert(number, (head.key, vec![peer]));
-        self.outbox
+        self.core
+            .outbox
             .push(Outgoing::Deregister(RENEWAL | number, reach.handle));
     }
 
@@ -152,9 +153,11 @@ impl Endpoint {
             (Some((bytes, access, _)), Some(_)) if !is_opened => {
                 if let Some(part) = lines(&bytes) {
                     let access = access_of(access);
-                    return self
-                        .outbox
-                        .push(Outgoing::Register(RENEWAL | number, part, access));
+                    return self.core.outbox.push(Outgoing::Register(
+                        RENEWAL | number,
+                        part,
+                        access,
+                    ));
                 }
                 None
             }
@@ -164,7 +167,7 @@ impl Endpoint {
             }
             (None, Some(handle)) if is_opened => {
                 // The program has closed the memory in between.
-                self.outbox.push(Outgoing::Deregister(0, handle));
+                self.core.outbox.push(Outgoing::Deregister(0, handle));
                 None
             }
             _ => None,
@@ -183,7 +186,7 @@ impl Endpoint {
             handle: handle.unwrap_or(0),
             ..Head::default()
         };
-        match self.peers.all[peer].is_self {
+        match self.core.peers.all[peer].is_self {
             true => self.renewed(shared, peer, &head),
             false => self.tell(shared, peer, head),
         }
@@ -192,7 +195,7 @@ impl Endpoint {
     /// A peer has said under which handle its memory is open.
     pub(super) fn renewed(&mut self, shared: &mut Shared, peer: usize, head: &Head) {
         let key = (peer, head.key);
-        if !head.failed && !self.peers.all[peer].is_self {
+        if !head.failed && !self.core.peers.all[peer].is_self {
             self.renewals.handles.insert(key, head.handle);
         }
         for slot in self.renewals.parked.remove(&key).unwrap_or_default() {
@@ -200,7 +203,7 @@ impl Endpoint {
                 true => self.end_piece(shared, slot, (Status::NoHandle, 0)),
                 false => {
                     self.address_anew_with(slot, Some(head.handle));
-                    self.outbox.push(Outgoing::Direct(slot));
+                    self.core.outbox.push(Outgoing::Direct(slot));
                 }
             }
         }

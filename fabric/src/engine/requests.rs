@@ -102,13 +102,13 @@ impl Endpoint {
     ) -> Result<(), i32> {
         let peer = self.peer_of(shared, far.number, &op)?;
         if data.is_none()
-            && !self.peers.all[peer].is_self
+            && !self.core.peers.all[peer].is_self
             && let Some(at) = self.reach_of(peer, &far, from.len())
         {
             self.put_directly(shared, at, &from, op);
             return Ok(());
         }
-        let (id, len) = (self.new_id(), from.len());
+        let (id, len) = (self.core.new_id(), from.len());
         let head = Head {
             kind: Kind::Whole,
             purpose: Purpose::Write,
@@ -135,7 +135,7 @@ impl Endpoint {
     /// As for [`send`](Self::send).
     pub fn read(&mut self, shared: &mut Shared, far: Far, into: Pieces, op: Op) -> Result<(), i32> {
         let peer = self.peer_of(shared, far.number, &op)?;
-        if !self.peers.all[peer].is_self
+        if !self.core.peers.all[peer].is_self
             && let Some(at) = self.reach_of(peer, &far, into.len())
         {
             self.get_directly(shared, at, &into, op);
@@ -146,7 +146,7 @@ impl Endpoint {
             tag: far.address,
             key: far.key,
             len: into.len() as u64,
-            id: self.new_id(),
+            id: self.core.new_id(),
             ..Head::default()
         };
         self.ask(shared, peer, (head, Vec::new()), op, Some(into));
@@ -176,7 +176,7 @@ impl Endpoint {
         if let Some(at) = at {
             let is_direct = serving::is_amo(change.datatype, change.op);
             // Defer: operations by NIC and by request must not overlap, to keep their order.
-            if self.peers.all[peer].changes[usize::from(is_direct)] > 0 {
+            if self.core.peers.all[peer].changes[usize::from(is_direct)] > 0 {
                 return Err(libc::EAGAIN);
             }
             if is_direct {
@@ -198,13 +198,13 @@ impl Endpoint {
             tag: far.address,
             key: far.key,
             len: bytes as u64,
-            id: self.new_id(),
+            id: self.core.new_id(),
             ..Head::default()
         };
         self.ask(shared, peer, (head, payload), op, into);
         if is_change && let Some(request) = self.requests.get_mut(&head.id) {
             request.is_change = true;
-            self.peers.all[peer].changes[1] += 1;
+            self.core.peers.all[peer].changes[1] += 1;
         }
         Ok(())
     }
@@ -236,19 +236,19 @@ impl Endpoint {
             .get(&id)
             .is_some_and(|request| request.peer == peer);
         if is_theirs && let Some(request) = self.requests.remove(&id) {
-            self.peers.all[peer].changes[1] -= usize::from(request.is_change);
+            self.core.peers.all[peer].changes[1] -= usize::from(request.is_change);
             let entry = Entry {
                 len: request.len,
                 ..Entry::default()
             };
-            shared.done(&self.binds, &request.op, entry, 0);
+            shared.done(&self.core.binds, &request.op, entry, 0);
         }
     }
 
     pub(super) fn request_failed(&mut self, shared: &mut Shared, id: u64, failure: Failure) {
         if let Some(request) = self.requests.remove(&id) {
-            self.peers.all[request.peer].changes[1] -= usize::from(request.is_change);
-            shared.failed(&self.binds, &request.op, Entry::default(), failure, 0);
+            self.core.peers.all[request.peer].changes[1] -= usize::from(request.is_change);
+            shared.failed(&self.core.binds, &request.op, Entry::default(), failure, 0);
         }
     }
 
@@ -338,8 +338,8 @@ impl Endpoint {
                 data: head.data,
                 ..Entry::default()
             };
-            let source = self.number_of(shared, peer);
-            shared.done(&self.binds, &op, entry, source);
+            let source = self.core.source(shared, peer);
+            shared.done(&self.core.binds, &op, entry, source);
         }
     }
 

@@ -165,7 +165,7 @@ impl Endpoint {
             old: vec![0; count * size],
         };
         let at = Remote {
-            processor: self.address.processor,
+            processor: self.core.address.processor,
             handle: reach.handle,
             offset: memory.address() - reach.base,
         };
@@ -177,7 +177,7 @@ impl Endpoint {
         });
         let acts = acts.collect();
         self.serving.insert(peer, VecDeque::new());
-        let own = self.peers.number(self.address, self.address);
+        let own = self.core.peers.own();
         let target = Target {
             peer: own,
             key: head.key,

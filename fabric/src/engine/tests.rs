@@ -139,7 +139,9 @@ fn messages_of_all_lengths_arrive() {
         );
     }
     assert!(net.nodes[0].endpoint.offers.is_empty() && net.nodes[1].endpoint.pulls.is_empty());
-    assert!(net.nodes[0].endpoint.stages.is_empty() && net.nodes[1].endpoint.fetches.is_empty());
+    assert!(
+        net.nodes[0].endpoint.core.stages.is_empty() && net.nodes[1].endpoint.fetches.is_empty()
+    );
 }
 
 #[test]
@@ -195,7 +197,7 @@ fn what_was_sent_before_its_program_ended_is_received() {
         "whether it has ended is asked"
     );
     let (mut posted, into) = Node::posted(3, 9, 20);
-    posted.from = Some(net.nodes[1].endpoint.address);
+    posted.from = Some(net.nodes[1].endpoint.address());
     let Node {
         shared, endpoint, ..
     } = &mut net.nodes[0];
@@ -409,8 +411,8 @@ fn who_is_lost_fails_what_waits_for_him() {
         )
         .expect("there is room");
     // Many tries, for longer than patience, and nobody knows whether it arrived.
-    endpoint.lookout.wait_for(super::liveness::TICK);
-    endpoint.lookout.has_looked();
+    endpoint.wait_for(super::clock::TICK);
+    endpoint.core.clock.tick();
     for _ in 0..6 {
         endpoint.sent(shared, 0, Status::TimedOut);
     }
@@ -439,7 +441,7 @@ fn who_is_lost_fails_what_waits_for_him() {
         net.nodes[0].errors(),
         [(3, libc::EHOSTUNREACH, Why::Unreachable)]
     );
-    assert!(net.nodes[0].endpoint.stages.is_empty());
+    assert!(net.nodes[0].endpoint.core.stages.is_empty());
 }
 
 #[test]

@@ -91,7 +91,7 @@ impl Endpoint {
     ) {
         let id = match head.id {
             // Writes use the number of their request.
-            0 => self.new_id(),
+            0 => self.core.new_id(),
             id => id,
         };
         let mut offer = Offer {
@@ -111,7 +111,7 @@ impl Endpoint {
             done,
         };
         if let Pieces::One(bytes) = &offer.from
-            && !self.peers.all[peer].is_self
+            && !self.core.peers.all[peer].is_self
         {
             offer.range = self.open_range(bytes);
         }
@@ -130,7 +130,7 @@ impl Endpoint {
 
     fn stage_first(&mut self, offer: &mut Offer) -> Head {
         // Unmatched transfers, which may wait long, take no more than half of the stages.
-        match self.stages.room() > STAGES / 2 {
+        match self.core.stages.room() > STAGES / 2 {
             true => self.stage(offer).unwrap_or(offer.head),
             false => offer.head,
         }
@@ -167,12 +167,6 @@ impl Endpoint {
         }
     }
 
-    pub(super) const fn new_id(&mut self) -> u64 {
-        let id = self.next_id;
-        self.next_id += 1;
-        id
-    }
-
     /// Stages the next part; returns its announcement. `None`: no stage is free, or all was staged.
     fn stage(&mut self, offer: &mut Offer) -> Option<Head> {
         let offset = offer.next_part as usize * PART;
@@ -180,16 +174,16 @@ impl Endpoint {
         if bytes == 0 {
             return None;
         }
-        let stage = self.stages.insert(())?;
+        let stage = self.core.stages.insert(())?;
         let at = STAGES_AT + slots::stage_at(stage);
         offer.from.visit(offset, bytes, |done, piece| {
-            piece.with(|bytes| self.segment.write(at + done as u64, bytes));
+            piece.with(|bytes| self.core.segment.write(at + done as u64, bytes));
         });
         let part = offer.next_part;
         offer.next_part += 1;
         offer.staged.push((part, stage));
         Some(Head {
-            handle: self.address.handle(),
+            handle: self.core.address.handle(),
             staged: slots::stage_at(stage),
             part_bytes: bytes as u32,
             part,
@@ -226,7 +220,7 @@ impl Endpoint {
         offer.staged.retain(|&(part, stage)| {
             let goes = of(part);
             if goes {
-                self.stages.remove(stage);
+                self.core.stages.remove(stage);
             }
             !goes
         });
@@ -259,7 +253,7 @@ impl Endpoint {
 
     /// Hands free stages to the transfers that wait for some.
     fn feed(&mut self, shared: &mut Shared) {
-        for _ in 0..self.hungry.len().min(self.stages.room()) {
+        for _ in 0..self.hungry.len().min(self.core.stages.room()) {
             if let Some(id) = self.hungry.pop_front() {
                 if let Some(offer) = self.offers.get_mut(&id) {
                     offer.is_hungry = false;
@@ -283,8 +277,8 @@ impl Endpoint {
             why: Why::Refused,
         };
         match failed {
-            false => shared.done(&self.binds, &op, Entry { tag: 0, ..entry }, 0),
-            true => shared.failed(&self.binds, &op, entry, failure, 0),
+            false => shared.done(&self.core.binds, &op, Entry { tag: 0, ..entry }, 0),
+            true => shared.failed(&self.core.binds, &op, entry, failure, 0),
         }
     }
 
@@ -299,7 +293,7 @@ impl Endpoint {
                 tag: op.tag,
                 ..Entry::default()
             };
-            shared.failed(&self.binds, &op, entry, failure, 0);
+            shared.failed(&self.core.binds, &op, entry, failure, 0);
         }
     }
 
@@ -313,7 +307,7 @@ impl Endpoint {
             landing: 0,
             failure: None,
         };
-        if let Some(lost) = self.peers.all[peer].failed {
+        if let Some(lost) = self.core.peers.all[peer].failed {
             return self.pulled(shared, peer, &pull, Some(lost));
         }
         if head.part == IN_PLACE {
@@ -337,17 +331,17 @@ impl Endpoint {
                 id: head.id,
                 part: (begin / PART) as u32,
                 from: Remote {
-                    processor: self.peers.all[peer].address.processor,
+                    processor: self.core.peers.all[peer].address.processor,
                     handle: head.handle,
                     offset: head.staged + begin as u64,
                 },
                 bytes,
                 into,
                 tries: 0,
-                since: self.lookout.now(),
+                since: self.core.clock.now(),
             });
         };
-        let is_reached = self.reaches_own;
+        let is_reached = self.core.reaches_own;
         let add = |begin: usize, piece: Bytes| {
             for at in (0..piece.len()).step_by(PART) {
                 let bytes = PART.min(piece.len() - at);
@@ -402,14 +396,14 @@ impl Endpoint {
             id: head.id,
             part: head.part,
             from: Remote {
-                processor: self.peers.all[peer].address.processor,
+                processor: self.core.peers.all[peer].address.processor,
                 handle: head.handle,
                 offset: head.staged,
             },
             bytes,
             into: None,
             tries: 0,
-            since: self.lookout.now(),
+            since: self.core.clock.now(),
         };
         match is_right {
             true => self.fetch(shared, fetch),
@@ -418,7 +412,7 @@ impl Endpoint {
     }
 
     fn fetch(&mut self, shared: &mut Shared, fetch: Fetch) {
-        if self.peers.all[fetch.peer].is_self {
+        if self.core.peers.all[fetch.peer].is_self {
             let at = STAGES_AT + fetch.from.offset;
             return self.landed(shared, &fetch, at);
         }
@@ -426,7 +420,7 @@ impl Endpoint {
             return self.unfetched.push_back(fetch);
         }
         if let Some(slot) = self.fetches.insert(fetch) {
-            self.outbox.push(Outgoing::Fetch(slot));
+            self.core.outbox.push(Outgoing::Fetch(slot));
         }
     }
 
@@ -444,14 +438,13 @@ impl Endpoint {
                 | Status::DamagedAnswer
         );
         fetch.tries += 1;
-        let peer = &mut self.peers.all[fetch.peer];
+        let peer = &mut self.core.peers.all[fetch.peer];
         if status == Status::Done {
             peer.pulse.heard();
         }
-        let is_tried =
-            fetch.tries < TRIES || self.lookout.is_patient(self.lookout.now() - fetch.since);
+        let is_tried = fetch.tries < TRIES || self.core.clock.is_patient(fetch.since);
         if again && is_tried && peer.failed.is_none() {
-            return self.outbox.push(Outgoing::Fetch(slot));
+            return self.core.outbox.push(Outgoing::Fetch(slot));
         }
         let Some(fetch) = self.fetches.remove(slot) else {
             return;
@@ -482,7 +475,7 @@ impl Endpoint {
             return self.pull_given_up(shared, key, failure);
         }
         let begin = fetch.part as usize * PART;
-        let segment = &self.segment;
+        let segment = &self.core.segment;
         let copy = |done: usize, piece: Bytes| {
             piece.with_mut(|bytes| segment.read(at + done as u64, bytes));
         };
@@ -550,7 +543,7 @@ impl Endpoint {
             return;
         };
         let failure = *pull.failure.get_or_insert(failure);
-        let (landing, is_gone) = (&mut pull.landing, self.is_gone);
+        let (landing, is_gone) = (&mut pull.landing, self.core.is_gone);
         self.unfetched.retain(|fetch| {
             let is_its = (fetch.peer, fetch.id) == key;
             *landing -= u32::from(is_its && fetch.into.is_some());
@@ -596,7 +589,7 @@ impl Endpoint {
         }
         // Drop its waiting fetches and the messages held for order.
         self.unfetched.retain(|fetch| fetch.peer != peer);
-        self.peers.all[peer].held.clear();
+        self.core.peers.all[peer].held.clear();
         self.feed(shared);
     }
 }

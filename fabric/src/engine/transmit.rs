@@ -37,12 +37,16 @@ pub struct Sending {
 impl Endpoint {
     /// The peer with this number in the address vector.
     pub(super) fn peer_of(&mut self, shared: &Shared, number: u64, op: &Op) -> Result<usize, i32> {
-        let vector = self.binds.vector.and_then(|slot| shared.vectors.get(slot));
+        let vector = self
+            .core
+            .binds
+            .vector
+            .and_then(|slot| shared.vectors.get(slot));
         let vector = vector.ok_or(libc::EINVAL)?;
         let address = vector.get(number).ok_or(libc::EINVAL)?;
         let share = RECEIVES / (vector.len() + 1);
         self.window = (share as u64).clamp(2, WIDEST);
-        if self.is_gone {
+        if self.core.is_gone {
             return Err(libc::ENETDOWN);
         }
         if self.queued + self.requests.len() + self.offers.len() + self.direct.wholes.len()
@@ -50,8 +54,8 @@ impl Endpoint {
         {
             return Err(libc::EAGAIN);
         }
-        let peer = self.peers.number(address, self.address);
-        match self.peers.all[peer].failed {
+        let peer = self.core.peers.number(address);
+        match self.core.peers.all[peer].failed {
             // Fail now: an injected message cannot report a failure later.
             Some(failure) if op.is_injected() => Err(failure.errno),
             _ => Ok(peer),
@@ -60,7 +64,7 @@ impl Endpoint {
 
     /// Sends a message as soon as the window and a free slot allow.
     pub(super) fn post(&mut self, shared: &mut Shared, peer: usize, parcel: Parcel) {
-        let to = &mut self.peers.all[peer];
+        let to = &mut self.core.peers.all[peer];
         if let Some(failure) = to.failed {
             return self.never_sent(shared, parcel.end, failure);
         }
@@ -81,7 +85,7 @@ impl Endpoint {
 
     fn send_on(&mut self, shared: &mut Shared, peer: usize) {
         loop {
-            let to = &mut self.peers.all[peer];
+            let to = &mut self.core.peers.all[peer];
             let on_their_way = to.next - to.acked;
             // Shrink only where one of the next messages requests an acknowledgement.
             if to.window <= self.window || on_their_way <= self.window / 2 {
@@ -103,14 +107,14 @@ impl Endpoint {
                 _ => None,
             });
             if offer.is_some_and(|id| !self.is_announceable(id)) {
-                let to = &mut self.peers.all[peer];
+                let to = &mut self.core.peers.all[peer];
                 if !to.is_waiting {
                     to.is_waiting = true;
                     self.waiting.push(peer);
                 }
                 return;
             }
-            let to = &mut self.peers.all[peer];
+            let to = &mut self.core.peers.all[peer];
             let Some(mut parcel) = to.out.pop_front() else {
                 return;
             };
@@ -130,16 +134,16 @@ impl Endpoint {
                 wants_ack: on_their_way >= window / 2,
                 ..parcel.head
             };
-            self.peers.all[peer].next += 1;
+            self.core.peers.all[peer].next += 1;
             self.launch(peer, head, &parcel.payload, parcel.end);
         }
     }
 
     /// Writes a message into a free slot and sends it.
     pub(super) fn launch(&mut self, peer: usize, head: Head, payload: &[u8], end: End) {
-        let to = &mut self.peers.all[peer];
+        let to = &mut self.core.peers.all[peer];
         let head = Head {
-            from: self.address,
+            from: self.core.address,
             to_incarnation: to.address.incarnation,
             ack: to.expected,
             ..head
@@ -149,7 +153,7 @@ impl Endpoint {
             peer,
             bytes: HEAD + payload.len(),
             end,
-            since: self.lookout.now(),
+            since: self.core.clock.now(),
             tries: 0,
         };
         let slot = self
@@ -157,14 +161,14 @@ impl Endpoint {
             .insert(sending)
             .expect("there is room: looked at before");
         let at = slots::send_at(slot);
-        self.segment.write(at, &head.emit());
-        self.segment.write(at + HEAD as u64, payload);
-        self.outbox.push(Outgoing::Send(slot));
+        self.core.segment.write(at, &head.emit());
+        self.core.segment.write(at + HEAD as u64, payload);
+        self.core.outbox.push(Outgoing::Send(slot));
     }
 
     pub(super) fn send_waiting(&mut self, shared: &mut Shared) {
         for peer in std::mem::take(&mut self.waiting) {
-            self.peers.all[peer].is_waiting = false;
+            self.core.peers.all[peer].is_waiting = false;
             self.send_on(shared, peer);
         }
     }
@@ -173,7 +177,7 @@ impl Endpoint {
     pub(super) fn pay_owed(&mut self) {
         let mut owed = std::mem::take(&mut self.owed);
         owed.retain(|&peer| {
-            let to = &self.peers.all[peer];
+            let to = &self.core.peers.all[peer];
             if !to.wants_ack || to.failed.is_some() {
                 return false;
             }
@@ -193,7 +197,7 @@ impl Endpoint {
         };
         let (peer, end) = (sending.peer, sending.end);
         if status == Status::Done {
-            self.peers.all[peer].pulse.heard();
+            self.core.peers.all[peer].pulse.heard();
             self.sends.remove(slot);
             return self.has_arrived(shared, end);
         }
@@ -203,17 +207,16 @@ impl Endpoint {
             // Its earlier messages count, and may be unread here; a probe detects whether it ended.
             // A live peer may take long to post receives; probes tell it from an ended one.
             Status::NoReceive | Status::Busy | Status::NoHandle => {
-                self.lookout.gives_up() || self.lookout.now() - sending.since < PATIENCE
+                self.core.clock.gives_up() || self.core.clock.now() - sending.since < PATIENCE
             }
             Status::Damaged | Status::Aborted | Status::TimedOut | Status::DamagedAnswer => {
                 sending.tries += 1;
-                let since = self.lookout.now() - sending.since;
-                sending.tries < TRIES || self.lookout.is_patient(since)
+                sending.tries < TRIES || self.core.clock.is_patient(sending.since)
             }
             _ => false,
         };
-        if again && self.peers.all[peer].failed.is_none() {
-            return self.outbox.push(Outgoing::Send(slot));
+        if again && self.core.peers.all[peer].failed.is_none() {
+            return self.core.outbox.push(Outgoing::Send(slot));
         }
         self.sends.remove(slot);
         let why = match status.is_unknown() {
@@ -236,9 +239,9 @@ impl Endpoint {
                     len,
                     ..Entry::default()
                 };
-                shared.done(&self.binds, &op, entry, 0);
+                shared.done(&self.core.binds, &op, entry, 0);
             }
-            End::Notice(peer) => self.peers.all[peer].is_notified = true,
+            End::Notice(peer) => self.core.peers.all[peer].is_notified = true,
             End::Nothing | End::Request(_) | End::Offer(_) => {}
         }
     }
@@ -252,7 +255,7 @@ impl Endpoint {
                     tag: op.tag,
                     ..Entry::default()
                 };
-                shared.failed(&self.binds, &op, entry, failure, 0);
+                shared.failed(&self.core.binds, &op, entry, failure, 0);
             }
             End::Request(id) => self.request_failed(shared, id, failure),
             End::Offer(id) => self.offer_failed(shared, id, failure),
@@ -263,7 +266,7 @@ impl Endpoint {
 
     /// Marks a peer as lost: everything that awaits it fails.
     pub(super) fn lose(&mut self, shared: &mut Shared, peer: usize, failure: Failure) {
-        let to = &mut self.peers.all[peer];
+        let to = &mut self.core.peers.all[peer];
         if to.failed.is_some() {
             return;
         }
@@ -302,7 +305,7 @@ impl Endpoint {
 
     /// The NIC has ended: everything fails.
     pub fn handle_end(&mut self, shared: &mut Shared) {
-        self.is_gone = true;
+        self.core.is_gone = true;
         let failure = Failure {
             errno: libc::ENETDOWN,
             why: Why::Unknown,
@@ -313,7 +316,7 @@ impl Endpoint {
             }
         }
         self.lose_direct(shared, failure);
-        for peer in 0..self.peers.all.len() {
+        for peer in 0..self.core.peers.all.len() {
             self.lose(shared, peer, failure);
         }
         let why = Why::Plain;
@@ -322,11 +325,11 @@ impl Endpoint {
 
     /// A message arrived.
     pub(super) fn message(&mut self, shared: &mut Shared, head: Head, payload: Vec<u8>) {
-        if head.to_incarnation != self.address.incarnation {
+        if head.to_incarnation != self.core.address.incarnation {
             return;
         }
-        let peer = self.peers.number(head.from, self.address);
-        let from = &mut self.peers.all[peer];
+        let peer = self.core.peers.number(head.from);
+        let from = &mut self.core.peers.all[peer];
         from.pulse.heard();
         if head.ack <= from.next {
             from.acked = from.acked.max(head.ack);
@@ -336,10 +339,10 @@ impl Endpoint {
             Kind::Lost => return self.lost_by(shared, peer),
             _ => {}
         }
-        if self.peers.all[peer].failed.is_some() {
+        if self.core.peers.all[peer].failed.is_some() {
             self.notify(peer);
         }
-        let from = &mut self.peers.all[peer];
+        let from = &mut self.core.peers.all[peer];
         if head.seq < from.expected {
             from.wants_ack = true;
         } else if head.seq > from.expected {
@@ -353,7 +356,7 @@ impl Endpoint {
             from.wants_ack |= head.wants_ack;
             self.take_in(shared, peer, head, payload);
             loop {
-                let from = &mut self.peers.all[peer];
+                let from = &mut self.core.peers.all[peer];
                 let Some((head, payload)) = from.held.remove(&from.expected) else {
                     break;
                 };

@@ -132,7 +132,7 @@ impl Judge {
     /// which fails those that are posted then, and long messages that found none of them.
     fn all_ended(&self, plan: &Plan, net: &Network) -> Result<usize, String> {
         let knows = |at: usize| {
-            let peers = &net.nodes[at].endpoint.peers;
+            let peers = &net.nodes[at].endpoint.core.peers;
             plan.matching != Match::Exact && peers.all.iter().any(|peer| peer.failed.is_some())
         };
         let mut waiting = 0;
@@ -145,7 +145,14 @@ impl Judge {
             };
             let node = &net.nodes[at];
             if !node.is_ended && !may_wait {
-                let peers: Vec<_> = node.endpoint.peers.all.iter().map(|p| p.failed).collect();
+                let peers: Vec<_> = node
+                    .endpoint
+                    .core
+                    .peers
+                    .all
+                    .iter()
+                    .map(|p| p.failed)
+                    .collect();
                 return Err(format!("{} at {at} never ends; {peers:?}", name(context)));
             }
             waiting += 1;
@@ -336,8 +343,15 @@ fn left(net: &Network, at: usize) -> Result<(), String> {
     if node.is_ended || node.is_silent {
         return Ok(());
     }
-    let held: usize = endpoint.peers.all.iter().map(|peer| peer.held.len()).sum();
+    let held: usize = endpoint
+        .core
+        .peers
+        .all
+        .iter()
+        .map(|peer| peer.held.len())
+        .sum();
     let changes: usize = endpoint
+        .core
         .peers
         .all
         .iter()
@@ -353,7 +367,7 @@ fn left(net: &Network, at: usize) -> Result<(), String> {
             "pieces",
             endpoint.direct.pieces.len() + endpoint.direct.wholes.len(),
         ),
-        ("stages", endpoint.stages.len()),
+        ("stages", endpoint.core.stages.len()),
         ("queued", endpoint.queued),
         ("served", endpoint.serving.len()),
         ("held", held),

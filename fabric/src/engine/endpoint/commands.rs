@@ -1,0 +1,93 @@
+//! The commands of an endpoint, encoded when the NIC takes them.
+
+use phitwire_client::door::{Command, Local, Remote, Request};
+
+use super::super::outbox::{Outgoing, names};
+use super::super::slots::{self, PROBES_AT};
+use super::super::wire::SLOT;
+use super::Endpoint;
+
+impl Endpoint {
+    /// The oldest command that the NIC has not taken; [`Self::command_taken`] removes it.
+    pub fn poll_command(&mut self) -> Option<Command<'_>> {
+        while self.encode(self.core.outbox.front()?).is_none() {
+            self.core.outbox.pop();
+        }
+        self.encode(self.core.outbox.front()?)
+    }
+
+    /// The NIC has taken the command of [`Self::poll_command`].
+    pub fn command_taken(&mut self) {
+        self.core.outbox.pop();
+    }
+
+    /// `None` if the operation has ended in between.
+    fn encode(&self, command: Outgoing) -> Option<Command<'_>> {
+        let (kind, number, request) = match command {
+            Outgoing::Receive(slot) => {
+                let into = Local {
+                    offset: slots::receive_at(slot),
+                    bytes: SLOT as u64,
+                };
+                (names::RECEIVE, slot as u64, Request::Receive { into })
+            }
+            Outgoing::Send(slot) => (names::SEND, slot as u64, self.send_request(slot)?),
+            Outgoing::Fetch(slot) => {
+                let fetch = self.fetches.get(slot)?;
+                let into = fetch.into.unwrap_or(Local {
+                    offset: slots::fetch_at(slot),
+                    bytes: fetch.bytes as u64,
+                });
+                let request = Request::BlockGet {
+                    from: fetch.from,
+                    into,
+                    fence: false,
+                };
+                (names::FETCH, slot as u64, request)
+            }
+            Outgoing::Direct(slot) => (names::DIRECT, slot as u64, self.direct_request(slot)?),
+            Outgoing::Probe(peer) => (names::PROBE, peer as u64, self.probe_request(peer)),
+            Outgoing::Register(number, part, access) => {
+                (names::REGISTER, number, Request::Register { part, access })
+            }
+            Outgoing::Deregister(number, handle) => {
+                (names::DEREGISTER, number, Request::Deregister { handle })
+            }
+        };
+        let name = kind | number;
+        Some(Command { name, request })
+    }
+
+    fn send_request(&self, slot: usize) -> Option<Request<'static>> {
+        let sending = self.sends.get(slot)?;
+        let to = self.core.peers.all[sending.peer].address;
+        let from = Local {
+            offset: slots::send_at(slot),
+            bytes: sending.bytes as u64,
+        };
+        Some(Request::Send {
+            processor: to.processor,
+            member: to.member,
+            from,
+        })
+    }
+
+    /// Gets one word of the memory that the peer's program has opened.
+    fn probe_request(&self, peer: usize) -> Request<'static> {
+        let to = self.core.peers.all[peer].address;
+        let from = Remote {
+            processor: to.processor,
+            handle: to.handle(),
+            offset: 0,
+        };
+        let into = Local {
+            offset: PROBES_AT,
+            bytes: 4,
+        };
+        Request::Get {
+            from,
+            into,
+            ordered: false,
+        }
+    }
+}
