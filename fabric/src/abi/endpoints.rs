@@ -190,7 +190,7 @@ unsafe extern "C" fn getopt(
         if len.replace(size_of::<usize>()) < size_of::<usize>() {
             return Err(FI_ETOOSMALL);
         }
-        let room = with_endpoint(ep, |endpoint, _| Ok(endpoint.least_room))?;
+        let room = with_endpoint(ep, |endpoint, _| Ok(endpoint.least_room()))?;
         value.cast::<usize>().write_unaligned(room);
         Ok(())
     })
@@ -210,7 +210,7 @@ unsafe extern "C" fn setopt(
         }
         let room = value.cast::<usize>().read_unaligned();
         with_endpoint(ep, |endpoint, _| {
-            endpoint.least_room = room;
+            endpoint.set_least_room(room);
             Ok(())
         })
     })

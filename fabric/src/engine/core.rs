@@ -1,5 +1,8 @@
 //! What all parts of an endpoint use: its memory, its commands, its peers, and the time.
 
+use std::collections::VecDeque;
+
+use super::action::Action;
 use super::clock::Clock;
 use super::outbox::Outbox;
 use super::peers::Peers;
@@ -33,6 +36,8 @@ pub struct Core {
     pub(super) reaches_own: bool,
     /// Whether the NIC has ended.
     pub(super) is_gone: bool,
+    /// What parts want of others: the endpoint takes them before it returns to its caller.
+    pub(super) actions: VecDeque<Action>,
     next_id: u64,
 }
 
@@ -48,6 +53,7 @@ impl Core {
             stages: Slab::new(STAGES),
             reaches_own,
             is_gone: false,
+            actions: VecDeque::new(),
             next_id: 1,
         }
     }

@@ -15,10 +15,11 @@ use std::time::Duration;
 
 use phitwire_client::door::{Completion, Status};
 
+use super::action::Action;
 use super::core::{Core, Segment};
 use super::direct::Direct;
 use super::liveness::Lookout;
-use super::matching::Receives;
+use super::matching::{Matching, Posted};
 use super::outbox::{Outgoing, names};
 use super::peers::Parcel;
 use super::reach::{Awaited, Ranges};
@@ -38,8 +39,6 @@ pub struct Endpoint {
     pub caps: u64,
     /// Default flags of operations: sends, receives.
     pub op_flags: [u64; 2],
-    /// Bytes of room below which a multi-receive buffer is full.
-    pub least_room: usize,
     /// Messages to itself.
     pub(super) to_self: VecDeque<Parcel>,
     pub(super) sends: Slab<Sending>,
@@ -48,7 +47,7 @@ pub struct Endpoint {
     pub(super) owed: Vec<usize>,
     pub(super) queued: usize,
     pub(super) window: u64,
-    pub(super) receives: Receives,
+    pub(super) matching: Matching,
     pub(super) offers: HashMap<u64, Offer>,
     pub(super) hungry: VecDeque<u64>,
     pub(super) pulls: HashMap<(usize, u64), Pull>,
@@ -75,14 +74,13 @@ impl Endpoint {
             core: Core::new(address, segment, reaches_own),
             caps: 0,
             op_flags: [0; 2],
-            least_room: 64,
             to_self: VecDeque::new(),
             sends: Slab::new(SENDS),
             waiting: Vec::new(),
             owed: Vec::new(),
             queued: 0,
             window: 2,
-            receives: Receives::default(),
+            matching: Matching::default(),
             offers: HashMap::new(),
             hungry: VecDeque::new(),
             pulls: HashMap::new(),
@@ -113,6 +111,7 @@ impl Endpoint {
         }
         self.send_waiting(shared);
         self.pay_owed();
+        self.route(shared);
         moved
     }
 
@@ -147,6 +146,53 @@ impl Endpoint {
             }
             Completion::Landed { .. } | Completion::Told { .. } => {}
         }
+        self.route(shared);
+    }
+
+    /// Hands what parts want of each other to the parts that carry it out, in order.
+    pub(super) fn route(&mut self, shared: &mut Shared) {
+        while let Some(action) = self.core.actions.pop_front() {
+            match action {
+                Action::Pull(peer, head, into) => self.pull(shared, peer, head, into),
+                Action::Discard(peer, head) => self.took_all(shared, peer, &head, false),
+            }
+        }
+    }
+
+    /// Posts a receive.
+    pub fn receive(&mut self, shared: &mut Shared, tagged: bool, posted: Posted, multi: bool) {
+        let core = &mut self.core;
+        self.matching.receive(core, shared, tagged, (posted, multi));
+        self.route(shared);
+    }
+
+    /// Looks for a message with a tag, and claims or discards it as `flags` ask; completes `Op`, or
+    /// fails it if there is none.
+    pub fn peek(&mut self, shared: &mut Shared, wanted: &Posted, flags: u64) {
+        self.matching.peek(&mut self.core, shared, wanted, flags);
+        self.route(shared);
+    }
+
+    /// Receives or discards the message that was claimed with the same context; false if none was.
+    pub fn claim(&mut self, shared: &mut Shared, posted: Posted, flags: u64) -> bool {
+        let claimed = self.matching.claim(&mut self.core, shared, posted, flags);
+        self.route(shared);
+        claimed
+    }
+
+    /// Cancels the receive with this context, which fails; false if there is none.
+    pub fn cancel(&mut self, shared: &mut Shared, context: usize) -> bool {
+        self.matching.cancel(&self.core, shared, context)
+    }
+
+    /// Bytes of room below which a multi-receive buffer is full.
+    pub const fn least_room(&self) -> usize {
+        self.matching.least_room()
+    }
+
+    /// Sets the bytes of room below which a multi-receive buffer is full.
+    pub const fn set_least_room(&mut self, bytes: usize) {
+        self.matching.set_least_room(bytes);
     }
 
     fn arrived(&mut self, shared: &mut Shared, slot: usize, bytes: usize) {

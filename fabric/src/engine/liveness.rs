@@ -11,14 +11,13 @@
 //! A receive from any source awaits the whole address vector. While no message arrives, its members
 //! are probed in turn, a few at each check.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use phitwire_client::door::Status;
 
 use super::clock::TICK;
 use super::endpoint::Endpoint;
-use super::matching::Posted;
 use super::outbox::Outgoing;
 use super::peers::End;
 use super::shared::{Failure, Shared, Why};
@@ -37,9 +36,6 @@ const MOST_PATROLLED: usize = 64;
 
 /// Most checks between two probes of a lost peer.
 const NOTIFY_EVERY: u32 = 60;
-
-/// Checks for which a peer stays awaited after a peek for its message: programs peek repeatedly.
-const PEEK_LOOKS: u32 = 8;
 
 /// Signs of life of a peer.
 #[derive(Clone, Copy, Debug, Default)]
@@ -104,20 +100,12 @@ pub struct Lookout {
     looked: Duration,
     /// The peers awaited at the last check.
     watched: BTreeSet<usize>,
-    /// Checks for which a peeked peer is still awaited.
-    peeked: BTreeMap<usize, u32>,
-    /// Checks for which any source is still awaited after a peek.
-    peeked_anyone: u32,
     /// Peers probed because a receive is from any source.
     patrolled: BTreeSet<usize>,
     /// The next peer to patrol, by its number in the address vector.
     next: u64,
-    /// Whether a message arrived since the last check.
-    has_received: bool,
     /// Checks at which a receive from any source had no message.
     quiet: u32,
-    /// A peer was lost, and no receive from any source has failed for it yet.
-    is_untold: bool,
 }
 
 impl Default for Lookout {
@@ -125,21 +113,10 @@ impl Default for Lookout {
         Self {
             looked: Duration::ZERO,
             watched: BTreeSet::new(),
-            peeked: BTreeMap::new(),
-            peeked_anyone: 0,
             patrolled: BTreeSet::new(),
             next: 0,
-            has_received: false,
             quiet: 0,
-            is_untold: false,
         }
-    }
-}
-
-impl Lookout {
-    /// A message arrived.
-    pub(super) const fn received(&mut self) {
-        self.has_received = true;
     }
 }
 
@@ -174,24 +151,15 @@ impl Endpoint {
         }
         self.lookout.watched = awaited;
         self.notify_lost();
+        self.route(shared);
     }
 
     /// The peers that anything waits for, except those already lost.
     fn awaited(&mut self, shared: &Shared) -> BTreeSet<usize> {
-        let (from, for_anyone) = self.receives.wanted();
-        let lookout = &mut self.lookout;
-        let for_anyone = for_anyone || lookout.peeked_anyone > 0;
-        lookout.peeked_anyone = lookout.peeked_anyone.saturating_sub(1);
-        let mut awaited: BTreeSet<_> = lookout.peeked.keys().copied().collect();
-        lookout.peeked.retain(|_, looks| {
-            *looks -= 1;
-            *looks > 0
-        });
+        let mut awaited = BTreeSet::new();
+        let for_anyone = self.matching.await_peers(&mut self.core, &mut awaited);
         self.patrol(shared, for_anyone);
         awaited.extend(&self.lookout.patrolled);
-        for address in from {
-            awaited.insert(self.core.peers.number(address));
-        }
         awaited.extend(self.requests.values().map(|request| request.peer));
         awaited.extend(self.direct.wholes.iter().map(|whole| whole.peer));
         awaited.extend(self.offers.values().map(|offer| offer.peer));
@@ -205,11 +173,11 @@ impl Endpoint {
         awaited
     }
 
-    /// Picks the peers to probe because a receive is from any source.
+    /// Picks the peers to probe because a receive is from any source, if any is and had no message
+    /// since the last check.
     fn patrol(&mut self, shared: &Shared, for_anyone: bool) {
         let lookout = &mut self.lookout;
-        let has_received = std::mem::take(&mut lookout.has_received);
-        if !for_anyone || has_received {
+        if !for_anyone {
             lookout.quiet = 0;
             return lookout.patrolled.clear();
         }
@@ -328,52 +296,7 @@ impl Endpoint {
         };
         self.lose(shared, peer, failure);
     }
-
-    /// A peer is lost: receives from it fail, and those from any source too, unless its program may
-    /// have ended in order.
-    pub(super) fn lose_receives(&mut self, shared: &mut Shared, peer: usize, lost: Failure) {
-        if self.core.is_gone {
-            // All receives fail anyway.
-            return;
-        }
-        let address = self.core.peers.all[peer].address;
-        self.fail_receives(shared, lost, |posted| posted.from == Some(address));
-        if lost.why != Why::Departed {
-            let told = self.fail_receives(shared, SOMEONE_LOST, Posted::is_for_anyone);
-            self.lookout.is_untold |= told == 0;
-        }
-    }
-
-    /// Why a receive will get no message. A lost peer fails a receive from any source only once: a
-    /// program that posts it again knows.
-    pub(super) fn hopeless(&mut self, posted: &Posted) -> Option<Failure> {
-        match posted.from {
-            Some(address) => self.core.peers.failure(&address),
-            None if posted.is_for_anyone() && self.lookout.is_untold => {
-                self.lookout.is_untold = false;
-                Some(SOMEONE_LOST)
-            }
-            None => None,
-        }
-    }
-
-    /// A peek found no message: await its sender. Returns why the message will not come, if so.
-    pub(super) fn peeked_in_vain(&mut self, wanted: &Posted) -> Option<Failure> {
-        match wanted.from {
-            Some(address) => {
-                let peer = self.core.peers.number(address);
-                self.lookout.peeked.insert(peer, PEEK_LOOKS);
-            }
-            None => self.lookout.peeked_anyone = PEEK_LOOKS,
-        }
-        self.hopeless(wanted)
-    }
 }
-
-const SOMEONE_LOST: Failure = Failure {
-    errno: libc::EHOSTUNREACH,
-    why: Why::SomeoneLost,
-};
 
 #[cfg(test)]
 mod tests {

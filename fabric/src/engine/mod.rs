@@ -22,11 +22,13 @@
 //!   carries out when it makes progress ([`requests`]); atomic ones through its own NIC, so that
 //!   both kinds may be mixed ([`serving`]).
 
+pub mod action;
 pub mod clock;
 pub mod core;
 pub mod direct;
 pub mod elements;
 pub mod endpoint;
+pub mod landing;
 pub mod liveness;
 pub mod matching;
 pub mod outbox;

@@ -2,10 +2,10 @@
 
 use super::elements::{self, Form};
 use super::endpoint::Endpoint;
+use super::landing::Destination;
 use super::peers::{End, Parcel};
 use super::serving;
 use super::shared::{Entry, Failure, Op, Shared, Why};
-use super::transfers::Into;
 use super::wire::{Head, Kind, MOST_EAGER, Purpose};
 use crate::flags::{
     FI_ATOMIC, FI_READ, FI_REMOTE_CQ_DATA, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_RMA, FI_WRITE,
@@ -276,12 +276,13 @@ impl Endpoint {
         }
         match (head.kind, head.purpose) {
             (Kind::Whole | Kind::Ready, Purpose::Message | Purpose::Tagged) => {
-                self.match_message(shared, peer, head, payload);
+                let core = &mut self.core;
+                self.matching.arrived(core, shared, peer, head, payload);
             }
             (Kind::Whole | Kind::Ready, Purpose::Write) => {
                 let far = shared.region(head.key, head.tag, head.len, FI_REMOTE_WRITE);
                 match (far, head.kind) {
-                    (Some(_), Kind::Ready) => self.pull(shared, peer, head, Into::Memory),
+                    (Some(_), Kind::Ready) => self.pull(shared, peer, head, Destination::Memory),
                     (None, Kind::Ready) => self.took_all(shared, peer, &head, true),
                     (Some(memory), _) => {
                         Pieces::One(memory).fill(0, &payload);
@@ -299,7 +300,7 @@ impl Endpoint {
                 self.request_done(shared, peer, head.key);
             }
             (Kind::Ready, Purpose::Reply) => {
-                self.pull(shared, peer, head, Into::Reply(head.key));
+                self.pull(shared, peer, head, Destination::Reply(head.key));
             }
             (Kind::Part, _) => self.part(shared, peer, &head),
             (Kind::Took, _) => self.took(shared, peer, &head),

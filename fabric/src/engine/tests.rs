@@ -280,7 +280,7 @@ fn one_receive_takes_several_messages() {
     let Node {
         shared, endpoint, ..
     } = &mut net.nodes[1];
-    endpoint.least_room = 30;
+    endpoint.set_least_room(30);
     endpoint.receive(shared, false, posted, true);
     let mut bufs = Vec::new();
     for n in 0..3 {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use phitwire_client::door::{Local, Remote, Status};
 
 use super::endpoint::Endpoint;
-use super::matching::Landing;
+use super::landing::Destination;
 use super::outbox::Outgoing;
 use super::peers::{End, Parcel};
 use super::reach::Opened;
@@ -41,22 +41,11 @@ pub struct Offer {
     done: Option<Op>,
 }
 
-/// The destination of a transfer.
-#[derive(Debug)]
-pub enum Into {
-    /// A receive.
-    Receive(Landing),
-    /// Registered memory, looked up for each part since it may be closed before the transfer ends.
-    Memory,
-    /// The reply to the request with this number.
-    Reply(u64),
-}
-
 /// A transfer that this endpoint fetches.
 #[derive(Debug)]
 pub struct Pull {
     head: Head,
-    into: Into,
+    into: Destination,
     got: u64,
     /// Bytes to fetch.
     wanted: u64,
@@ -298,7 +287,7 @@ impl Endpoint {
     }
 
     /// Begins to fetch a transfer.
-    pub(super) fn pull(&mut self, shared: &mut Shared, peer: usize, head: Head, into: Into) {
+    pub(super) fn pull(&mut self, shared: &mut Shared, peer: usize, head: Head, into: Destination) {
         let pull = Pull {
             head,
             into,
@@ -356,15 +345,17 @@ impl Endpoint {
                     part(begin, PART.min(len - begin), None);
                 }
             }
-            Into::Receive(landing) => landing.visit(0, len, add),
-            Into::Memory => match shared.region(head.key, head.tag, head.len, FI_REMOTE_WRITE) {
-                Some(memory) => Pieces::One(memory).visit(0, len, add),
-                None => {
-                    self.pulls.insert((peer, head.id), pull);
-                    return self.pull_failed(shared, (peer, head.id), libc::EKEYREJECTED);
+            Destination::Receive(landing) => landing.visit(0, len, add),
+            Destination::Memory => {
+                match shared.region(head.key, head.tag, head.len, FI_REMOTE_WRITE) {
+                    Some(memory) => Pieces::One(memory).visit(0, len, add),
+                    None => {
+                        self.pulls.insert((peer, head.id), pull);
+                        return self.pull_failed(shared, (peer, head.id), libc::EKEYREJECTED);
+                    }
                 }
-            },
-            Into::Reply(id) => {
+            }
+            Destination::Reply(id) => {
                 let request = self.requests.get(id);
                 if let Some(into) = request.and_then(|request| request.into.as_ref()) {
                     into.visit(0, len, add);
@@ -481,8 +472,8 @@ impl Endpoint {
         };
         match &pull.into {
             _ if fetch.into.is_some() => {}
-            Into::Receive(landing) => landing.visit(begin, fetch.bytes, copy),
-            Into::Memory => {
+            Destination::Receive(landing) => landing.visit(begin, fetch.bytes, copy),
+            Destination::Memory => {
                 let head = &pull.head;
                 let far = shared.region(head.key, head.tag, head.len, FI_REMOTE_WRITE);
                 let Some(memory) = far else {
@@ -490,7 +481,7 @@ impl Endpoint {
                 };
                 Pieces::One(memory).visit(begin, fetch.bytes, copy);
             }
-            Into::Reply(id) => {
+            Destination::Reply(id) => {
                 let into = self
                     .requests
                     .get(id)
@@ -516,13 +507,17 @@ impl Endpoint {
 
     fn pulled(&mut self, shared: &mut Shared, peer: usize, pull: &Pull, failure: Option<Failure>) {
         match &pull.into {
-            Into::Receive(landing) => self.received(shared, peer, &pull.head, landing, failure),
-            Into::Memory => {
+            Destination::Receive(landing) => {
+                let (core, head) = (&self.core, &pull.head);
+                self.matching
+                    .received(core, shared, peer, head, landing, failure);
+            }
+            Destination::Memory => {
                 if failure.is_none() {
                     self.written(shared, peer, &pull.head);
                 }
             }
-            Into::Reply(id) => match failure {
+            Destination::Reply(id) => match failure {
                 None => self.request_done(shared, peer, *id),
                 Some(failure) => self.request_failed(shared, *id, failure),
             },

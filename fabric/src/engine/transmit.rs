@@ -300,7 +300,7 @@ impl Endpoint {
         self.lose_requests(shared, peer, unknown);
         self.lose_transfers(shared, peer, unknown);
         self.lose_parked(shared, peer, unknown);
-        self.lose_receives(shared, peer, lost);
+        self.matching.lose(&self.core, shared, peer, lost);
     }
 
     /// The NIC has ended: everything fails.
@@ -320,7 +320,9 @@ impl Endpoint {
             self.lose(shared, peer, failure);
         }
         let why = Why::Plain;
-        self.fail_receives(shared, Failure { why, ..failure }, |_| true);
+        let failure = Failure { why, ..failure };
+        self.matching.end(&self.core, shared, failure);
+        self.route(shared);
     }
 
     /// A message arrived.

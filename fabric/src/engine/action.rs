@@ -1,0 +1,14 @@
+//! What one part of an endpoint wants of another. The endpoint takes the actions in order and
+//! hands each to the part that carries it out, so that no part knows another.
+
+use super::landing::Destination;
+use super::wire::Head;
+
+/// What one part wants of another, mostly about the peer with a number.
+#[derive(Debug)]
+pub enum Action {
+    /// Fetch an announced transfer.
+    Pull(usize, Head, Destination),
+    /// Tell the peer that nothing of an announced transfer is wanted.
+    Discard(usize, Head),
+}
