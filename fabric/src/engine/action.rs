@@ -2,6 +2,7 @@
 //! hands each to the part that carries it out, so that no part knows another.
 
 use super::landing::Destination;
+use super::shared::Failure;
 use super::wire::Head;
 
 /// What one part wants of another, mostly about the peer with a number.
@@ -11,4 +12,8 @@ pub enum Action {
     Pull(usize, Head, Destination),
     /// Tell the peer that nothing of an announced transfer is wanted.
     Discard(usize, Head),
+    /// The peer is lost: fail what awaits it.
+    Lose(usize, Failure),
+    /// Tell the lost peer that it is lost.
+    Notify(usize),
 }

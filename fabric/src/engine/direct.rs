@@ -282,7 +282,7 @@ impl Endpoint {
         };
         let to = &mut self.core.peers.all[whole.peer];
         if !status.is_unknown() && status != Status::Unreachable {
-            to.pulse.heard();
+            to.is_heard = true;
         }
         let is_tried = tried.0 < TRIES || self.core.clock.is_patient(tried.1);
         if to.failed.is_none() {

@@ -10,7 +10,7 @@
 
 mod commands;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 use phitwire_client::door::{Completion, Status};
@@ -18,7 +18,7 @@ use phitwire_client::door::{Completion, Status};
 use super::action::Action;
 use super::core::{Core, Segment};
 use super::direct::Direct;
-use super::liveness::Lookout;
+use super::liveness::Liveness;
 use super::matching::{Matching, Posted};
 use super::outbox::{Outgoing, names};
 use super::peers::Parcel;
@@ -60,7 +60,7 @@ pub struct Endpoint {
     pub(super) ranges: Ranges,
     pub(super) awaited: Awaited,
     pub(super) renewals: Renewals,
-    pub(super) lookout: Lookout,
+    pub(super) liveness: Liveness,
     /// Slots of receives that the NIC rejected because other programs hold them all.
     refused: Vec<usize>,
 }
@@ -92,7 +92,7 @@ impl Endpoint {
             ranges: Ranges::default(),
             awaited: Awaited::default(),
             renewals: Renewals::default(),
-            lookout: Lookout::default(),
+            liveness: Liveness::default(),
             refused: Vec::new(),
         };
         for slot in 0..RECEIVES {
@@ -137,7 +137,7 @@ impl Endpoint {
                 match name & names::KINDS {
                     names::SEND => self.sent(shared, slot, status),
                     names::FETCH => self.fetched(shared, slot, status),
-                    names::PROBE => self.answered(shared, slot, status),
+                    names::PROBE => self.liveness.answered(&mut self.core, slot, status),
                     names::DIRECT => self.ended_directly(shared, slot, (status, word)),
                     names::REGISTER | names::DEREGISTER => self.registered(shared, completion),
                     names::RECEIVE if status == Status::TooMany => self.refused.push(slot),
@@ -154,9 +154,55 @@ impl Endpoint {
         while let Some(action) = self.core.actions.pop_front() {
             match action {
                 Action::Pull(peer, head, into) => self.pull(shared, peer, head, into),
+                Action::Lose(peer, failure) => self.lose(shared, peer, failure),
+                Action::Notify(peer) => self.notify(peer),
                 Action::Discard(peer, head) => self.took_all(shared, peer, &head, false),
             }
         }
+    }
+
+    /// When [`Self::handle_timeout`] is due.
+    pub fn deadline(&self) -> Duration {
+        self.liveness.deadline()
+    }
+
+    /// Checks the awaited peers, if that is due; `now` is the time since any fixed moment. Call it
+    /// only when all completions so far have been handled: they may be signs of life.
+    pub fn handle_timeout(&mut self, shared: &mut Shared, now: Duration) {
+        if now < self.deadline() {
+            return;
+        }
+        self.liveness.begin_check(&mut self.core, now);
+        self.post_refused();
+        if !self.core.clock.gives_up() {
+            return;
+        }
+        let awaited = self.awaited(shared);
+        self.liveness.check(&mut self.core, awaited);
+        self.route(shared);
+        self.liveness.probe_lost(&mut self.core);
+    }
+
+    /// The peers that anything waits for.
+    fn awaited(&mut self, shared: &Shared) -> BTreeSet<usize> {
+        let (core, mut awaited) = (&mut self.core, BTreeSet::new());
+        let is_quiet = self.matching.await_peers(core, &mut awaited);
+        self.liveness.patrol(core, shared, is_quiet, &mut awaited);
+        awaited.extend(self.requests.values().map(|request| request.peer));
+        awaited.extend(self.direct.wholes.iter().map(|whole| whole.peer));
+        awaited.extend(self.offers.values().map(|offer| offer.peer));
+        awaited.extend(self.pulls.keys().map(|(peer, _)| *peer));
+        awaited.extend(self.sends.iter().map(|sending| sending.peer));
+        awaited.extend(&self.waiting);
+        awaited
+    }
+
+    /// Probes at once the peers that messages have not reached, unless a probe is in flight. A live
+    /// peer stays awaited; one that has ended is lost when the reply arrives.
+    pub fn probe_unreached(&mut self) {
+        let sending = self.sends.iter().map(|sending| sending.peer);
+        let unreached: BTreeSet<_> = sending.chain(self.waiting.iter().copied()).collect();
+        self.liveness.probe_all(&mut self.core, unreached);
     }
 
     /// Posts a receive.

@@ -14,14 +14,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use phitwire_client::door::Status;
+use phitwire_client::door::{Local, Remote, Request, Status};
 
+use super::action::Action;
 use super::clock::TICK;
-use super::endpoint::Endpoint;
+use super::core::Core;
 use super::outbox::Outgoing;
-use super::peers::End;
 use super::shared::{Failure, Shared, Why};
-use super::wire::{Head, Kind};
+use super::slots::PROBES_AT;
 
 /// Silent checks before the first probe, and between probes.
 const ASK_EVERY: u32 = 4;
@@ -37,15 +37,13 @@ const MOST_PATROLLED: usize = 64;
 /// Most checks between two probes of a lost peer.
 const NOTIFY_EVERY: u32 = 60;
 
-/// Signs of life of a peer.
+/// Silence of a peer, and probes.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Pulse {
-    /// Heard since the last check.
-    is_heard: bool,
+struct Pulse {
     /// Checks at which the peer was awaited and had given no sign of life.
     silent: u32,
     /// Probes since the last sign of life.
-    in_vain: u32,
+    unanswered: u32,
     /// Probes without a completion yet.
     under_way: u32,
 }
@@ -58,18 +56,12 @@ enum Step {
 }
 
 impl Pulse {
-    /// The peer gave a sign of life.
-    pub const fn heard(&mut self) {
-        self.is_heard = true;
-    }
-
-    /// Checks an awaited peer; with `at_once` it is probed now unless a probe is in flight. Silence
-    /// of separate waits adds up.
-    const fn look(&mut self, patience: u32, at_once: bool) -> Step {
-        if self.is_heard {
-            self.is_heard = false;
+    /// Checks an awaited peer, which may have given a sign of life since the last check; with
+    /// `at_once` it is probed now unless a probe is in flight. Silence of separate waits adds up.
+    const fn check(&mut self, is_heard: bool, patience: u32, at_once: bool) -> Step {
+        if is_heard {
             self.silent = 0;
-            self.in_vain = 0;
+            self.unanswered = 0;
             if !at_once {
                 return Step::Nothing;
             }
@@ -78,7 +70,7 @@ impl Pulse {
         if at_once && self.under_way == 0 {
             return Step::Ask;
         }
-        if self.silent >= patience.saturating_add(ASK_EVERY) && self.in_vain >= LEAST_ASKED {
+        if self.silent >= patience.saturating_add(ASK_EVERY) && self.unanswered >= LEAST_ASKED {
             return Step::GiveUp;
         }
         match self.silent.is_multiple_of(ASK_EVERY) && self.under_way < MOST_ASKED {
@@ -88,16 +80,27 @@ impl Pulse {
     }
 
     const fn asked(&mut self) {
-        self.in_vain += 1;
+        self.unanswered = self.unanswered.saturating_add(1);
         self.under_way += 1;
+        debug_assert!(self.under_way <= MOST_ASKED, "probes do not accumulate");
     }
 }
 
-/// Monitors the awaited peers.
-#[derive(Debug)]
-pub struct Lookout {
+/// Whether a lost peer knows that it is lost.
+#[derive(Clone, Copy, Debug, Default)]
+struct Notice {
+    /// It knows, or has given this endpoint up itself.
+    is_known: bool,
+    /// The check at which it is probed next, and checks between the last two probes.
+    at: u32,
+    every: u32,
+}
+
+/// Monitors the peers.
+#[derive(Debug, Default)]
+pub struct Liveness {
     /// When the last check was due.
-    looked: Duration,
+    checked: Duration,
     /// The peers awaited at the last check.
     watched: BTreeSet<usize>,
     /// Peers probed because a receive is from any source.
@@ -106,195 +109,194 @@ pub struct Lookout {
     next: u64,
     /// Checks at which a receive from any source had no message.
     quiet: u32,
+    /// Of each peer; those that were never probed may be missing.
+    pulses: Vec<(Pulse, Notice)>,
 }
 
-impl Default for Lookout {
-    fn default() -> Self {
-        Self {
-            looked: Duration::ZERO,
-            watched: BTreeSet::new(),
-            patrolled: BTreeSet::new(),
-            next: 0,
-            quiet: 0,
-        }
-    }
-}
-
-impl Endpoint {
-    /// When [`Self::handle_timeout`] is due.
-    pub fn deadline(&self) -> Duration {
-        self.lookout.looked + TICK
+impl Liveness {
+    /// When the next check is due.
+    pub(super) fn deadline(&self) -> Duration {
+        self.checked + TICK
     }
 
-    /// Checks the awaited peers, if that is due; `now` is the time since any fixed moment. Call it
-    /// only when all completions so far have been handled: they may be signs of life.
-    pub fn handle_timeout(&mut self, shared: &mut Shared, now: Duration) {
-        if now < self.deadline() {
-            return;
-        }
-        self.lookout.looked = now;
-        self.core.clock.tick();
-        self.post_refused();
-        let Some(patience) = self.core.clock.patience() else {
+    /// Begins a check, which is due.
+    pub(super) fn begin_check(&mut self, core: &mut Core, now: Duration) {
+        debug_assert!(now >= self.deadline(), "checks are no more frequent");
+        self.checked = now;
+        core.clock.tick();
+    }
+
+    /// Checks the awaited peers: probes those that are silent, and gives up those that stay so.
+    pub(super) fn check(&mut self, core: &mut Core, mut awaited: BTreeSet<usize>) {
+        let Some(patience) = core.clock.patience() else {
             return;
         };
-        let awaited = self.awaited(shared);
-        for &peer in &awaited {
-            let is_new = !self.lookout.watched.contains(&peer);
-            let at_once = is_new && self.lookout.patrolled.contains(&peer);
-            let pulse = &mut self.core.peers.all[peer].pulse;
-            match pulse.look(patience, at_once) {
-                Step::Nothing => {}
-                Step::Ask => self.ask_for_life(peer),
-                Step::GiveUp => self.give_up(shared, peer),
-            }
-        }
-        self.lookout.watched = awaited;
-        self.notify_lost();
-        self.route(shared);
-    }
-
-    /// The peers that anything waits for, except those already lost.
-    fn awaited(&mut self, shared: &Shared) -> BTreeSet<usize> {
-        let mut awaited = BTreeSet::new();
-        let for_anyone = self.matching.await_peers(&mut self.core, &mut awaited);
-        self.patrol(shared, for_anyone);
-        awaited.extend(&self.lookout.patrolled);
-        awaited.extend(self.requests.values().map(|request| request.peer));
-        awaited.extend(self.direct.wholes.iter().map(|whole| whole.peer));
-        awaited.extend(self.offers.values().map(|offer| offer.peer));
-        awaited.extend(self.pulls.keys().map(|(peer, _)| *peer));
-        awaited.extend(self.sends.iter().map(|sending| sending.peer));
-        awaited.extend(&self.waiting);
         awaited.retain(|&peer| {
-            let peer = &self.core.peers.all[peer];
+            let peer = &core.peers.all[peer];
             !peer.is_self && peer.failed.is_none()
         });
-        awaited
-    }
-
-    /// Picks the peers to probe because a receive is from any source, if any is and had no message
-    /// since the last check.
-    fn patrol(&mut self, shared: &Shared, for_anyone: bool) {
-        let lookout = &mut self.lookout;
-        if !for_anyone {
-            lookout.quiet = 0;
-            return lookout.patrolled.clear();
-        }
-        lookout.quiet = lookout.quiet.saturating_add(1);
-        let peers = &self.core.peers.all;
-        let of_use = |&peer: &usize| peers[peer].failed.is_none() && !peers[peer].pulse.is_heard;
-        lookout.patrolled.retain(of_use);
-        let vector = self
-            .core
-            .binds
-            .vector
-            .and_then(|slot| shared.vectors.get(slot));
-        let Some(vector) = vector.filter(|_| lookout.quiet >= ASK_EVERY) else {
-            return;
-        };
-        let room = MOST_PATROLLED - lookout.patrolled.len();
-        for _ in 0..vector.numbers().min(PATROL as u64).min(room as u64) {
-            let number = lookout.next % vector.numbers();
-            lookout.next = number + 1;
-            if let Some(address) = vector.get(number) {
-                let peer = self.core.peers.number(address);
-                lookout.patrolled.insert(peer);
+        for &peer in &awaited {
+            let is_new = !self.watched.contains(&peer);
+            let at_once = is_new && self.patrolled.contains(&peer);
+            let is_heard = core.peers.take_heard(peer);
+            let (pulse, _) = self.of(peer);
+            match pulse.check(is_heard, patience, at_once) {
+                Step::Nothing => {}
+                Step::Ask => self.probe(core, peer),
+                Step::GiveUp => {
+                    let failure = Failure {
+                        errno: libc::ETIMEDOUT,
+                        why: Why::Unknown,
+                    };
+                    core.actions.push_back(Action::Lose(peer, failure));
+                }
             }
         }
+        self.watched = awaited;
+    }
+
+    fn of(&mut self, peer: usize) -> &mut (Pulse, Notice) {
+        if self.pulses.len() <= peer {
+            self.pulses.resize(peer + 1, Default::default());
+        }
+        &mut self.pulses[peer]
+    }
+
+    /// Adds the peers to probe because a receive is from any source; `is_quiet` says that one is,
+    /// and that no message has arrived since the last check.
+    pub(super) fn patrol(
+        &mut self,
+        core: &mut Core,
+        shared: &Shared,
+        is_quiet: bool,
+        awaited: &mut BTreeSet<usize>,
+    ) {
+        if !is_quiet {
+            self.quiet = 0;
+            return self.patrolled.clear();
+        }
+        self.quiet = self.quiet.saturating_add(1);
+        let peers = &core.peers.all;
+        let of_use = |&peer: &usize| peers[peer].failed.is_none() && !peers[peer].is_heard;
+        self.patrolled.retain(of_use);
+        let vector = core.binds.vector.and_then(|slot| shared.vectors.get(slot));
+        if let Some(vector) = vector.filter(|_| self.quiet >= ASK_EVERY) {
+            let room = MOST_PATROLLED - self.patrolled.len();
+            for _ in 0..vector.numbers().min(PATROL as u64).min(room as u64) {
+                let number = self.next % vector.numbers();
+                self.next = number + 1;
+                if let Some(address) = vector.get(number) {
+                    self.patrolled.insert(core.peers.number(address));
+                }
+            }
+        }
+        debug_assert!(self.patrolled.len() <= MOST_PATROLLED);
+        awaited.extend(&self.patrolled);
     }
 
     /// Probes the lost peers that may live and do not know that they are lost, ever more rarely:
     /// they may wait for what will not come.
-    fn notify_lost(&mut self) {
-        let looks = self.core.clock.checks();
-        let mut due = Vec::new();
-        for (number, peer) in self.core.peers.all.iter_mut().enumerate() {
-            let may_live = peer
-                .failed
-                .is_some_and(|failure| failure.why != Why::Departed);
-            if may_live && !peer.is_notified && looks >= peer.notify_at {
-                peer.notify_every = (2 * peer.notify_every).clamp(ASK_EVERY, NOTIFY_EVERY);
-                peer.notify_at = looks.saturating_add(peer.notify_every);
-                if peer.pulse.under_way == 0 {
-                    due.push(number);
+    pub(super) fn probe_lost(&mut self, core: &mut Core) {
+        let checks = core.clock.checks();
+        for peer in 0..core.peers.all.len() {
+            let failure = core.peers.all[peer].failed;
+            if failure.is_none_or(|failure| failure.why == Why::Departed) {
+                continue;
+            }
+            let (pulse, notice) = self.of(peer);
+            if !notice.is_known && checks >= notice.at {
+                notice.every = (2 * notice.every).clamp(ASK_EVERY, NOTIFY_EVERY);
+                notice.at = checks.saturating_add(notice.every);
+                if pulse.under_way == 0 {
+                    self.probe(core, peer);
                 }
             }
         }
-        for peer in due {
-            self.ask_for_life(peer);
+    }
+
+    /// A lost peer lives: it must learn that it is lost, to fail what waits for this endpoint.
+    pub(super) fn lost_lives(&mut self, core: &mut Core, peer: usize) {
+        debug_assert!(
+            core.peers.all[peer].failed.is_some(),
+            "only the lost are notified"
+        );
+        if !self.of(peer).1.is_known {
+            core.actions.push_back(Action::Notify(peer));
         }
     }
 
-    /// Tells a lost peer that lives, so that it fails what waits for this endpoint.
-    pub(super) fn notify(&mut self, peer: usize) {
-        if !self.core.peers.all[peer].is_notified && self.sends.room() > 0 {
-            let head = Head {
-                kind: Kind::Lost,
-                ..Head::default()
-            };
-            self.launch(peer, head, &[], End::Notice(peer));
-        }
+    /// A lost peer knows that it is lost.
+    pub(super) fn notified(&mut self, peer: usize) {
+        self.of(peer).1.is_known = true;
     }
 
     /// A peer has given this endpoint up.
-    pub(super) fn lost_by(&mut self, shared: &mut Shared, peer: usize) {
-        self.core.peers.all[peer].is_notified = true;
+    pub(super) fn lost_by(&mut self, core: &mut Core, peer: usize) {
+        self.notified(peer);
         let failure = Failure {
             errno: libc::EHOSTUNREACH,
             why: Why::Unreachable,
         };
-        self.lose(shared, peer, failure);
+        core.actions.push_back(Action::Lose(peer, failure));
     }
 
-    /// Probes a peer.
-    fn ask_for_life(&mut self, peer: usize) {
-        self.core.outbox.push(Outgoing::Probe(peer));
-        self.core.peers.all[peer].pulse.asked();
+    fn probe(&mut self, core: &mut Core, peer: usize) {
+        core.outbox.push(Outgoing::Probe(peer));
+        self.of(peer).0.asked();
     }
 
-    /// Probes at once the peers that messages have not reached, unless a probe is in flight. A live
-    /// peer stays awaited; one that has ended is lost when the reply arrives.
-    pub fn probe_unreached(&mut self) {
-        let sending = self.sends.iter().map(|sending| sending.peer);
-        let unreached: BTreeSet<_> = sending.chain(self.waiting.iter().copied()).collect();
-        for peer in unreached {
-            let to = &self.core.peers.all[peer];
-            if !to.is_self && to.failed.is_none() && to.pulse.under_way == 0 {
-                self.ask_for_life(peer);
+    /// Probes peers at once, unless a probe is in flight. A live peer stays awaited; one that has
+    /// ended is lost when the reply arrives.
+    pub(super) fn probe_all(&mut self, core: &mut Core, peers: BTreeSet<usize>) {
+        for peer in peers {
+            let to = &core.peers.all[peer];
+            if !to.is_self && to.failed.is_none() && self.of(peer).0.under_way == 0 {
+                self.probe(core, peer);
             }
         }
     }
 
     /// Handles the completion of a probe.
-    pub(super) fn answered(&mut self, shared: &mut Shared, peer: usize, status: Status) {
-        let Some(to) = self.core.peers.all.get_mut(peer) else {
+    pub(super) fn answered(&mut self, core: &mut Core, peer: usize, status: Status) {
+        let Some(failed) = core.peers.all.get(peer).map(|peer| peer.failed) else {
             return;
         };
-        to.pulse.under_way = to.pulse.under_way.saturating_sub(1);
-        if to.failed.is_some() && status == Status::Done {
-            return self.notify(peer);
+        let (pulse, _) = self.of(peer);
+        pulse.under_way = pulse.under_way.saturating_sub(1);
+        if failed.is_some() && status == Status::Done {
+            return self.lost_lives(core, peer);
         }
         match status {
-            Status::Done | Status::Damaged | Status::Busy => to.pulse.heard(),
+            Status::Done | Status::Damaged | Status::Busy => core.peers.heard(peer),
             Status::NoHandle | Status::WrongKey | Status::OutOfBounds | Status::Forbidden => {
                 let failure = Failure {
                     errno: libc::EHOSTUNREACH,
                     why: Why::Departed,
                 };
-                self.lose(shared, peer, failure);
+                core.actions.push_back(Action::Lose(peer, failure));
             }
             // Ignore timeouts, and replies of unknown origin.
             _ => {}
         }
     }
+}
 
-    fn give_up(&mut self, shared: &mut Shared, peer: usize) {
-        let failure = Failure {
-            errno: libc::ETIMEDOUT,
-            why: Why::Unknown,
-        };
-        self.lose(shared, peer, failure);
+/// A probe gets one word of the memory that the peer's program has opened.
+pub(super) fn probe_request(core: &Core, peer: usize) -> Request<'static> {
+    let to = core.peers.all[peer].address;
+    let from = Remote {
+        processor: to.processor,
+        handle: to.handle(),
+        offset: 0,
+    };
+    let into = Local {
+        offset: PROBES_AT,
+        bytes: 4,
+    };
+    Request::Get {
+        from,
+        into,
+        ordered: false,
     }
 }
 
@@ -308,16 +310,16 @@ mod tests {
     /// Checks a peer until it is given up, or `most` times. Returns the checks at which it was
     /// probed, and the one that gave it up. Replies arrive `answer_after` checks after their probe.
     fn asked(most: u32, answer_after: Option<u32>) -> (Vec<u32>, Option<u32>) {
-        let mut pulse = Pulse::default();
+        let (mut pulse, mut is_heard) = (Pulse::default(), false);
         let (mut asks, mut due) = (Vec::new(), std::collections::VecDeque::new());
         for look in 1..=most {
             if due.front() == Some(&look) {
                 due.pop_front();
                 pulse.under_way -= 1;
-                pulse.heard();
+                is_heard = true;
             }
             assert!(pulse.under_way <= MOST_ASKED);
-            match pulse.look(LOOKS, false) {
+            match pulse.check(std::mem::take(&mut is_heard), LOOKS, false) {
                 Step::Nothing => {}
                 Step::Ask => {
                     pulse.asked();

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use super::liveness::Pulse;
 use super::shared::{Failure, Op};
 use super::wire::{Address, Head};
 
@@ -60,14 +59,8 @@ pub struct Peer {
     pub is_waiting: bool,
     /// Why the peer is lost, if it is.
     pub failed: Option<Failure>,
-    /// Whether a lost peer knows that it is, or has given this endpoint up itself.
-    pub is_notified: bool,
-    /// The check at which a lost peer is probed next, and checks between the last two probes.
-    pub notify_at: u32,
-    /// See `notify_at`.
-    pub notify_every: u32,
-    /// Signs of life of the peer.
-    pub pulse: Pulse,
+    /// Whether the peer has given a sign of life since the last check that awaited it.
+    pub is_heard: bool,
 }
 
 /// All peers.
@@ -106,6 +99,16 @@ impl Peers {
             });
         }
         number
+    }
+
+    /// A peer gave a sign of life.
+    pub fn heard(&mut self, peer: usize) {
+        self.all[peer].is_heard = true;
+    }
+
+    /// Whether a peer has given a sign of life since this was last asked.
+    pub fn take_heard(&mut self, peer: usize) -> bool {
+        std::mem::take(&mut self.all[peer].is_heard)
     }
 
     /// The number of this endpoint among its peers.

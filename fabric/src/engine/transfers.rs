@@ -431,7 +431,7 @@ impl Endpoint {
         fetch.tries += 1;
         let peer = &mut self.core.peers.all[fetch.peer];
         if status == Status::Done {
-            peer.pulse.heard();
+            peer.is_heard = true;
         }
         let is_tried = fetch.tries < TRIES || self.core.clock.is_patient(fetch.since);
         if again && is_tried && peer.failed.is_none() {

@@ -197,7 +197,7 @@ impl Endpoint {
         };
         let (peer, end) = (sending.peer, sending.end);
         if status == Status::Done {
-            self.core.peers.all[peer].pulse.heard();
+            self.core.peers.heard(peer);
             self.sends.remove(slot);
             return self.has_arrived(shared, end);
         }
@@ -241,7 +241,7 @@ impl Endpoint {
                 };
                 shared.done(&self.core.binds, &op, entry, 0);
             }
-            End::Notice(peer) => self.core.peers.all[peer].is_notified = true,
+            End::Notice(peer) => self.liveness.notified(peer),
             End::Nothing | End::Request(_) | End::Offer(_) => {}
         }
     }
@@ -261,6 +261,17 @@ impl Endpoint {
             End::Offer(id) => self.offer_failed(shared, id, failure),
             // The next probe that is answered sends another one.
             End::Notice(_) => {}
+        }
+    }
+
+    /// Tells a lost peer that lives that it is lost.
+    pub(super) fn notify(&mut self, peer: usize) {
+        if self.sends.room() > 0 {
+            let head = Head {
+                kind: Kind::Lost,
+                ..Head::default()
+            };
+            self.launch(peer, head, &[], End::Notice(peer));
         }
     }
 
@@ -331,18 +342,18 @@ impl Endpoint {
             return;
         }
         let peer = self.core.peers.number(head.from);
+        self.core.peers.heard(peer);
         let from = &mut self.core.peers.all[peer];
-        from.pulse.heard();
         if head.ack <= from.next {
             from.acked = from.acked.max(head.ack);
         }
         match head.kind {
             Kind::Credit => return,
-            Kind::Lost => return self.lost_by(shared, peer),
+            Kind::Lost => return self.liveness.lost_by(&mut self.core, peer),
             _ => {}
         }
         if self.core.peers.all[peer].failed.is_some() {
-            self.notify(peer);
+            self.liveness.lost_lives(&mut self.core, peer);
         }
         let from = &mut self.core.peers.all[peer];
         if head.seq < from.expected {

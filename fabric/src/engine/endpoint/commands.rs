@@ -1,9 +1,10 @@
 //! The commands of an endpoint, encoded when the NIC takes them.
 
-use phitwire_client::door::{Command, Local, Remote, Request};
+use phitwire_client::door::{Command, Local, Request};
 
+use super::super::liveness::probe_request;
 use super::super::outbox::{Outgoing, names};
-use super::super::slots::{self, PROBES_AT};
+use super::super::slots;
 use super::super::wire::SLOT;
 use super::Endpoint;
 
@@ -46,7 +47,7 @@ impl Endpoint {
                 (names::FETCH, slot as u64, request)
             }
             Outgoing::Direct(slot) => (names::DIRECT, slot as u64, self.direct_request(slot)?),
-            Outgoing::Probe(peer) => (names::PROBE, peer as u64, self.probe_request(peer)),
+            Outgoing::Probe(peer) => (names::PROBE, peer as u64, probe_request(&self.core, peer)),
             Outgoing::Register(number, part, access) => {
                 (names::REGISTER, number, Request::Register { part, access })
             }
@@ -70,24 +71,5 @@ impl Endpoint {
             member: to.member,
             from,
         })
-    }
-
-    /// Gets one word of the memory that the peer's program has opened.
-    fn probe_request(&self, peer: usize) -> Request<'static> {
-        let to = self.core.peers.all[peer].address;
-        let from = Remote {
-            processor: to.processor,
-            handle: to.handle(),
-            offset: 0,
-        };
-        let into = Local {
-            offset: PROBES_AT,
-            bytes: 4,
-        };
-        Request::Get {
-            from,
-            into,
-            ordered: false,
-        }
     }
 }
