@@ -2,6 +2,7 @@
 //! hands each to the part that carries it out, so that no part knows another.
 
 use super::landing::Destination;
+use super::service::Service;
 use super::shared::Failure;
 use super::wire::Head;
 
@@ -16,4 +17,12 @@ pub enum Action {
     Lose(usize, Failure),
     /// Tell the lost peer that it is lost.
     Notify(usize),
+    /// Send a message without data whose end needs no action.
+    Tell(usize, Head),
+    /// Give own memory a new handle, as the message asks.
+    Renew(usize, Head),
+    /// Own memory has a new handle, as the message says.
+    Renewed(usize, Head),
+    /// A peer's atomic request was carried out or, if true, failed.
+    Served(Service, bool),
 }

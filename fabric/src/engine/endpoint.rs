@@ -13,23 +13,27 @@ mod commands;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
+#[cfg(test)]
+use phitwire_client::door::{Access, Local};
 use phitwire_client::door::{Completion, Status};
 
 use super::action::Action;
 use super::core::{Core, Segment};
-use super::direct::Direct;
 use super::liveness::Liveness;
 use super::matching::{Matching, Posted};
+use super::one_sided::OneSided;
 use super::outbox::{Outgoing, names};
 use super::peers::Parcel;
-use super::reach::{Awaited, Ranges};
-use super::renewal::Renewals;
+use super::ranges::Ranges;
+use super::registration::Registration;
+use super::renewal::Renewal;
 use super::requests::Request;
 use super::shared::{Binds, Shared};
 use super::slots::{self, FETCHES, RECEIVES, SENDS, Slab};
 use super::transfers::{Fetch, Offer, Pull};
 use super::transmit::Sending;
 use super::wire::{Address, HEAD, Head, SLOT};
+use crate::memory::Bytes;
 
 /// An endpoint.
 #[derive(Debug)]
@@ -54,12 +58,12 @@ pub struct Endpoint {
     pub(super) fetches: Slab<Fetch>,
     pub(super) unfetched: VecDeque<Fetch>,
     pub(super) requests: HashMap<u64, Request>,
-    pub(super) direct: Direct,
+    pub(super) one_sided: OneSided,
     /// Peers whose atomic request is being carried out, and their next ones.
     pub(super) serving: HashMap<usize, VecDeque<(Head, Vec<u8>)>>,
     pub(super) ranges: Ranges,
-    pub(super) awaited: Awaited,
-    pub(super) renewals: Renewals,
+    registration: Registration,
+    pub(super) renewal: Renewal,
     pub(super) liveness: Liveness,
     /// Slots of receives that the NIC rejected because other programs hold them all.
     refused: Vec<usize>,
@@ -87,11 +91,11 @@ impl Endpoint {
             fetches: Slab::new(FETCHES),
             unfetched: VecDeque::new(),
             requests: HashMap::new(),
-            direct: Direct::default(),
+            one_sided: OneSided::default(),
             serving: HashMap::new(),
             ranges: Ranges::default(),
-            awaited: Awaited::default(),
-            renewals: Renewals::default(),
+            registration: Registration::default(),
+            renewal: Renewal::default(),
             liveness: Liveness::default(),
             refused: Vec::new(),
         };
@@ -138,8 +142,15 @@ impl Endpoint {
                     names::SEND => self.sent(shared, slot, status),
                     names::FETCH => self.fetched(shared, slot, status),
                     names::PROBE => self.liveness.answered(&mut self.core, slot, status),
-                    names::DIRECT => self.ended_directly(shared, slot, (status, word)),
-                    names::REGISTER | names::DEREGISTER => self.registered(shared, completion),
+                    names::DIRECT => {
+                        self.one_sided
+                            .completed(&mut self.core, shared, slot, (status, word))
+                    }
+                    kind @ (names::REGISTER | names::DEREGISTER) => {
+                        let is_opened = kind == names::REGISTER;
+                        let number = name & !names::KINDS;
+                        self.registered(shared, number, is_opened, (status, word));
+                    }
                     names::RECEIVE if status == Status::TooMany => self.refused.push(slot),
                     _ => {}
                 }
@@ -155,6 +166,14 @@ impl Endpoint {
             match action {
                 Action::Pull(peer, head, into) => self.pull(shared, peer, head, into),
                 Action::Lose(peer, failure) => self.lose(shared, peer, failure),
+                Action::Tell(peer, head) => self.tell(shared, peer, head),
+                Action::Renew(peer, head) => {
+                    self.renewal.renew(&mut self.core, shared, peer, &head)
+                }
+                Action::Renewed(peer, head) => {
+                    self.one_sided.renewed(&mut self.core, shared, peer, &head);
+                }
+                Action::Served(service, failed) => self.served(shared, service, failed),
                 Action::Notify(peer) => self.notify(peer),
                 Action::Discard(peer, head) => self.took_all(shared, peer, &head, false),
             }
@@ -189,7 +208,7 @@ impl Endpoint {
         let is_quiet = self.matching.await_peers(core, &mut awaited);
         self.liveness.patrol(core, shared, is_quiet, &mut awaited);
         awaited.extend(self.requests.values().map(|request| request.peer));
-        awaited.extend(self.direct.wholes.iter().map(|whole| whole.peer));
+        self.one_sided.await_peers(&mut awaited);
         awaited.extend(self.offers.values().map(|offer| offer.peer));
         awaited.extend(self.pulls.keys().map(|(peer, _)| *peer));
         awaited.extend(self.sends.iter().map(|sending| sending.peer));
@@ -241,6 +260,54 @@ impl Endpoint {
         self.matching.set_least_room(bytes);
     }
 
+    /// Handles the completion of a registration or closing.
+    fn registered(
+        &mut self,
+        shared: &mut Shared,
+        number: u64,
+        is_opened: bool,
+        ended: (Status, u64),
+    ) {
+        let core = &mut self.core;
+        if number & names::RENEWAL != 0 {
+            let number = number & !names::RENEWAL;
+            self.renewal
+                .completed(core, shared, number, is_opened, ended);
+        } else if number & names::AWAITED != 0 {
+            self.registration.completed(core, number, is_opened, ended);
+        } else if is_opened {
+            self.ranges.registered(number, ended);
+        }
+    }
+
+    /// Begins to open memory to peers and returns the address of its first byte there; `None` if
+    /// NICs cannot reach it. [`Self::ended_registration`] has the handle.
+    pub fn begin_opening(&mut self, bytes: &Bytes, access: u64) -> Option<u64> {
+        self.registration.open(&mut self.core, bytes, access)
+    }
+
+    /// Begins a registration; the previous one is given up.
+    #[cfg(test)]
+    pub(super) fn begin_registration(&mut self, part: Local, access: Access) {
+        self.registration.begin(&mut self.core, part, access);
+    }
+
+    /// Begins to close opened memory; no peer reaches it once [`Self::ended_registration`] is
+    /// there.
+    pub fn begin_closing(&mut self, handle: u16) {
+        self.registration.close(&mut self.core, handle);
+    }
+
+    /// The outcome of the last registration or closing that was begun, and its handle.
+    pub const fn ended_registration(&self) -> Option<(Status, u64)> {
+        self.registration.ended()
+    }
+
+    /// The last registration is no longer waited for: if it succeeds later, it is undone.
+    pub const fn leave_registration(&mut self) {
+        self.registration.leave();
+    }
+
     fn arrived(&mut self, shared: &mut Shared, slot: usize, bytes: usize) {
         let Some(len) = bytes.checked_sub(HEAD) else {
             return;
@@ -270,7 +337,7 @@ impl Endpoint {
         sends.all(|sending| peers[sending.peer].failed.is_some())
             && self.queued == 0
             && self.to_self.is_empty()
-            && self.direct.wholes.is_empty()
+            && self.one_sided.len() == 0
     }
 
     /// Whether the NIC has ended.

@@ -20,6 +20,7 @@ use super::action::Action;
 use super::clock::TICK;
 use super::core::Core;
 use super::outbox::Outgoing;
+use super::peers::PerPeer;
 use super::shared::{Failure, Shared, Why};
 use super::slots::PROBES_AT;
 
@@ -109,8 +110,7 @@ pub struct Liveness {
     next: u64,
     /// Checks at which a receive from any source had no message.
     quiet: u32,
-    /// Of each peer; those that were never probed may be missing.
-    pulses: Vec<(Pulse, Notice)>,
+    pulses: PerPeer<(Pulse, Notice)>,
 }
 
 impl Liveness {
@@ -139,7 +139,7 @@ impl Liveness {
             let is_new = !self.watched.contains(&peer);
             let at_once = is_new && self.patrolled.contains(&peer);
             let is_heard = core.peers.take_heard(peer);
-            let (pulse, _) = self.of(peer);
+            let (pulse, _) = self.pulses.of(peer);
             match pulse.check(is_heard, patience, at_once) {
                 Step::Nothing => {}
                 Step::Ask => self.probe(core, peer),
@@ -153,13 +153,6 @@ impl Liveness {
             }
         }
         self.watched = awaited;
-    }
-
-    fn of(&mut self, peer: usize) -> &mut (Pulse, Notice) {
-        if self.pulses.len() <= peer {
-            self.pulses.resize(peer + 1, Default::default());
-        }
-        &mut self.pulses[peer]
     }
 
     /// Adds the peers to probe because a receive is from any source; `is_quiet` says that one is,
@@ -203,7 +196,7 @@ impl Liveness {
             if failure.is_none_or(|failure| failure.why == Why::Departed) {
                 continue;
             }
-            let (pulse, notice) = self.of(peer);
+            let (pulse, notice) = self.pulses.of(peer);
             if !notice.is_known && checks >= notice.at {
                 notice.every = (2 * notice.every).clamp(ASK_EVERY, NOTIFY_EVERY);
                 notice.at = checks.saturating_add(notice.every);
@@ -220,14 +213,14 @@ impl Liveness {
             core.peers.all[peer].failed.is_some(),
             "only the lost are notified"
         );
-        if !self.of(peer).1.is_known {
+        if !self.pulses.of(peer).1.is_known {
             core.actions.push_back(Action::Notify(peer));
         }
     }
 
     /// A lost peer knows that it is lost.
     pub(super) fn notified(&mut self, peer: usize) {
-        self.of(peer).1.is_known = true;
+        self.pulses.of(peer).1.is_known = true;
     }
 
     /// A peer has given this endpoint up.
@@ -242,7 +235,7 @@ impl Liveness {
 
     fn probe(&mut self, core: &mut Core, peer: usize) {
         core.outbox.push(Outgoing::Probe(peer));
-        self.of(peer).0.asked();
+        self.pulses.of(peer).0.asked();
     }
 
     /// Probes peers at once, unless a probe is in flight. A live peer stays awaited; one that has
@@ -250,7 +243,7 @@ impl Liveness {
     pub(super) fn probe_all(&mut self, core: &mut Core, peers: BTreeSet<usize>) {
         for peer in peers {
             let to = &core.peers.all[peer];
-            if !to.is_self && to.failed.is_none() && self.of(peer).0.under_way == 0 {
+            if !to.is_self && to.failed.is_none() && self.pulses.of(peer).0.under_way == 0 {
                 self.probe(core, peer);
             }
         }
@@ -261,7 +254,7 @@ impl Liveness {
         let Some(failed) = core.peers.all.get(peer).map(|peer| peer.failed) else {
             return;
         };
-        let (pulse, _) = self.of(peer);
+        let (pulse, _) = self.pulses.of(peer);
         pulse.under_way = pulse.under_way.saturating_sub(1);
         if failed.is_some() && status == Status::Done {
             return self.lost_lives(core, peer);

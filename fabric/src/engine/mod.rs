@@ -15,27 +15,33 @@
 //! * Silent peers that an operation depends on are probed, and given up if they do not reply
 //!   ([`liveness`]).
 //! * Registered memory is opened to other NICs in place ([`reach`]), so that they carry out
-//!   one-sided and atomic operations ([`direct`]).
+//!   one-sided and atomic operations ([`one_sided`]).
 //! * A put that may still be in flight is repeated only once the memory has a new handle, so that
 //!   what is late is rejected ([`renewal`]).
 //! * Operations that NICs lack, and memory that they do not reach, become requests that the peer
 //!   carries out when it makes progress ([`requests`]); atomic ones through its own NIC, so that
 //!   both kinds may be mixed ([`serving`]).
 
+pub mod access;
 pub mod action;
+pub mod amo;
 pub mod clock;
 pub mod core;
-pub mod direct;
 pub mod elements;
 pub mod endpoint;
 pub mod landing;
 pub mod liveness;
 pub mod matching;
+pub mod one_sided;
 pub mod outbox;
 pub mod peers;
+pub mod piece;
+pub mod ranges;
 pub mod reach;
+pub mod registration;
 pub mod renewal;
 pub mod requests;
+pub mod service;
 pub mod serving;
 pub mod shared;
 pub mod slots;

@@ -14,6 +14,10 @@ pub mod names {
     pub const DIRECT: u64 = 6 << 40;
     pub const DEREGISTER: u64 = 7 << 40;
     pub const KINDS: u64 = !0 << 40;
+    /// Marks the number of a registration that is waited for; ranges have theirs without a mark.
+    pub const AWAITED: u64 = 1 << 32;
+    /// Marks the number of a renewal.
+    pub const RENEWAL: u64 = 1 << 33;
 }
 
 /// A command that the NIC has not taken yet. Slots stand for what is encoded when it is taken, so

@@ -52,9 +52,8 @@ pub struct Peer {
     pub wants_ack: bool,
     /// Messages that arrived early.
     pub held: BTreeMap<u64, (Head, Vec<u8>)>,
-    /// Unfinished atomic operations on its opened memory: by NIC, and by request. Only one kind at
-    /// a time, which keeps their order.
-    pub changes: [usize; 2],
+    /// Unfinished atomic operations on its opened memory, by request.
+    pub changes: usize,
     /// Whether the peer is in the list of those that could not be sent to.
     pub is_waiting: bool,
     /// Why the peer is lost, if it is.
@@ -114,5 +113,36 @@ impl Peers {
     /// The number of this endpoint among its peers.
     pub fn own(&mut self) -> usize {
         self.number(self.own)
+    }
+}
+
+/// A value for each peer, its default at first.
+#[derive(Debug)]
+pub struct PerPeer<T>(Vec<T>);
+
+impl<T> Default for PerPeer<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T: Default> PerPeer<T> {
+    /// The value of a peer.
+    pub fn of(&mut self, peer: usize) -> &mut T {
+        if self.0.len() <= peer {
+            self.0.resize_with(peer + 1, T::default);
+        }
+        &mut self.0[peer]
+    }
+
+    /// The value of a peer; `None` if it was never changed.
+    pub fn get(&self, peer: usize) -> Option<&T> {
+        self.0.get(peer)
+    }
+
+    /// All values that may have changed.
+    #[cfg(test)]
+    pub fn iter(&self) -> std::slice::Iter<'_, T> {
+        self.0.iter()
     }
 }

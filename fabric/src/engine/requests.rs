@@ -1,15 +1,16 @@
 //! Requests to peers, and serving theirs: sends, one-sided and atomic operations.
 
+use super::access::{Change, Far, MOST_ELEMENT_BYTES};
+use super::amo;
 use super::elements::{self, Form};
 use super::endpoint::Endpoint;
 use super::landing::Destination;
+use super::one_sided::OneSided;
 use super::peers::{End, Parcel};
-use super::serving;
+use super::service::Service;
 use super::shared::{Entry, Failure, Op, Shared, Why};
 use super::wire::{Head, Kind, MOST_EAGER, Purpose};
-use crate::flags::{
-    FI_ATOMIC, FI_READ, FI_REMOTE_CQ_DATA, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_RMA, FI_WRITE,
-};
+use crate::flags::{FI_REMOTE_CQ_DATA, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_RMA};
 use crate::memory::{Bytes, Pieces};
 
 /// An unanswered request.
@@ -22,30 +23,6 @@ pub struct Request {
     is_change: bool,
     /// Destination of the reply.
     pub(super) into: Option<Pieces>,
-}
-
-/// An address in another program's memory.
-#[derive(Clone, Copy, Debug)]
-pub struct Far {
-    /// The peer, by its number in the address vector.
-    pub number: u64,
-    /// The address there.
-    pub address: u64,
-    /// The key of the registered memory.
-    pub key: u64,
-}
-
-/// An atomic operation.
-#[derive(Clone, Copy, Debug)]
-pub struct Change {
-    /// Type of the elements.
-    pub datatype: u8,
-    /// libfabric's number of the operation.
-    pub op: u8,
-    /// The call that requests the operation.
-    pub form: Form,
-    /// Count of elements.
-    pub count: usize,
 }
 
 impl Endpoint {
@@ -103,9 +80,11 @@ impl Endpoint {
         let peer = self.peer_of(shared, far.number, &op)?;
         if data.is_none()
             && !self.core.peers.all[peer].is_self
-            && let Some(at) = self.reach_of(peer, &far, from.len())
+            && let Some(at) = OneSided::reach_of(&self.core, peer, &far, from.len())
         {
-            self.put_directly(shared, at, &from, op);
+            let (core, from) = (&mut self.core, (&from, op));
+            self.one_sided.put(core, shared, at, from);
+            self.route(shared);
             return Ok(());
         }
         let (id, len) = (self.core.new_id(), from.len());
@@ -136,9 +115,11 @@ impl Endpoint {
     pub fn read(&mut self, shared: &mut Shared, far: Far, into: Pieces, op: Op) -> Result<(), i32> {
         let peer = self.peer_of(shared, far.number, &op)?;
         if !self.core.peers.all[peer].is_self
-            && let Some(at) = self.reach_of(peer, &far, into.len())
+            && let Some(at) = OneSided::reach_of(&self.core, peer, &far, into.len())
         {
-            self.get_directly(shared, at, &into, op);
+            let (core, into) = (&mut self.core, (&into, op));
+            self.one_sided.get(core, shared, at, into);
+            self.route(shared);
             return Ok(());
         }
         let head = Head {
@@ -171,17 +152,22 @@ impl Endpoint {
             return Err(libc::EINVAL);
         }
         let peer = self.peer_of(shared, far.number, &op)?;
-        let at = self.reach_of(peer, &far, bytes);
+        let at = OneSided::reach_of(&self.core, peer, &far, bytes);
         let is_change = at.is_some();
         if let Some(at) = at {
-            let is_direct = serving::is_amo(change.datatype, change.op);
+            let is_direct = amo::is_amo(change.datatype, change.op);
             // Defer: operations by NIC and by request must not overlap, to keep their order.
-            if self.core.peers.all[peer].changes[usize::from(is_direct)] > 0 {
+            let others = match is_direct {
+                true => self.core.peers.all[peer].changes,
+                false => self.one_sided.changes(peer),
+            };
+            if others > 0 {
                 return Err(libc::EAGAIN);
             }
             if is_direct {
-                let with = [&operands, &compare, &into];
-                self.change_directly(shared, at, &change, with, op);
+                let (core, with) = (&mut self.core, [operands, compare, into]);
+                self.one_sided.change(core, shared, (at, &change), with, op);
+                self.route(shared);
                 return Ok(());
             }
         }
@@ -204,7 +190,7 @@ impl Endpoint {
         self.ask(shared, peer, (head, payload), op, into);
         if is_change && let Some(request) = self.requests.get_mut(&head.id) {
             request.is_change = true;
-            self.core.peers.all[peer].changes[1] += 1;
+            self.core.peers.all[peer].changes += 1;
         }
         Ok(())
     }
@@ -236,7 +222,7 @@ impl Endpoint {
             .get(&id)
             .is_some_and(|request| request.peer == peer);
         if is_theirs && let Some(request) = self.requests.remove(&id) {
-            self.core.peers.all[peer].changes[1] -= usize::from(request.is_change);
+            self.core.peers.all[peer].changes -= usize::from(request.is_change);
             let entry = Entry {
                 len: request.len,
                 ..Entry::default()
@@ -247,7 +233,7 @@ impl Endpoint {
 
     pub(super) fn request_failed(&mut self, shared: &mut Shared, id: u64, failure: Failure) {
         if let Some(request) = self.requests.remove(&id) {
-            self.core.peers.all[request.peer].changes[1] -= usize::from(request.is_change);
+            self.core.peers.all[request.peer].changes -= usize::from(request.is_change);
             shared.failed(&self.core.binds, &request.op, Entry::default(), failure, 0);
         }
     }
@@ -319,8 +305,10 @@ impl Endpoint {
                 None => self.answer(shared, peer, head.id, true),
             },
             (Kind::Atomic, _) => self.change(shared, peer, &head, &payload),
-            (Kind::Renew, _) => self.renew(shared, peer, &head),
-            (Kind::Renewed, _) => self.renewed(shared, peer, &head),
+            (Kind::Renew, _) => self.renewal.renew(&mut self.core, shared, peer, &head),
+            (Kind::Renewed, _) => {
+                self.one_sided.renewed(&mut self.core, shared, peer, &head);
+            }
             (Kind::Credit | Kind::Lost, _) => {}
         }
     }
@@ -390,12 +378,9 @@ impl Endpoint {
             return self.answer(shared, peer, head.id, true);
         };
         let (operands, compare) = payload.split_at(bytes.min(payload.len()));
-        let reach = shared
-            .regions
-            .get(&head.key)
-            .and_then(|region| region.reach);
-        if let Some((reach, _)) = reach {
-            return self.serve(shared, (peer, head), (&memory, reach), operands, compare);
+        if let Some(reach) = shared.reach(head.key) {
+            let service = Service::new(peer, head, &memory, operands, compare);
+            return self.serve(shared, service, (&memory, reach));
         }
         let old = elements::change(&memory, head.datatype, head.op, operands, compare);
         if !head.fetch {
@@ -415,17 +400,5 @@ impl Endpoint {
             end,
         };
         self.post(shared, peer, parcel);
-    }
-}
-
-/// Maximum number of element bytes of an atomic operation: two operands each fit one message.
-pub const MOST_ELEMENT_BYTES: usize = 4000;
-
-/// The completion flags of an operation on remote memory.
-pub const fn flags_of(kind: u64, reads: bool) -> u64 {
-    let direction = if reads { FI_READ } else { FI_WRITE };
-    match kind {
-        FI_ATOMIC => FI_ATOMIC | direction,
-        _ => FI_RMA | direction,
     }
 }

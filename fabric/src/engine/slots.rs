@@ -65,6 +65,7 @@ impl<T> Slab<T> {
     }
 
     /// Whether all slots are free.
+    #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.slots.len() == self.free.len()
     }

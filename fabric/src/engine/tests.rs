@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use phitwire_client::door::{Access, Local, Status};
 
+use super::access::{Change, Far};
 use super::elements::Form;
 use super::matching::Posted;
-use super::requests::{Change, Far};
 use super::shared::{Entry, Op, Region, Why};
 use super::wire::{Address, MOST_EAGER, PART};
 use crate::flags::{

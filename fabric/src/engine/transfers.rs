@@ -10,7 +10,7 @@ use super::endpoint::Endpoint;
 use super::landing::Destination;
 use super::outbox::Outgoing;
 use super::peers::{End, Parcel};
-use super::reach::Opened;
+use super::ranges::Opened;
 use super::shared::{Entry, Failure, Op, Shared, Why};
 use super::slots::{self, STAGES, STAGES_AT};
 use super::wire::{Head, Kind, PART};
@@ -102,7 +102,7 @@ impl Endpoint {
         if let Pieces::One(bytes) = &offer.from
             && !self.core.peers.all[peer].is_self
         {
-            offer.range = self.open_range(bytes);
+            offer.range = self.ranges.open(&mut self.core, bytes);
         }
         let first = match offer.range {
             Some(_) => offer.head,
@@ -128,14 +128,14 @@ impl Endpoint {
     /// Whether a transfer can be announced already.
     pub(super) fn is_announceable(&self, id: u64) -> bool {
         let range = self.offers.get(&id).and_then(|offer| offer.range);
-        range.is_none_or(|range| self.opened(range) != Opened::Soon)
+        range.is_none_or(|range| self.ranges.state(range) != Opened::Soon)
     }
 
     /// The announcement of a transfer that peers fetch in place.
     pub(super) fn announcement(&mut self, id: u64) -> Option<Head> {
         let offer = self.offers.get(&id)?;
         let range = offer.range?;
-        if let Opened::Open(reach) = self.opened(range) {
+        if let Opened::Open(reach) = self.ranges.state(range) {
             return Some(Head {
                 handle: reach.handle,
                 staged: offer.from.address() - reach.base,
@@ -152,7 +152,7 @@ impl Endpoint {
 
     fn leave(&mut self, offer: &mut Offer) {
         if let Some(range) = offer.range.take() {
-            self.leave_range(range);
+            self.ranges.leave(range);
         }
     }
 

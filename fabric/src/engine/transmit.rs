@@ -49,7 +49,7 @@ impl Endpoint {
         if self.core.is_gone {
             return Err(libc::ENETDOWN);
         }
-        if self.queued + self.requests.len() + self.offers.len() + self.direct.wholes.len()
+        if self.queued + self.requests.len() + self.offers.len() + self.one_sided.len()
             >= MOST_OPERATIONS
         {
             return Err(libc::EAGAIN);
@@ -310,7 +310,8 @@ impl Endpoint {
         }
         self.lose_requests(shared, peer, unknown);
         self.lose_transfers(shared, peer, unknown);
-        self.lose_parked(shared, peer, unknown);
+        self.one_sided.lose(&mut self.core, shared, peer);
+        self.renewal.lose(peer);
         self.matching.lose(&self.core, shared, peer, lost);
     }
 
@@ -326,7 +327,7 @@ impl Endpoint {
                 self.never_sent(shared, sending.end, failure);
             }
         }
-        self.lose_direct(shared, failure);
+        self.one_sided.end_all(&self.core, shared, failure);
         for peer in 0..self.core.peers.all.len() {
             self.lose(shared, peer, failure);
         }

@@ -46,7 +46,7 @@ impl Endpoint {
                 };
                 (names::FETCH, slot as u64, request)
             }
-            Outgoing::Direct(slot) => (names::DIRECT, slot as u64, self.direct_request(slot)?),
+            Outgoing::Direct(slot) => (names::DIRECT, slot as u64, self.one_sided.request(slot)?),
             Outgoing::Probe(peer) => (names::PROBE, peer as u64, probe_request(&self.core, peer)),
             Outgoing::Register(number, part, access) => {
                 (names::REGISTER, number, Request::Register { part, access })

@@ -350,30 +350,22 @@ fn left(net: &Network, at: usize) -> Result<(), String> {
         .iter()
         .map(|peer| peer.held.len())
         .sum();
-    let changes: usize = endpoint
-        .core
-        .peers
-        .all
-        .iter()
-        .map(|peer| peer.changes[0] + peer.changes[1])
-        .sum();
+    let peers = endpoint.core.peers.all.iter();
+    let changes: usize = peers.map(|peer| peer.changes).sum();
     let counts = [
         ("sends", endpoint.sends.len()),
         ("offers", endpoint.offers.len()),
         ("pulls", endpoint.pulls.len()),
         ("fetches", endpoint.fetches.len() + endpoint.unfetched.len()),
         ("requests", endpoint.requests.len()),
-        (
-            "pieces",
-            endpoint.direct.pieces.len() + endpoint.direct.wholes.len(),
-        ),
         ("stages", endpoint.core.stages.len()),
         ("queued", endpoint.queued),
         ("served", endpoint.serving.len()),
         ("held", held),
         ("changes", changes),
     ];
-    match counts.iter().find(|(_, count)| *count > 0) {
+    let mut counts = counts.into_iter().chain(endpoint.one_sided.left());
+    match counts.find(|(_, count)| *count > 0) {
         Some((what, count)) => Err(format!("{count} {what} are left at {at}")),
         None => Ok(()),
     }
