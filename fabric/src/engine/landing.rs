@@ -66,6 +66,6 @@ pub enum Destination {
     Receive(Landing),
     /// Registered memory, looked up for each part since it may be closed before the transfer ends.
     Memory,
-    /// The reply to the request with this number.
-    Reply(u64),
+    /// The reply to the request with this number, whose memory it hands over.
+    Reply(u64, Option<Pieces>),
 }

@@ -235,7 +235,7 @@ impl Matching {
             return core.actions.push_back(Action::Pull(peer, head, into));
         }
         landing.fill(&payload);
-        self.received(core, shared, peer, &head, &landing, None);
+        self.received(core, shared, peer, &head, (&landing, None));
     }
 
     /// A message is complete, or will never be.
@@ -245,8 +245,7 @@ impl Matching {
         shared: &mut Shared,
         peer: usize,
         head: &Head,
-        landing: &Landing,
-        failure: Option<Failure>,
+        (landing, failure): (&Landing, Option<Failure>),
     ) {
         let mut entry = entry_of(head);
         entry.len = landing.room().min(head.len as usize);
@@ -455,7 +454,7 @@ const SOMEONE_LOST: Failure = Failure {
 
 fn discard(core: &mut Core, peer: usize, head: Head) {
     if head.kind == Kind::Ready {
-        core.actions.push_back(Action::Discard(peer, head));
+        core.actions.push_back(Action::Discard(peer, head, false));
     }
 }
 

@@ -32,10 +32,13 @@ pub mod endpoint;
 pub mod landing;
 pub mod liveness;
 pub mod matching;
+pub mod offers;
 pub mod one_sided;
 pub mod outbox;
+pub mod parcel;
 pub mod peers;
 pub mod piece;
+pub mod pulls;
 pub mod ranges;
 pub mod reach;
 pub mod registration;
@@ -43,10 +46,9 @@ pub mod renewal;
 pub mod requests;
 pub mod service;
 pub mod serving;
+pub mod session;
 pub mod shared;
 pub mod slots;
-pub mod transfers;
-pub mod transmit;
 pub mod wire;
 
 #[cfg(test)]

@@ -1,35 +1,9 @@
 //! The peers of an endpoint.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::HashMap;
 
-use super::shared::{Failure, Op};
-use super::wire::{Address, Head};
-
-/// Action once a message has arrived, or never will.
-#[derive(Clone, Copy, Debug)]
-pub enum End {
-    /// No action.
-    Nothing,
-    /// Complete the operation, which had this many bytes.
-    Op(Op, usize),
-    /// Continue the request; if the message never arrives, fail it.
-    Request(u64),
-    /// Continue the announced transfer; if the message never arrives, fail it.
-    Offer(u64),
-    /// The lost peer with this number knows.
-    Notice(usize),
-}
-
-/// A message waiting to be sent.
-#[derive(Debug)]
-pub struct Parcel {
-    /// Head of the message, without sequence numbers.
-    pub head: Head,
-    /// Payload of the message.
-    pub payload: Vec<u8>,
-    /// Action at the end of the message.
-    pub end: End,
-}
+use super::shared::Failure;
+use super::wire::Address;
 
 /// Another endpoint, or this one.
 #[derive(Debug, Default)]
@@ -38,24 +12,6 @@ pub struct Peer {
     pub address: Address,
     /// Whether the peer is this endpoint.
     pub is_self: bool,
-    /// Messages waiting to be sent.
-    pub out: VecDeque<Parcel>,
-    /// Sequence number of the next message.
-    pub next: u64,
-    /// Number of messages that the peer has acknowledged.
-    pub acked: u64,
-    /// Maximum number of messages in flight to the peer.
-    pub window: u64,
-    /// The next sequence number expected from it.
-    pub expected: u64,
-    /// The peer wants an acknowledgement, or sent a duplicate and so may have missed one.
-    pub wants_ack: bool,
-    /// Messages that arrived early.
-    pub held: BTreeMap<u64, (Head, Vec<u8>)>,
-    /// Unfinished atomic operations on its opened memory, by request.
-    pub changes: usize,
-    /// Whether the peer is in the list of those that could not be sent to.
-    pub is_waiting: bool,
     /// Why the peer is lost, if it is.
     pub failed: Option<Failure>,
     /// Whether the peer has given a sign of life since the last check that awaited it.

@@ -11,13 +11,15 @@ use crate::memory::Bytes;
 const MOST_RANGES: usize = 128;
 
 /// A range that peers may get from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Range {
     base: u64,
     end: u64,
     state: Opened,
     /// Transfers that use it.
     users: u32,
+    /// Transfers that are announced once it is open.
+    waiting: Vec<u64>,
     /// When it was last requested, by a counter.
     used: u64,
 }
@@ -61,6 +63,7 @@ impl Ranges {
             end,
             state: Opened::Soon,
             users: 1,
+            waiting: Vec::new(),
             used,
         };
         let slot = if all.len() < MOST_RANGES {
@@ -88,14 +91,18 @@ impl Ranges {
         Some(slot)
     }
 
-    /// Handles the completion of a range's registration. Returns the range, if there is one.
-    pub(super) fn registered(
-        &mut self,
-        number: u64,
-        (status, word): (Status, u64),
-    ) -> Option<usize> {
-        let slot = usize::try_from(number).ok()?;
-        let range = self.all.get_mut(slot)?;
+    /// A transfer waits until a range is open.
+    pub(super) fn wait(&mut self, range: usize, transfer: u64) {
+        debug_assert_eq!(self.state(range), Opened::Soon);
+        self.all[range].waiting.push(transfer);
+    }
+
+    /// Handles the completion of a range's registration. Returns the transfers that waited for it.
+    pub(super) fn registered(&mut self, number: u64, (status, word): (Status, u64)) -> Vec<u64> {
+        let slot = usize::try_from(number).unwrap_or(usize::MAX);
+        let Some(range) = self.all.get_mut(slot) else {
+            return Vec::new();
+        };
         range.state = match (status, u16::try_from(word)) {
             (Status::Done, Ok(handle)) => Opened::Open(Reach {
                 handle,
@@ -103,7 +110,7 @@ impl Ranges {
             }),
             _ => Opened::Never,
         };
-        Some(slot)
+        std::mem::take(&mut range.waiting)
     }
 
     /// Whether a range is open.

@@ -1,73 +1,193 @@
-//! Atomic operations: the NIC's equivalents of libfabric's, and how to carry out those that it
-//! lacks.
+//! Requests of peers: writes, reads and atomic operations on this program's memory.
 //!
-//! Words of opened memory are changed only by the NIC at which they were registered. What it cannot
-//! do becomes a request to the program there, which computes the new value and has its own NIC swap
-//! it for the old one, and retries if the word changed in between. So both kinds may be mixed.
+//! Words of opened memory are changed only by the NIC at which they were registered. An atomic
+//! operation that a NIC lacks becomes a request to the program there, which computes the new value
+//! and has its own NIC swap it for the old one, and retries if the word changed in between. So both
+//! kinds may be mixed.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use phitwire_client::door::Remote;
 
-use super::access::Target;
-use super::endpoint::Endpoint;
-use super::peers::{End, Parcel};
+use super::access::{MOST_ELEMENT_BYTES, Target};
+use super::action::Action;
+use super::core::Core;
+use super::elements;
+use super::landing::Destination;
+use super::parcel::{End, Parcel};
 use super::reach::Reach;
 use super::service::Service;
-use super::shared::Shared;
-use super::wire::{Head, Kind, Purpose};
-use crate::memory::Bytes;
+use super::shared::{Entry, Op, Shared};
+use super::wire::{Head, Kind, MOST_EAGER, Purpose};
+use crate::flags::{FI_REMOTE_CQ_DATA, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_RMA};
+use crate::memory::{Bytes, Pieces};
 
-impl Endpoint {
-    /// Carries out a request on memory that NICs reach too.
-    pub(super) fn serve(
-        &mut self,
+/// What is carried out for peers.
+#[derive(Debug, Default)]
+pub struct Serving {
+    /// Peers whose atomic request the NIC is carrying out, and their next ones, in order.
+    under_way: HashMap<usize, VecDeque<(Head, Vec<u8>)>>,
+}
+
+impl Serving {
+    /// Peers that are being served.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.under_way.len()
+    }
+
+    /// A peer writes: with a short message, or a long one that is to be fetched.
+    pub(super) fn write(
+        &self,
+        core: &mut Core,
         shared: &mut Shared,
-        service: Service,
-        (memory, reach): (&Bytes, Reach),
+        peer: usize,
+        (head, payload): (Head, &[u8]),
     ) {
+        let memory = shared.region(head.key, head.tag, head.len, FI_REMOTE_WRITE);
+        match (memory, head.kind) {
+            (Some(_), Kind::Ready) => {
+                let pull = Action::Pull(peer, head, Destination::Memory);
+                core.actions.push_back(pull);
+            }
+            (None, Kind::Ready) => core.actions.push_back(Action::Discard(peer, head, true)),
+            (Some(memory), _) => {
+                Pieces::One(memory).fill(0, payload);
+                self.written(core, shared, peer, &head);
+                answer(core, peer, head.id, false);
+            }
+            (None, _) => answer(core, peer, head.id, true),
+        }
+    }
+
+    /// A peer wrote into this program's memory: report it, if the peer asks for that.
+    pub(super) fn written(&self, core: &Core, shared: &mut Shared, peer: usize, head: &Head) {
+        if head.has_data {
+            let op = Op {
+                context: 0,
+                flags: FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+                tells: true,
+                tag: 0,
+            };
+            let entry = Entry {
+                len: head.len as usize,
+                data: head.data,
+                ..Entry::default()
+            };
+            let source = core.source(shared, peer);
+            shared.done(&core.binds, &op, entry, source);
+        }
+    }
+
+    /// A peer reads.
+    pub(super) fn read(&self, core: &mut Core, shared: &Shared, peer: usize, head: &Head) {
+        match shared.region(head.key, head.tag, head.len, FI_REMOTE_READ) {
+            None => answer(core, peer, head.id, true),
+            Some(memory) if memory.len() > MOST_EAGER => {
+                let reply = reply_to(head.id, memory.len());
+                let offer = Action::Offer(peer, reply, Pieces::One(memory), None);
+                core.actions.push_back(offer);
+            }
+            Some(memory) => answer_with(core, peer, head.id, memory.with(<[u8]>::to_vec)),
+        }
+    }
+
+    /// A peer's atomic request. Those of one peer are carried out in order.
+    pub(super) fn change(
+        &mut self,
+        core: &mut Core,
+        shared: &Shared,
+        peer: usize,
+        (head, payload): (Head, Vec<u8>),
+    ) {
+        if let Some(queue) = self.under_way.get_mut(&peer) {
+            return queue.push_back((head, payload));
+        }
+        let access = match (head.op == elements::READ, head.fetch) {
+            (true, _) => FI_REMOTE_READ,
+            (false, true) => FI_REMOTE_READ | FI_REMOTE_WRITE,
+            (false, false) => FI_REMOTE_WRITE,
+        };
+        let size = elements::size_of_type(head.datatype).unwrap_or(0);
+        let bytes = head.count as usize * size;
+        let far = shared.region(head.key, head.tag, bytes as u64, access);
+        let Some(memory) = far.filter(|_| bytes > 0 && bytes <= MOST_ELEMENT_BYTES) else {
+            return answer(core, peer, head.id, true);
+        };
+        let (operands, compare) = payload.split_at(bytes.min(payload.len()));
+        if let Some(reach) = shared.reach(head.key) {
+            let service = Service::new(peer, &head, &memory, operands, compare);
+            return self.begin(core, service, (&memory, reach));
+        }
+        let old = elements::change(&memory, head.datatype, head.op, operands, compare);
+        debug_assert_eq!(old.len(), bytes, "as many old elements as new ones");
+        match head.fetch {
+            true => answer_with(core, peer, head.id, old),
+            false => answer(core, peer, head.id, false),
+        }
+    }
+
+    /// Has the NIC carry out a request on memory that NICs reach too.
+    fn begin(&mut self, core: &mut Core, service: Service, (memory, reach): (&Bytes, Reach)) {
         let at = Remote {
-            processor: self.core.address.processor,
+            processor: core.address.processor,
             handle: reach.handle,
             offset: memory.address() - reach.base,
         };
-        self.serving.insert(service.peer(), VecDeque::new());
         let target = Target {
-            peer: self.core.peers.own(),
+            peer: core.peers.own(),
             key: service.head().key,
             at,
         };
-        self.one_sided
-            .serve(&mut self.core, shared, target, service);
+        let old = self.under_way.insert(service.peer(), VecDeque::new());
+        debug_assert!(old.is_none(), "one request of a peer at a time");
+        core.actions.push_back(Action::Serve(target, service));
     }
 
-    /// A request was carried out, or failed.
-    pub(super) fn served(&mut self, shared: &mut Shared, service: Service, failed: bool) {
+    /// The NIC has carried out a request, or it failed.
+    pub(super) fn served(
+        &mut self,
+        core: &mut Core,
+        shared: &Shared,
+        service: Service,
+        failed: bool,
+    ) {
         let (peer, head) = (service.peer(), *service.head());
-        let waiting = self.serving.remove(&peer).unwrap_or_default();
-        if failed || !head.fetch {
-            self.answer(shared, peer, head.id, failed);
-        } else {
-            self.answer_with(shared, peer, head.id, service.into_old());
+        let waiting = self.under_way.remove(&peer);
+        debug_assert!(waiting.is_some(), "a request is served once");
+        match failed || !head.fetch {
+            true => answer(core, peer, head.id, failed),
+            false => answer_with(core, peer, head.id, service.into_old()),
         }
-        for (head, payload) in waiting {
-            self.change(shared, peer, &head, &payload);
+        for request in waiting.unwrap_or_default() {
+            self.change(core, shared, peer, request);
         }
     }
+}
 
-    fn answer_with(&mut self, shared: &mut Shared, peer: usize, id: u64, old: Vec<u8>) {
-        let reply = Head {
-            kind: Kind::Whole,
-            purpose: Purpose::Reply,
-            key: id,
-            len: old.len() as u64,
-            ..Head::default()
-        };
-        let parcel = Parcel {
-            head: reply,
-            payload: old,
-            end: End::Nothing,
-        };
-        self.post(shared, peer, parcel);
+fn answer(core: &mut Core, peer: usize, id: u64, failed: bool) {
+    let head = Head {
+        kind: Kind::Done,
+        failed,
+        id,
+        ..Head::default()
+    };
+    core.actions.push_back(Action::Tell(peer, head));
+}
+
+fn reply_to(id: u64, bytes: usize) -> Head {
+    Head {
+        kind: Kind::Whole,
+        purpose: Purpose::Reply,
+        key: id,
+        len: bytes as u64,
+        ..Head::default()
     }
+}
+
+fn answer_with(core: &mut Core, peer: usize, id: u64, data: Vec<u8>) {
+    debug_assert!(data.len() <= MOST_EAGER, "longer replies are offered");
+    let head = reply_to(id, data.len());
+    let parcel = Parcel::new(head, data, End::Nothing);
+    core.actions.push_back(Action::Post(peer, parcel));
 }

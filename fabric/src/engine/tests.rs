@@ -138,10 +138,9 @@ fn messages_of_all_lengths_arrive() {
             "{bytes}"
         );
     }
-    assert!(net.nodes[0].endpoint.offers.is_empty() && net.nodes[1].endpoint.pulls.is_empty());
-    assert!(
-        net.nodes[0].endpoint.core.stages.is_empty() && net.nodes[1].endpoint.fetches.is_empty()
-    );
+    for (node, kind) in [(0, "offers"), (1, "pulls"), (0, "stages"), (1, "fetches")] {
+        assert_eq!(net.nodes[node].endpoint.count(kind), 0, "{kind}");
+    }
 }
 
 #[test]
@@ -166,11 +165,8 @@ fn what_is_sent_twice_arrives_once() {
         let Node {
             shared, endpoint, ..
         } = &mut net.nodes[0];
-        let slots: Vec<_> = (0..256)
-            .filter(|&slot| endpoint.sends.get(slot).is_some())
-            .collect();
         if n % 3 == 0
-            && let Some(&slot) = slots.first()
+            && let Some(slot) = endpoint.sending()
         {
             endpoint.sent(shared, slot, Status::TimedOut);
         }
@@ -412,7 +408,7 @@ fn who_is_lost_fails_what_waits_for_him() {
         .expect("there is room");
     // Many tries, for longer than patience, and nobody knows whether it arrived.
     endpoint.wait_for(super::clock::TICK);
-    endpoint.core.clock.tick();
+    endpoint.tick();
     for _ in 0..6 {
         endpoint.sent(shared, 0, Status::TimedOut);
     }
@@ -441,7 +437,7 @@ fn who_is_lost_fails_what_waits_for_him() {
         net.nodes[0].errors(),
         [(3, libc::EHOSTUNREACH, Why::Unreachable)]
     );
-    assert!(net.nodes[0].endpoint.core.stages.is_empty());
+    assert_eq!(net.nodes[0].endpoint.count("stages"), 0);
 }
 
 #[test]

@@ -32,20 +32,11 @@ impl Endpoint {
                 };
                 (names::RECEIVE, slot as u64, Request::Receive { into })
             }
-            Outgoing::Send(slot) => (names::SEND, slot as u64, self.send_request(slot)?),
-            Outgoing::Fetch(slot) => {
-                let fetch = self.fetches.get(slot)?;
-                let into = fetch.into.unwrap_or(Local {
-                    offset: slots::fetch_at(slot),
-                    bytes: fetch.bytes as u64,
-                });
-                let request = Request::BlockGet {
-                    from: fetch.from,
-                    into,
-                    fence: false,
-                };
-                (names::FETCH, slot as u64, request)
+            Outgoing::Send(slot) => {
+                let request = self.session.request(&self.core, slot)?;
+                (names::SEND, slot as u64, request)
             }
+            Outgoing::Fetch(slot) => (names::FETCH, slot as u64, self.pulls.request(slot)?),
             Outgoing::Direct(slot) => (names::DIRECT, slot as u64, self.one_sided.request(slot)?),
             Outgoing::Probe(peer) => (names::PROBE, peer as u64, probe_request(&self.core, peer)),
             Outgoing::Register(number, part, access) => {
@@ -57,19 +48,5 @@ impl Endpoint {
         };
         let name = kind | number;
         Some(Command { name, request })
-    }
-
-    fn send_request(&self, slot: usize) -> Option<Request<'static>> {
-        let sending = self.sends.get(slot)?;
-        let to = self.core.peers.all[sending.peer].address;
-        let from = Local {
-            offset: slots::send_at(slot),
-            bytes: sending.bytes as u64,
-        };
-        Some(Request::Send {
-            processor: to.processor,
-            member: to.member,
-            from,
-        })
     }
 }
