@@ -68,7 +68,7 @@ impl Core {
     /// A peer's number in the address vector.
     pub(super) fn source(&self, shared: &Shared, peer: usize) -> u64 {
         let vector = self.binds.vector.and_then(|slot| shared.vectors.get(slot));
-        let address = &self.peers.all[peer].address;
+        let address = &self.peers[peer].address;
         vector.map_or(FI_ADDR_NOTAVAIL, |vector| vector.number(address))
     }
 }

@@ -132,7 +132,7 @@ impl Liveness {
             return;
         };
         awaited.retain(|&peer| {
-            let peer = &core.peers.all[peer];
+            let peer = &core.peers[peer];
             !peer.is_self && peer.failed.is_none()
         });
         for &peer in &awaited {
@@ -169,7 +169,7 @@ impl Liveness {
             return self.patrolled.clear();
         }
         self.quiet = self.quiet.saturating_add(1);
-        let peers = &core.peers.all;
+        let peers = &core.peers;
         let of_use = |&peer: &usize| peers[peer].failed.is_none() && !peers[peer].is_heard;
         self.patrolled.retain(of_use);
         let vector = core.binds.vector.and_then(|slot| shared.vectors.get(slot));
@@ -191,8 +191,8 @@ impl Liveness {
     /// they may wait for what will not come.
     pub(super) fn probe_lost(&mut self, core: &mut Core) {
         let checks = core.clock.checks();
-        for peer in 0..core.peers.all.len() {
-            let failure = core.peers.all[peer].failed;
+        for peer in 0..core.peers.len() {
+            let failure = core.peers[peer].failed;
             if failure.is_none_or(|failure| failure.why == Why::Departed) {
                 continue;
             }
@@ -210,7 +210,7 @@ impl Liveness {
     /// A lost peer lives: it must learn that it is lost, to fail what waits for this endpoint.
     pub(super) fn lost_lives(&mut self, core: &mut Core, peer: usize) {
         debug_assert!(
-            core.peers.all[peer].failed.is_some(),
+            core.peers[peer].failed.is_some(),
             "only the lost are notified"
         );
         if !self.pulses.of(peer).1.is_known {
@@ -242,7 +242,7 @@ impl Liveness {
     /// ended is lost when the reply arrives.
     pub(super) fn probe_all(&mut self, core: &mut Core, peers: BTreeSet<usize>) {
         for peer in peers {
-            let to = &core.peers.all[peer];
+            let to = &core.peers[peer];
             if !to.is_self && to.failed.is_none() && self.pulses.of(peer).0.under_way == 0 {
                 self.probe(core, peer);
             }
@@ -251,7 +251,7 @@ impl Liveness {
 
     /// Handles the completion of a probe.
     pub(super) fn answered(&mut self, core: &mut Core, peer: usize, status: Status) {
-        let Some(failed) = core.peers.all.get(peer).map(|peer| peer.failed) else {
+        let Some(failed) = core.peers.get(peer).map(|peer| peer.failed) else {
             return;
         };
         let (pulse, _) = self.pulses.of(peer);
@@ -276,7 +276,7 @@ impl Liveness {
 
 /// A probe gets one word of the memory that the peer's program has opened.
 pub(super) fn probe_request(core: &Core, peer: usize) -> Request<'static> {
-    let to = core.peers.all[peer].address;
+    let to = core.peers[peer].address;
     let from = Remote {
         processor: to.processor,
         handle: to.handle(),

@@ -198,7 +198,7 @@ impl Matching {
     ) {
         self.has_received = true;
         let list = usize::from(head.purpose == Purpose::Tagged);
-        let from = core.peers.all[peer].address;
+        let from = core.peers[peer].address;
         let posted = &self.posted[list];
         let Some(at) = posted.iter().position(|posted| posted.wants(&head, from)) else {
             let claim = None;
@@ -388,7 +388,7 @@ impl Matching {
             // All receives fail anyway.
             return;
         }
-        let address = core.peers.all[peer].address;
+        let address = core.peers[peer].address;
         self.fail_receives(core, shared, lost, |posted| posted.from == Some(address));
         if lost.why != Why::Departed {
             let failed = self.fail_receives(core, shared, SOMEONE_LOST, Posted::is_for_anyone);

@@ -84,7 +84,7 @@ impl Offers {
             done,
         };
         if let Pieces::One(bytes) = &offer.from
-            && !core.peers.all[peer].is_self
+            && !core.peers[peer].is_self
         {
             offer.range = self.ranges.open(core, bytes);
         }

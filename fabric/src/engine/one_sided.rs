@@ -161,7 +161,7 @@ impl OneSided {
             len,
             into,
             left: acts.len(),
-            failure: core.peers.all[peer].failed,
+            failure: core.peers[peer].failed,
         };
         let has_failed = whole.failure.is_some();
         let Some(number) = self.wholes.insert(whole) else {
@@ -243,7 +243,7 @@ impl OneSided {
         if !status.is_unknown() && status != Status::Unreachable {
             core.peers.heard(peer);
         }
-        if core.peers.all[peer].failed.is_none() {
+        if core.peers[peer].failed.is_none() {
             if may_again && is_tried {
                 return core.outbox.push(Outgoing::Direct(slot));
             }
@@ -344,7 +344,7 @@ impl OneSided {
         // Replace an invalid address by an offset that is out of range for every NIC.
         let offset = offset.filter(|offset| offset.checked_add(len as u64).is_some());
         let at = Remote {
-            processor: core.peers.all[peer].address.processor,
+            processor: core.peers[peer].address.processor,
             handle: reach.handle,
             offset: offset.unwrap_or(1 << 40),
         };
@@ -473,7 +473,7 @@ impl OneSided {
         let Some((peer, key, used)) = self.memory_of(slot) else {
             return;
         };
-        let is_self = core.peers.all[peer].is_self;
+        let is_self = core.peers[peer].is_self;
         let current = match is_self {
             true => shared.reach(key),
             false => Reach::of_key(key),
@@ -534,7 +534,7 @@ impl OneSided {
         head: &Head,
     ) {
         let key = (peer, head.key);
-        if !head.failed && !core.peers.all[peer].is_self {
+        if !head.failed && !core.peers[peer].is_self {
             self.handles.insert(key, head.handle);
         }
         for slot in self.parked.remove(&key).unwrap_or_default() {

@@ -22,7 +22,7 @@ pub struct Peer {
 #[derive(Debug)]
 pub struct Peers {
     /// The peers by number.
-    pub all: Vec<Peer>,
+    all: Vec<Peer>,
     numbers: HashMap<Address, usize>,
     own: Address,
 }
@@ -56,6 +56,27 @@ impl Peers {
         number
     }
 
+    /// The peer with this number, if there is one.
+    pub fn get(&self, peer: usize) -> Option<&Peer> {
+        self.all.get(peer)
+    }
+
+    /// Count of peers.
+    pub const fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// All peers, by number.
+    pub fn iter(&self) -> std::slice::Iter<'_, Peer> {
+        self.all.iter()
+    }
+
+    /// A peer is lost, for good.
+    pub fn lose(&mut self, peer: usize, failure: Failure) {
+        let old = self.all[peer].failed.replace(failure);
+        debug_assert!(old.is_none(), "a peer is lost once");
+    }
+
     /// A peer gave a sign of life.
     pub fn heard(&mut self, peer: usize) {
         self.all[peer].is_heard = true;
@@ -69,6 +90,14 @@ impl Peers {
     /// The number of this endpoint among its peers.
     pub fn own(&mut self) -> usize {
         self.number(self.own)
+    }
+}
+
+impl std::ops::Index<usize> for Peers {
+    type Output = Peer;
+
+    fn index(&self, peer: usize) -> &Peer {
+        &self.all[peer]
     }
 }
 

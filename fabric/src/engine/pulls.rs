@@ -110,7 +110,7 @@ impl Pulls {
             landing: 0,
             failure: None,
         };
-        if let Some(lost) = core.peers.all[peer].failed {
+        if let Some(lost) = core.peers[peer].failed {
             return end(core, peer, pull, Some(lost));
         }
         if self.all.contains_key(&(peer, head.id)) {
@@ -167,7 +167,7 @@ impl Pulls {
             return self.fail(core, key, libc::EPROTO);
         }
         let from = Remote {
-            processor: core.peers.all[peer].address.processor,
+            processor: core.peers[peer].address.processor,
             handle: head.handle,
             offset: head.staged,
         };
@@ -186,7 +186,7 @@ impl Pulls {
 
     fn fetch(&mut self, core: &mut Core, shared: &Shared, fetch: Fetch) {
         debug_assert!(fetch.bytes <= PART, "a part fits its slot");
-        if core.peers.all[fetch.peer].is_self {
+        if core.peers[fetch.peer].is_self {
             let at = STAGES_AT + fetch.from.offset;
             return self.landed(core, shared, &fetch, at);
         }
@@ -222,7 +222,7 @@ impl Pulls {
             core.peers.heard(fetch.peer);
         }
         let is_tried = fetch.tries < TRIES || core.clock.is_patient(fetch.since);
-        if again && is_tried && core.peers.all[fetch.peer].failed.is_none() {
+        if again && is_tried && core.peers[fetch.peer].failed.is_none() {
             return core.outbox.push(Outgoing::Fetch(slot));
         }
         let Some(fetch) = self.fetches.remove(slot) else {
@@ -323,7 +323,7 @@ impl Pull {
                 id: head.id,
                 part: (begin / PART) as u32,
                 from: Remote {
-                    processor: core.peers.all[peer].address.processor,
+                    processor: core.peers[peer].address.processor,
                     handle: head.handle,
                     offset: head.staged.wrapping_add(begin as u64),
                 },

@@ -107,7 +107,7 @@ fn reply(core: &mut Core, peer: usize, key: u64, handle: Option<u16>) {
         handle: handle.unwrap_or(0),
         ..Head::default()
     };
-    core.actions.push_back(match core.peers.all[peer].is_self {
+    core.actions.push_back(match core.peers[peer].is_self {
         true => Action::Renewed(peer, head),
         false => Action::Tell(peer, head),
     });

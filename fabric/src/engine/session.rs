@@ -111,7 +111,7 @@ impl Session {
 
     /// Whether all messages have arrived, except those to lost peers.
     pub(super) fn is_drained(&self, core: &Core) -> bool {
-        let is_lost = |sending: &Sending| core.peers.all[sending.peer].failed.is_some();
+        let is_lost = |sending: &Sending| core.peers[sending.peer].failed.is_some();
         self.queued == 0 && self.to_self.is_empty() && self.sends.iter().all(is_lost)
     }
 
@@ -134,7 +134,7 @@ impl Session {
         peer: usize,
         parcel: Parcel,
     ) {
-        if let Some(failure) = core.peers.all[peer].failed {
+        if let Some(failure) = core.peers[peer].failed {
             return never_sent(core, shared, parcel.end, failure);
         }
         self.channels.of(peer).out.push_back(parcel);
@@ -161,7 +161,7 @@ impl Session {
     }
 
     fn send_on(&mut self, core: &mut Core, shared: &mut Shared, peer: usize) {
-        let is_self = core.peers.all[peer].is_self;
+        let is_self = core.peers[peer].is_self;
         loop {
             let to = self.channels.of(peer);
             debug_assert!(to.acked <= to.next, "what was acknowledged was sent");
@@ -208,7 +208,7 @@ impl Session {
         let to = self.channels.of(peer);
         let head = Head {
             from: core.address,
-            to_incarnation: core.peers.all[peer].address.incarnation,
+            to_incarnation: core.peers[peer].address.incarnation,
             ack: to.expected,
             ..head
         };
@@ -233,7 +233,7 @@ impl Session {
     /// The request of a message; `None` if it has ended.
     pub(super) fn request(&self, core: &Core, slot: usize) -> Option<Request<'static>> {
         let sending = self.sends.get(slot)?;
-        let to = core.peers.all[sending.peer].address;
+        let to = core.peers[sending.peer].address;
         let from = Local {
             offset: slots::send_at(slot),
             bytes: sending.bytes as u64,
@@ -268,7 +268,7 @@ impl Session {
     pub(super) fn pay_owed(&mut self, core: &mut Core) {
         let mut owed = std::mem::take(&mut self.owed);
         owed.retain(|&peer| {
-            if !self.channels.of(peer).wants_ack || core.peers.all[peer].failed.is_some() {
+            if !self.channels.of(peer).wants_ack || core.peers[peer].failed.is_some() {
                 return false;
             }
             if self.sends.room() == 0 {
@@ -323,7 +323,7 @@ impl Session {
             }
             _ => false,
         };
-        if again && core.peers.all[peer].failed.is_none() {
+        if again && core.peers[peer].failed.is_none() {
             return core.outbox.push(Outgoing::Send(slot));
         }
         self.sends.remove(slot);
@@ -410,7 +410,7 @@ impl Session {
         }
         let peer = core.peers.number(head.from);
         core.peers.heard(peer);
-        let is_lost = core.peers.all[peer].failed.is_some();
+        let is_lost = core.peers[peer].failed.is_some();
         let from = self.channels.of(peer);
         if head.ack <= from.next {
             from.acked = from.acked.max(head.ack);

@@ -31,7 +31,7 @@ impl Endpoint {
             return Err(libc::EAGAIN);
         }
         let peer = core.peers.number(address);
-        match core.peers.all[peer].failed {
+        match core.peers[peer].failed {
             // Fail now: an injected message cannot report a failure later.
             Some(failure) if op.is_injected() => Err(failure.errno),
             _ => Ok(peer),
@@ -90,7 +90,7 @@ impl Endpoint {
         let peer = self.peer_of(shared, far.number, &op)?;
         let (core, len) = (&mut self.core, from.len());
         if data.is_none()
-            && !core.peers.all[peer].is_self
+            && !core.peers[peer].is_self
             && let Some(at) = OneSided::reach_of(core, peer, &far, len)
         {
             self.one_sided.put(core, shared, at, (&from, op));
@@ -125,7 +125,7 @@ impl Endpoint {
     pub fn read(&mut self, shared: &mut Shared, far: Far, into: Pieces, op: Op) -> Result<(), i32> {
         let peer = self.peer_of(shared, far.number, &op)?;
         let core = &mut self.core;
-        if !core.peers.all[peer].is_self
+        if !core.peers[peer].is_self
             && let Some(at) = OneSided::reach_of(core, peer, &far, into.len())
         {
             self.one_sided.get(core, shared, at, (&into, op));

@@ -29,7 +29,7 @@ impl Endpoint {
 
     /// Why each peer is lost, if it is.
     pub(in super::super) fn failures(&self) -> Vec<Option<Failure>> {
-        self.core.peers.all.iter().map(|peer| peer.failed).collect()
+        self.core.peers.iter().map(|peer| peer.failed).collect()
     }
 
     /// A message ends with this status; the slot may be free.

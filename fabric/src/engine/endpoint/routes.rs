@@ -129,7 +129,7 @@ impl Endpoint {
         };
         self.session.end_all(core, shared, failure);
         self.one_sided.end_all(core, shared, failure);
-        for (peer, failed) in core.peers.all.iter().map(|peer| peer.failed).enumerate() {
+        for (peer, failed) in core.peers.iter().map(|peer| peer.failed).enumerate() {
             core.actions.push_back(match failed {
                 None => Action::Lose(peer, failure),
                 // Fetches that it still awaited will not end.
@@ -234,7 +234,7 @@ impl Endpoint {
     /// Marks a peer as lost: messages to it fail, and after them all that awaits it.
     fn lose(&mut self, shared: &mut Shared, peer: usize, failure: Failure) {
         let core = &mut self.core;
-        if core.peers.all[peer].failed.is_some() {
+        if core.peers[peer].failed.is_some() {
             return;
         }
         let lost = Failure {
@@ -244,7 +244,7 @@ impl Endpoint {
                 _ => Why::Unreachable,
             },
         };
-        core.peers.all[peer].failed = Some(lost);
+        core.peers.lose(peer, lost);
         // Operations sent without a reply may have been carried out.
         let unknown = Failure {
             why: Why::Unknown,
@@ -257,7 +257,7 @@ impl Endpoint {
 
     fn forget(&mut self, shared: &mut Shared, peer: usize, lost: Failure, unknown: Failure) {
         let core = &mut self.core;
-        debug_assert!(core.peers.all[peer].failed.is_some(), "it is lost");
+        debug_assert!(core.peers[peer].failed.is_some(), "it is lost");
         self.requests.lose(core, shared, peer, unknown);
         self.offers.lose(core, shared, peer, unknown);
         self.pulls.lose(core, peer, unknown);
