@@ -9,14 +9,18 @@ use std::fs;
 use std::path::Path;
 
 /// Crates by their source folders.
-const CRATES: [&str; 6] = [
+const CRATES: [&str; 7] = [
     "src",
     "framing/src",
     "machines/aries/src",
     "machines/blackwidow/src",
     "machines/t3e/src",
     "bench/src",
+    "fabric/src",
 ];
+
+/// Folders of modules that import each other, with the path that such imports begin with.
+const ENGINE: (&str, &str) = ("fabric/src/engine", "super::");
 
 /// The modules that each module imports.
 type Imports = BTreeMap<String, BTreeSet<String>>;
@@ -34,14 +38,14 @@ fn product(text: &str) -> String {
         .join("\n")
 }
 
-/// The modules that `code` names after `crate::`.
-fn imported(code: &str) -> Vec<String> {
+/// The modules that `code` names after `start`, such as `crate::`.
+fn imported(code: &str, start: &str) -> Vec<String> {
     let word = |text: &str| -> String {
         let is_word = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
         text.trim_start().chars().take_while(is_word).collect()
     };
     let mut found = Vec::new();
-    for (at, start) in code.match_indices("crate::") {
+    for (at, start) in code.match_indices(start) {
         let rest = &code[at + start.len()..];
         let Some(group) = rest.strip_prefix('{') else {
             found.push(word(rest));
@@ -75,20 +79,20 @@ fn is_of_tests(path: &Path) -> bool {
     })
 }
 
-/// Adds the imports of the sources below `path` to those of `module`.
-fn read(path: &Path, module: &str, imports: &mut Imports) {
+/// Adds the imports of the sources below `path`, which begin with `start`, to those of `module`.
+fn read(path: &Path, module: &str, start: &str, imports: &mut Imports) {
     if is_of_tests(path) {
         return;
     }
     if path.is_dir() {
         for entry in fs::read_dir(path).expect("a folder of sources") {
-            read(&entry.expect("an entry").path(), module, imports);
+            read(&entry.expect("an entry").path(), module, start, imports);
         }
     } else if path.extension().is_some_and(|extension| extension == "rs") {
         let text = fs::read_to_string(path).expect("a source file");
         let of = imports.entry(module.to_owned()).or_default();
         of.extend(
-            imported(&product(&text))
+            imported(&product(&text), start)
                 .into_iter()
                 .filter(|name| name != module),
         );
@@ -97,14 +101,19 @@ fn read(path: &Path, module: &str, imports: &mut Imports) {
 
 /// The imports between the modules of a crate, excluding its root.
 fn imports_of(folder: &str) -> Imports {
+    imports_from((folder, "crate::"))
+}
+
+/// The imports between the modules of a folder that begin with `start`, excluding its root.
+fn imports_from((folder, start): (&str, &str)) -> Imports {
     let mut imports = Imports::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     for entry in fs::read_dir(root).expect("a crate") {
         let path = entry.expect("an entry").path();
         let module = path.file_stem().and_then(|stem| stem.to_str());
         let module = module.expect("a plain name").to_owned();
-        if !["lib", "main", "bin"].contains(&&*module) {
-            read(&path, &module, &mut imports);
+        if !["lib", "main", "bin", "mod"].contains(&&*module) {
+            read(&path, &module, start, &mut imports);
         }
     }
     let modules: BTreeSet<String> = imports.keys().cloned().collect();
@@ -129,8 +138,9 @@ fn cycle(mut imports: Imports) -> BTreeSet<String> {
 
 #[test]
 fn modules_import_each_other_without_a_cycle() {
-    for folder in CRATES {
-        let imports = imports_of(folder);
+    let crates = CRATES.map(|folder| (folder, "crate::"));
+    for (folder, start) in crates.into_iter().chain([ENGINE]) {
+        let imports = imports_from((folder, start));
         assert!(imports.len() > 2, "{folder}: {imports:?}");
         assert_eq!(
             cycle(imports.clone()),
@@ -182,9 +192,36 @@ fn a_cycle_is_found() {
     let code = product(
         "use crate::{kit::Pipe, sim::{World, Wire}};\n// crate::trace\nlet a = crate::net::read();\n",
     );
-    assert_eq!(imported(&code), ["kit", "sim", "net"]);
+    assert_eq!(imported(&code, "crate::"), ["kit", "sim", "net"]);
     let link = imports.get_mut("link").expect("a module");
-    link.extend(imported(&code));
+    link.extend(imported(&code, "crate::"));
     let found = cycle(imports);
     assert!(found.contains("link") && found.contains("sim"), "{found:?}");
+}
+
+/// The parts of the provider's engine, each of which owns its fields.
+const PARTS: [&str; 10] = [
+    "liveness",
+    "matching",
+    "offers",
+    "one_sided",
+    "pulls",
+    "registration",
+    "renewal",
+    "requests",
+    "serving",
+    "session",
+];
+
+#[test]
+fn parts_of_the_providers_engine_know_no_other_part() {
+    let imports = imports_from(ENGINE);
+    let is_part = |name: &String| PARTS.contains(&name.as_str());
+    for part in PARTS {
+        let others: Vec<_> = imports[part].iter().filter(|name| is_part(name)).collect();
+        assert!(others.is_empty(), "{part} knows {others:?}");
+    }
+    // The canary: the endpoint, which owns them, knows them all.
+    let known = imports["endpoint"].iter().filter(|name| is_part(name));
+    assert_eq!(known.count(), PARTS.len());
 }

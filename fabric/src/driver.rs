@@ -11,7 +11,8 @@ use phitwire_client::door::{Access, Completion, Local, Status};
 use phitwire_client::patience::Patience;
 use phitwire_client::{AttachError, Error, Mapping, Nic, Options, attach};
 
-use crate::engine::endpoint::{Endpoint, Segment};
+use crate::engine::core::Segment;
+use crate::engine::endpoint::Endpoint;
 use crate::engine::reach::{LINE, Reach};
 use crate::engine::shared::Shared;
 use crate::engine::slots::{SEGMENT, STAGES, STAGES_AT, Slab};

@@ -7,8 +7,8 @@ use super::endpoints::{op, silent};
 use super::messages::Again;
 use super::objects::{answer, answer_int, with_endpoint};
 use super::*;
+use crate::engine::access::{Change, Far, flags_of};
 use crate::engine::elements::Form;
-use crate::engine::requests::{Change, Far, flags_of};
 use crate::memory::{Bytes, Pieces};
 
 pub static CALLS: Ops<13> = Ops::new([

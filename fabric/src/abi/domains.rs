@@ -8,8 +8,8 @@ use super::objects::{
 };
 use super::*;
 use crate::driver::{Domain, State};
+use crate::engine::access::MOST_ELEMENT_BYTES;
 use crate::engine::elements::{Form, is_valid, size_of_type};
-use crate::engine::requests::MOST_ELEMENT_BYTES;
 use crate::engine::shared::Region;
 use crate::memory::Bytes;
 use crate::place::Place;

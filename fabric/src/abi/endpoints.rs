@@ -54,7 +54,7 @@ pub unsafe extern "C" fn open(
         let endpoint = &mut driver.endpoint;
         endpoint.caps = info.caps;
         if let Some(patience) = place::patience() {
-            endpoint.lookout.wait_for(patience);
+            endpoint.wait_for(patience);
         }
         // SAFETY: as above.
         let flags = unsafe {
@@ -114,7 +114,7 @@ unsafe extern "C" fn bind(ep: *mut c_void, other: *mut Fid, flags: u64) -> c_int
         }
         let slot = PartObject::of(other.cast()).own.slot;
         with_endpoint(ep, |endpoint, _| {
-            let binds = &mut endpoint.binds;
+            let binds = endpoint.binds_mut();
             let is_selective = flags & FI_SELECTIVE_COMPLETION != 0;
             match class {
                 FI_CLASS_AV => binds.vector = Some(slot),
@@ -190,7 +190,7 @@ unsafe extern "C" fn getopt(
         if len.replace(size_of::<usize>()) < size_of::<usize>() {
             return Err(FI_ETOOSMALL);
         }
-        let room = with_endpoint(ep, |endpoint, _| Ok(endpoint.least_room))?;
+        let room = with_endpoint(ep, |endpoint, _| Ok(endpoint.least_room()))?;
         value.cast::<usize>().write_unaligned(room);
         Ok(())
     })
@@ -210,7 +210,7 @@ unsafe extern "C" fn setopt(
         }
         let room = value.cast::<usize>().read_unaligned();
         with_endpoint(ep, |endpoint, _| {
-            endpoint.least_room = room;
+            endpoint.set_least_room(room);
             Ok(())
         })
     })
@@ -219,7 +219,7 @@ unsafe extern "C" fn setopt(
 unsafe extern "C" fn getname(ep: *mut c_void, out: *mut c_void, len: *mut usize) -> c_int {
     // SAFETY: the program passes an endpoint, and a buffer of the given length.
     answer_int(|| unsafe {
-        let address = with_endpoint(ep, |endpoint, _| Ok(endpoint.address))?;
+        let address = with_endpoint(ep, |endpoint, _| Ok(endpoint.address()))?;
         if len.replace(Address::BYTES) < Address::BYTES || out.is_null() {
             return Err(FI_ETOOSMALL);
         }
@@ -239,8 +239,8 @@ pub fn op(
     tag: u64,
 ) -> Op {
     let (bind, which) = match what & FI_RECV != 0 {
-        true => (endpoint.binds.receive, 1),
-        false => (endpoint.binds.transmit, 0),
+        true => (endpoint.binds().receive, 1),
+        false => (endpoint.binds().transmit, 0),
     };
     let flags = flags.unwrap_or(endpoint.op_flags[which]);
     let is_selective = bind.is_some_and(|(_, is_selective)| is_selective);

@@ -4,8 +4,8 @@ use std::ffi::{CString, c_char, c_int, c_void};
 
 use super::objects::{NONE, Object, answer_int, base, bind_nothing, fid, table};
 use super::*;
-use crate::engine::requests::MOST_ELEMENT_BYTES;
-use crate::engine::transmit::MOST_OPERATIONS;
+use crate::engine::access::MOST_ELEMENT_BYTES;
+use crate::engine::endpoint::MOST_OPERATIONS;
 use crate::engine::wire::{Address, MOST_EAGER};
 use crate::place::Place;
 

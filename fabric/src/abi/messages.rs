@@ -35,7 +35,7 @@ pub fn from_of(
         return Ok(None);
     }
     let vector = endpoint
-        .binds
+        .binds()
         .vector
         .and_then(|slot| shared.vectors.get(slot));
     let address = vector.and_then(|vector| vector.get(number));

@@ -6,7 +6,7 @@ use super::endpoints::{op, silent};
 use super::messages::Again;
 use super::objects::{answer, with_endpoint};
 use super::*;
-use crate::engine::requests::{Far, flags_of};
+use crate::engine::access::{Far, flags_of};
 use crate::memory::{Bytes, Pieces};
 
 pub static CALLS: Ops<9> = Ops::new([

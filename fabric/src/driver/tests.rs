@@ -32,7 +32,7 @@ fn all_at(doors: &[PathBuf]) -> Vec<One> {
         let mut shared = Shared::default();
         let queue = shared.queues.insert(Queue::default());
         let queue = queue.expect("there is room");
-        driver.endpoint.binds = Binds {
+        *driver.endpoint.binds_mut() = Binds {
             vector: shared.vectors.insert(Vector::default()),
             transmit: Some((queue, false)),
             receive: Some((queue, false)),
@@ -41,7 +41,10 @@ fn all_at(doors: &[PathBuf]) -> Vec<One> {
         One { shared, driver }
     };
     let mut all: Vec<_> = doors.iter().map(attach).collect();
-    let addresses: Vec<_> = all.iter().map(|one| one.driver.endpoint.address).collect();
+    let addresses: Vec<_> = all
+        .iter()
+        .map(|one| one.driver.endpoint.address())
+        .collect();
     for one in &mut all {
         let vector = one.shared.vectors.get_mut(0).expect("it is there");
         addresses.iter().for_each(|&address| {

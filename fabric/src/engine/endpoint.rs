@@ -7,80 +7,55 @@
 //! 2. [`Endpoint::handle_timeout`] when all completions so far have been handled;
 //! 3. [`Endpoint::poll_command`] and [`Endpoint::command_taken`] while the NIC takes commands, also
 //!    after every call of the program.
+//!
+//! Its parts own their fields and do not know each other. They share the [`Core`], which each
+//! borrows while it works; what one wants of another it leaves there as an
+//! [`Action`](super::action::Action), and the endpoint hands that on before it returns to its
+//! caller.
 
-use std::collections::{HashMap, VecDeque};
-use std::fmt::Debug;
+mod calls;
+mod commands;
+#[cfg(test)]
+mod inspect;
+mod routes;
 
-use phitwire_client::door::{Completion, Status};
+use std::time::Duration;
 
-use super::direct::Direct;
-use super::liveness::Lookout;
-use super::matching::Receives;
-use super::outbox::{Outbox, Outgoing, names};
-use super::peers::{Parcel, Peers};
-use super::reach::{Awaited, Ranges};
-use super::renewal::Renewals;
-use super::requests::Request;
-use super::shared::{Binds, Shared};
-use super::slots::{self, FETCHES, RECEIVES, SENDS, STAGES, Slab};
-use super::transfers::{Fetch, Offer, Pull};
-use super::transmit::Sending;
-use super::wire::{Address, HEAD, Head, SLOT};
+use super::core::{Core, Segment};
+use super::liveness::Liveness;
+use super::matching::Matching;
+use super::offers::Offers;
+use super::one_sided::OneSided;
+use super::pulls::Pulls;
+use super::registration::Registration;
+use super::renewal::Renewal;
+use super::requests::Requests;
+use super::serving::Serving;
+use super::session::Session;
+use super::shared::Binds;
+use super::wire::Address;
 
-/// The memory of the segment, in which the slots lie: [`slots::SEGMENT`] bytes.
-pub trait Segment: Debug + Send {
-    /// Copies bytes out of a slot.
-    fn read(&self, offset: u64, out: &mut [u8]);
-    /// Copies bytes into a slot.
-    fn write(&self, offset: u64, data: &[u8]);
-}
+/// Maximum number of operations that wait or are in flight.
+pub const MOST_OPERATIONS: usize = 1024;
 
 /// An endpoint.
 #[derive(Debug)]
 pub struct Endpoint {
-    pub(super) segment: Box<dyn Segment>,
-    pub(super) outbox: Outbox,
-    /// Address of the endpoint.
-    pub address: Address,
-    /// The objects that it is bound to.
-    pub binds: Binds,
     /// The requested capabilities.
     pub caps: u64,
     /// Default flags of operations: sends, receives.
     pub op_flags: [u64; 2],
-    /// Bytes of room below which a multi-receive buffer is full.
-    pub least_room: usize,
-    pub(super) is_gone: bool,
-    pub(super) peers: Peers,
-    /// Messages to itself.
-    pub(super) to_self: VecDeque<Parcel>,
-    pub(super) sends: Slab<Sending>,
-    pub(super) waiting: Vec<usize>,
-    /// Peers that may be owed an acknowledgement.
-    pub(super) owed: Vec<usize>,
-    pub(super) queued: usize,
-    pub(super) window: u64,
-    pub(super) receives: Receives,
-    pub(super) stages: Slab<()>,
-    pub(super) offers: HashMap<u64, Offer>,
-    pub(super) hungry: VecDeque<u64>,
-    pub(super) pulls: HashMap<(usize, u64), Pull>,
-    pub(super) fetches: Slab<Fetch>,
-    pub(super) unfetched: VecDeque<Fetch>,
-    pub(super) requests: HashMap<u64, Request>,
-    pub(super) next_id: u64,
-    /// Whether the NIC reaches the program's own memory.
-    pub(super) reaches_own: bool,
-    pub(super) direct: Direct,
-    /// Peers whose atomic request is being carried out, and their next ones.
-    pub(super) serving: HashMap<usize, VecDeque<(Head, Vec<u8>)>>,
-    pub(super) ranges: Ranges,
-    pub(super) awaited: Awaited,
-    pub(super) renewals: Renewals,
-    /// Monitors the peers.
-    pub lookout: Lookout,
-    /// Slots of receives that the NIC rejected because other programs hold them all.
-    refused: Vec<usize>,
+    core: Core,
+    session: Session,
+    matching: Matching,
+    offers: Offers,
+    pulls: Pulls,
+    requests: Requests,
+    serving: Serving,
+    one_sided: OneSided,
+    renewal: Renewal,
+    registration: Registration,
+    liveness: Liveness,
 }
 
 impl Endpoint {
@@ -88,126 +63,67 @@ impl Endpoint {
     /// stages to peers under the address's handle; `reaches_own` says whether the NIC also reaches
     /// the program's own memory.
     pub fn new(address: Address, segment: Box<dyn Segment>, reaches_own: bool) -> Self {
-        let mut endpoint = Self {
-            segment,
-            outbox: Outbox::default(),
-            address,
-            binds: Binds::default(),
+        let mut core = Core::new(address, segment, reaches_own);
+        Self {
             caps: 0,
             op_flags: [0; 2],
-            least_room: 64,
-            is_gone: false,
-            peers: Peers::default(),
-            to_self: VecDeque::new(),
-            sends: Slab::new(SENDS),
-            waiting: Vec::new(),
-            owed: Vec::new(),
-            queued: 0,
-            window: 2,
-            receives: Receives::default(),
-            stages: Slab::new(STAGES),
-            offers: HashMap::new(),
-            hungry: VecDeque::new(),
-            pulls: HashMap::new(),
-            fetches: Slab::new(FETCHES),
-            unfetched: VecDeque::new(),
-            requests: HashMap::new(),
-            next_id: 1,
-            reaches_own,
-            direct: Direct::default(),
-            serving: HashMap::new(),
-            ranges: Ranges::default(),
-            awaited: Awaited::default(),
-            renewals: Renewals::default(),
-            lookout: Lookout::default(),
-            refused: Vec::new(),
-        };
-        for slot in 0..RECEIVES {
-            endpoint.outbox.push(Outgoing::Receive(slot));
-        }
-        endpoint
-    }
-
-    /// Continues what completions and calls have made possible. Returns whether anything moved.
-    pub fn advance(&mut self, shared: &mut Shared) -> bool {
-        let mut moved = false;
-        while let Some(parcel) = self.to_self.pop_front() {
-            let own = self.peers.number(self.address, self.address);
-            self.take_in(shared, own, parcel.head, parcel.payload);
-            moved = true;
-        }
-        self.send_waiting(shared);
-        self.pay_owed();
-        moved
-    }
-
-    /// Handles a completion of the NIC.
-    pub fn handle_completion(&mut self, shared: &mut Shared, completion: &Completion) {
-        match *completion {
-            Completion::Received {
-                name,
-                status,
-                bytes,
-                ..
-            } => {
-                let slot = (name & !names::KINDS) as usize;
-                if status == Status::Done {
-                    self.arrived(shared, slot, bytes as usize);
-                }
-                self.outbox.push(Outgoing::Receive(slot));
-            }
-            Completion::End {
-                name, status, word, ..
-            } => {
-                let slot = (name & !names::KINDS) as usize;
-                match name & names::KINDS {
-                    names::SEND => self.sent(shared, slot, status),
-                    names::FETCH => self.fetched(shared, slot, status),
-                    names::PROBE => self.answered(shared, slot, status),
-                    names::DIRECT => self.ended_directly(shared, slot, (status, word)),
-                    names::REGISTER | names::DEREGISTER => self.registered(shared, completion),
-                    names::RECEIVE if status == Status::TooMany => self.refused.push(slot),
-                    _ => {}
-                }
-            }
-            Completion::Landed { .. } | Completion::Told { .. } => {}
-        }
-    }
-
-    fn arrived(&mut self, shared: &mut Shared, slot: usize, bytes: usize) {
-        let Some(len) = bytes.checked_sub(HEAD) else {
-            return;
-        };
-        let at = slots::receive_at(slot);
-        let mut head = [0; HEAD];
-        let mut payload = vec![0; len.min(SLOT - HEAD)];
-        self.segment.read(at, &mut head);
-        self.segment.read(at + HEAD as u64, &mut payload);
-        if let Some(head) = Head::parse(&head) {
-            self.message(shared, head, payload);
-        }
-    }
-
-    /// Posts rejected receives again: other programs may have left.
-    pub(super) fn post_refused(&mut self) {
-        for slot in std::mem::take(&mut self.refused) {
-            self.outbox.push(Outgoing::Receive(slot));
+            session: Session::new(&mut core),
+            core,
+            matching: Matching::default(),
+            offers: Offers::default(),
+            pulls: Pulls::default(),
+            requests: Requests::default(),
+            serving: Serving::default(),
+            one_sided: OneSided::default(),
+            renewal: Renewal::default(),
+            registration: Registration::default(),
+            liveness: Liveness::default(),
         }
     }
 
     /// Whether nothing is left of what the program and its peers have asked for, except what is
     /// addressed to lost peers.
     pub fn is_drained(&self) -> bool {
-        let peers = &self.peers.all;
-        let mut sends = self.sends.iter();
-        sends.all(|sending| peers[sending.peer].failed.is_some())
-            && self.queued == 0
-            && self.to_self.is_empty()
-            && self.direct.wholes.is_empty()
+        self.session.is_drained(&self.core) && self.one_sided.len() == 0
     }
 
     /// Whether the NIC has ended.
     pub const fn is_gone(&self) -> bool {
-        self.is_gone
+        self.core.is_gone
+    }
+
+    /// Address of the endpoint.
+    pub const fn address(&self) -> Address {
+        self.core.address
+    }
+
+    /// The objects that it is bound to.
+    pub const fn binds(&self) -> &Binds {
+        &self.core.binds
+    }
+
+    /// The objects that it is bound to.
+    pub const fn binds_mut(&mut self) -> &mut Binds {
+        &mut self.core.binds
+    }
+
+    /// Bytes of room below which a multi-receive buffer is full.
+    pub const fn least_room(&self) -> usize {
+        self.matching.least_room()
+    }
+
+    /// Sets the bytes of room below which a multi-receive buffer is full.
+    pub const fn set_least_room(&mut self, bytes: usize) {
+        self.matching.set_least_room(bytes);
+    }
+
+    /// Sets how long a peer may leave probes unanswered; zero: for ever.
+    pub const fn wait_for(&mut self, patience: Duration) {
+        self.core.clock.wait_for(patience);
+    }
+
+    /// When [`Self::handle_timeout`] is due.
+    pub fn deadline(&self) -> Duration {
+        self.liveness.deadline()
     }
 }

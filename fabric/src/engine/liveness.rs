@@ -2,7 +2,7 @@
 //!
 //! A NIC replies to a get as long as it works and can be reached, whatever its program does, and
 //! rejects it once that program has ended. So a peer that is awaited and has been silent for two
-//! seconds is probed repeatedly with a get of one word of its memory. After [`PATIENCE`] more
+//! seconds is probed repeatedly with a get of one word of its memory. After [`PATIENCE`](super::clock::PATIENCE) more
 //! without a reply it is lost, and all operations that await it fail.
 //!
 //! Time is counted in checks ([`TICK`]) of what has arrived, not by the clock: a machine that was
@@ -11,24 +11,19 @@
 //! A receive from any source awaits the whole address vector. While no message arrives, its members
 //! are probed in turn, a few at each check.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use phitwire_client::door::Status;
+use phitwire_client::door::{Local, Remote, Request, Status};
 
-use super::endpoint::Endpoint;
-use super::matching::Posted;
+use super::action::Action;
+use super::clock::TICK;
+use super::core::Core;
 use super::outbox::Outgoing;
-use super::peers::End;
+use super::peers::PerPeer;
 use super::shared::{Failure, Shared, Why};
-use super::wire::{Head, Kind};
+use super::slots::PROBES_AT;
 
-/// Shortest time between checks.
-pub const TICK: Duration = Duration::from_millis(500);
-/// Time limit for a peer that leaves probes unanswered. A path cut for seven seconds loses no peer;
-/// that is several times what a lab's routers take to notice a cut (`give_up_ms`, two seconds) and
-/// `phitwire manage --watch` takes to route around it (one).
-pub const PATIENCE: Duration = Duration::from_secs(10);
 /// Silent checks before the first probe, and between probes.
 const ASK_EVERY: u32 = 4;
 /// Maximum number of probes in flight to one peer.
@@ -43,18 +38,13 @@ const MOST_PATROLLED: usize = 64;
 /// Most checks between two probes of a lost peer.
 const NOTIFY_EVERY: u32 = 60;
 
-/// Checks for which a peer stays awaited after a peek for its message: programs peek repeatedly.
-const PEEK_LOOKS: u32 = 8;
-
-/// Signs of life of a peer.
+/// Silence of a peer, and probes.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Pulse {
-    /// Heard since the last check.
-    is_heard: bool,
+struct Pulse {
     /// Checks at which the peer was awaited and had given no sign of life.
     silent: u32,
     /// Probes since the last sign of life.
-    in_vain: u32,
+    unanswered: u32,
     /// Probes without a completion yet.
     under_way: u32,
 }
@@ -67,18 +57,12 @@ enum Step {
 }
 
 impl Pulse {
-    /// The peer gave a sign of life.
-    pub const fn heard(&mut self) {
-        self.is_heard = true;
-    }
-
-    /// Checks an awaited peer; with `at_once` it is probed now unless a probe is in flight. Silence
-    /// of separate waits adds up.
-    const fn look(&mut self, patience: u32, at_once: bool) -> Step {
-        if self.is_heard {
-            self.is_heard = false;
+    /// Checks an awaited peer, which may have given a sign of life since the last check; with
+    /// `at_once` it is probed now unless a probe is in flight. Silence of separate waits adds up.
+    const fn check(&mut self, is_heard: bool, patience: u32, at_once: bool) -> Step {
+        if is_heard {
             self.silent = 0;
-            self.in_vain = 0;
+            self.unanswered = 0;
             if !at_once {
                 return Step::Nothing;
             }
@@ -87,7 +71,7 @@ impl Pulse {
         if at_once && self.under_way == 0 {
             return Step::Ask;
         }
-        if self.silent >= patience.saturating_add(ASK_EVERY) && self.in_vain >= LEAST_ASKED {
+        if self.silent >= patience.saturating_add(ASK_EVERY) && self.unanswered >= LEAST_ASKED {
             return Step::GiveUp;
         }
         match self.silent.is_multiple_of(ASK_EVERY) && self.under_way < MOST_ASKED {
@@ -97,322 +81,221 @@ impl Pulse {
     }
 
     const fn asked(&mut self) {
-        self.in_vain += 1;
+        self.unanswered = self.unanswered.saturating_add(1);
         self.under_way += 1;
+        debug_assert!(self.under_way <= MOST_ASKED, "probes do not accumulate");
     }
 }
 
-/// Monitors the awaited peers.
-#[derive(Debug)]
-pub struct Lookout {
-    /// Checks without a reply before a peer is given up; 0: never.
-    patience: u32,
+/// Whether a lost peer knows that it is lost.
+#[derive(Clone, Copy, Debug, Default)]
+struct Notice {
+    /// It knows, or has given this endpoint up itself.
+    is_known: bool,
+    /// The check at which it is probed next, and checks between the last two probes.
+    at: u32,
+    every: u32,
+}
+
+/// Monitors the peers.
+#[derive(Debug, Default)]
+pub struct Liveness {
     /// When the last check was due.
-    looked: Duration,
-    /// Checks so far: a clock that stops while the program does not run.
-    looks: u32,
+    checked: Duration,
     /// The peers awaited at the last check.
     watched: BTreeSet<usize>,
-    /// Checks for which a peeked peer is still awaited.
-    peeked: BTreeMap<usize, u32>,
-    /// Checks for which any source is still awaited after a peek.
-    peeked_anyone: u32,
     /// Peers probed because a receive is from any source.
     patrolled: BTreeSet<usize>,
     /// The next peer to patrol, by its number in the address vector.
     next: u64,
-    /// Whether a message arrived since the last check.
-    has_received: bool,
     /// Checks at which a receive from any source had no message.
     quiet: u32,
-    /// A peer was lost, and no receive from any source has failed for it yet.
-    is_untold: bool,
+    pulses: PerPeer<(Pulse, Notice)>,
 }
 
-impl Default for Lookout {
-    fn default() -> Self {
-        Self {
-            patience: in_ticks(PATIENCE),
-            looked: Duration::ZERO,
-            looks: 0,
-            watched: BTreeSet::new(),
-            peeked: BTreeMap::new(),
-            peeked_anyone: 0,
-            patrolled: BTreeSet::new(),
-            next: 0,
-            has_received: false,
-            quiet: 0,
-            is_untold: false,
-        }
-    }
-}
-
-const fn in_ticks(time: Duration) -> u32 {
-    (time.as_millis() / TICK.as_millis()) as u32
-}
-
-impl Lookout {
-    /// Sets how long a peer may leave probes unanswered; zero: for ever.
-    pub const fn wait_for(&mut self, patience: Duration) {
-        self.patience = in_ticks(patience);
+impl Liveness {
+    /// When the next check is due.
+    pub(super) fn deadline(&self) -> Duration {
+        self.checked + TICK
     }
 
-    #[cfg(test)]
-    pub(super) const fn has_looked(&mut self) {
-        self.looks += 1;
+    /// Begins a check, which is due.
+    pub(super) fn begin_check(&mut self, core: &mut Core, now: Duration) {
+        debug_assert!(now >= self.deadline(), "checks are no more frequent");
+        self.checked = now;
+        core.clock.tick();
     }
 
-    /// Time in checks: it stops while the program does not run.
-    pub(super) const fn now(&self) -> Duration {
-        Duration::from_millis(TICK.as_millis() as u64 * self.looks as u64)
-    }
-
-    /// Whether peers without a sign of life are given up.
-    pub(super) const fn gives_up(&self) -> bool {
-        self.patience > 0
-    }
-
-    /// Whether to retry an operation first tried `since` ago.
-    pub(super) fn is_patient(&self, since: Duration) -> bool {
-        self.patience == 0 || since < TICK * self.patience
-    }
-
-    /// A message arrived.
-    pub(super) const fn received(&mut self) {
-        self.has_received = true;
-    }
-}
-
-impl Endpoint {
-    /// When [`Self::handle_timeout`] is due.
-    pub fn deadline(&self) -> Duration {
-        self.lookout.looked + TICK
-    }
-
-    /// Checks the awaited peers, if that is due; `now` is the time since any fixed moment. Call it
-    /// only when all completions so far have been handled: they may be signs of life.
-    pub fn handle_timeout(&mut self, shared: &mut Shared, now: Duration) {
-        if now < self.deadline() {
-            return;
-        }
-        self.lookout.looked = now;
-        self.lookout.looks = self.lookout.looks.saturating_add(1);
-        self.post_refused();
-        if self.lookout.patience == 0 {
-            return;
-        }
-        let awaited = self.awaited(shared);
-        for &peer in &awaited {
-            let is_new = !self.lookout.watched.contains(&peer);
-            let at_once = is_new && self.lookout.patrolled.contains(&peer);
-            let pulse = &mut self.peers.all[peer].pulse;
-            match pulse.look(self.lookout.patience, at_once) {
-                Step::Nothing => {}
-                Step::Ask => self.ask_for_life(peer),
-                Step::GiveUp => self.give_up(shared, peer),
-            }
-        }
-        self.lookout.watched = awaited;
-        self.notify_lost();
-    }
-
-    /// The peers that anything waits for, except those already lost.
-    fn awaited(&mut self, shared: &Shared) -> BTreeSet<usize> {
-        let (from, for_anyone) = self.receives.wanted();
-        let lookout = &mut self.lookout;
-        let for_anyone = for_anyone || lookout.peeked_anyone > 0;
-        lookout.peeked_anyone = lookout.peeked_anyone.saturating_sub(1);
-        let mut awaited: BTreeSet<_> = lookout.peeked.keys().copied().collect();
-        lookout.peeked.retain(|_, looks| {
-            *looks -= 1;
-            *looks > 0
-        });
-        self.patrol(shared, for_anyone);
-        awaited.extend(&self.lookout.patrolled);
-        for address in from {
-            awaited.insert(self.peers.number(address, self.address));
-        }
-        awaited.extend(self.requests.values().map(|request| request.peer));
-        awaited.extend(self.direct.wholes.iter().map(|whole| whole.peer));
-        awaited.extend(self.offers.values().map(|offer| offer.peer));
-        awaited.extend(self.pulls.keys().map(|(peer, _)| *peer));
-        awaited.extend(self.sends.iter().map(|sending| sending.peer));
-        awaited.extend(&self.waiting);
-        awaited.retain(|&peer| {
-            let peer = &self.peers.all[peer];
-            !peer.is_self && peer.failed.is_none()
-        });
-        awaited
-    }
-
-    /// Picks the peers to probe because a receive is from any source.
-    fn patrol(&mut self, shared: &Shared, for_anyone: bool) {
-        let lookout = &mut self.lookout;
-        let has_received = std::mem::take(&mut lookout.has_received);
-        if !for_anyone || has_received {
-            lookout.quiet = 0;
-            return lookout.patrolled.clear();
-        }
-        lookout.quiet = lookout.quiet.saturating_add(1);
-        let peers = &self.peers.all;
-        let of_use = |&peer: &usize| peers[peer].failed.is_none() && !peers[peer].pulse.is_heard;
-        lookout.patrolled.retain(of_use);
-        let vector = self.binds.vector.and_then(|slot| shared.vectors.get(slot));
-        let Some(vector) = vector.filter(|_| lookout.quiet >= ASK_EVERY) else {
+    /// Checks the awaited peers: probes those that are silent, and gives up those that stay so.
+    pub(super) fn check(&mut self, core: &mut Core, mut awaited: BTreeSet<usize>) {
+        let Some(patience) = core.clock.patience() else {
             return;
         };
-        let room = MOST_PATROLLED - lookout.patrolled.len();
-        for _ in 0..vector.numbers().min(PATROL as u64).min(room as u64) {
-            let number = lookout.next % vector.numbers();
-            lookout.next = number + 1;
-            if let Some(address) = vector.get(number) {
-                let peer = self.peers.number(address, self.address);
-                lookout.patrolled.insert(peer);
+        awaited.retain(|&peer| {
+            let peer = &core.peers[peer];
+            !peer.is_self && peer.failed.is_none()
+        });
+        for &peer in &awaited {
+            let is_new = !self.watched.contains(&peer);
+            let at_once = is_new && self.patrolled.contains(&peer);
+            let is_heard = core.peers.take_heard(peer);
+            let (pulse, _) = self.pulses.of(peer);
+            match pulse.check(is_heard, patience, at_once) {
+                Step::Nothing => {}
+                Step::Ask => self.probe(core, peer),
+                Step::GiveUp => {
+                    let failure = Failure {
+                        errno: libc::ETIMEDOUT,
+                        why: Why::Unknown,
+                    };
+                    core.actions.push_back(Action::Lose(peer, failure));
+                }
             }
         }
+        self.watched = awaited;
+    }
+
+    /// Adds the peers to probe because a receive is from any source; `is_quiet` says that one is,
+    /// and that no message has arrived since the last check.
+    pub(super) fn patrol(
+        &mut self,
+        core: &mut Core,
+        shared: &Shared,
+        is_quiet: bool,
+        awaited: &mut BTreeSet<usize>,
+    ) {
+        if !is_quiet {
+            self.quiet = 0;
+            return self.patrolled.clear();
+        }
+        self.quiet = self.quiet.saturating_add(1);
+        let peers = &core.peers;
+        let of_use = |&peer: &usize| peers[peer].failed.is_none() && !peers[peer].is_heard;
+        self.patrolled.retain(of_use);
+        let vector = core.binds.vector.and_then(|slot| shared.vectors.get(slot));
+        if let Some(vector) = vector.filter(|_| self.quiet >= ASK_EVERY) {
+            let room = MOST_PATROLLED - self.patrolled.len();
+            for _ in 0..vector.numbers().min(PATROL as u64).min(room as u64) {
+                let number = self.next % vector.numbers();
+                self.next = number + 1;
+                if let Some(address) = vector.get(number) {
+                    self.patrolled.insert(core.peers.number(address));
+                }
+            }
+        }
+        debug_assert!(self.patrolled.len() <= MOST_PATROLLED);
+        awaited.extend(&self.patrolled);
     }
 
     /// Probes the lost peers that may live and do not know that they are lost, ever more rarely:
     /// they may wait for what will not come.
-    fn notify_lost(&mut self) {
-        let looks = self.lookout.looks;
-        let mut due = Vec::new();
-        for (number, peer) in self.peers.all.iter_mut().enumerate() {
-            let may_live = peer
-                .failed
-                .is_some_and(|failure| failure.why != Why::Departed);
-            if may_live && !peer.is_notified && looks >= peer.notify_at {
-                peer.notify_every = (2 * peer.notify_every).clamp(ASK_EVERY, NOTIFY_EVERY);
-                peer.notify_at = looks.saturating_add(peer.notify_every);
-                if peer.pulse.under_way == 0 {
-                    due.push(number);
+    pub(super) fn probe_lost(&mut self, core: &mut Core) {
+        let checks = core.clock.checks();
+        for peer in 0..core.peers.len() {
+            let failure = core.peers[peer].failed;
+            if failure.is_none_or(|failure| failure.why == Why::Departed) {
+                continue;
+            }
+            let (pulse, notice) = self.pulses.of(peer);
+            if !notice.is_known && checks >= notice.at {
+                notice.every = (2 * notice.every).clamp(ASK_EVERY, NOTIFY_EVERY);
+                notice.at = checks.saturating_add(notice.every);
+                if pulse.under_way == 0 {
+                    self.probe(core, peer);
                 }
             }
         }
-        for peer in due {
-            self.ask_for_life(peer);
+    }
+
+    /// A lost peer lives: it must learn that it is lost, to fail what waits for this endpoint.
+    pub(super) fn lost_lives(&mut self, core: &mut Core, peer: usize) {
+        debug_assert!(
+            core.peers[peer].failed.is_some(),
+            "only the lost are notified"
+        );
+        if !self.pulses.of(peer).1.is_known {
+            core.actions.push_back(Action::Notify(peer));
         }
     }
 
-    /// Tells a lost peer that lives, so that it fails what waits for this endpoint.
-    pub(super) fn notify(&mut self, peer: usize) {
-        if !self.peers.all[peer].is_notified && self.sends.room() > 0 {
-            let head = Head {
-                kind: Kind::Lost,
-                ..Head::default()
-            };
-            self.launch(peer, head, &[], End::Notice(peer));
-        }
+    /// A lost peer knows that it is lost.
+    pub(super) fn notified(&mut self, peer: usize) {
+        self.pulses.of(peer).1.is_known = true;
     }
 
     /// A peer has given this endpoint up.
-    pub(super) fn lost_by(&mut self, shared: &mut Shared, peer: usize) {
-        self.peers.all[peer].is_notified = true;
+    pub(super) fn lost_by(&mut self, core: &mut Core, peer: usize) {
+        self.notified(peer);
         let failure = Failure {
             errno: libc::EHOSTUNREACH,
             why: Why::Unreachable,
         };
-        self.lose(shared, peer, failure);
+        core.actions.push_back(Action::Lose(peer, failure));
     }
 
-    /// Probes a peer.
-    fn ask_for_life(&mut self, peer: usize) {
-        self.outbox.push(Outgoing::Probe(peer));
-        self.peers.all[peer].pulse.asked();
+    fn probe(&mut self, core: &mut Core, peer: usize) {
+        core.outbox.push(Outgoing::Probe(peer));
+        self.pulses.of(peer).0.asked();
     }
 
-    /// Probes at once the peers that messages have not reached, unless a probe is in flight. A live
-    /// peer stays awaited; one that has ended is lost when the reply arrives.
-    pub fn probe_unreached(&mut self) {
-        let sending = self.sends.iter().map(|sending| sending.peer);
-        let unreached: BTreeSet<_> = sending.chain(self.waiting.iter().copied()).collect();
-        for peer in unreached {
-            let to = &self.peers.all[peer];
-            if !to.is_self && to.failed.is_none() && to.pulse.under_way == 0 {
-                self.ask_for_life(peer);
+    /// Probes peers at once, unless a probe is in flight. A live peer stays awaited; one that has
+    /// ended is lost when the reply arrives.
+    pub(super) fn probe_all(&mut self, core: &mut Core, peers: BTreeSet<usize>) {
+        for peer in peers {
+            let to = &core.peers[peer];
+            if !to.is_self && to.failed.is_none() && self.pulses.of(peer).0.under_way == 0 {
+                self.probe(core, peer);
             }
         }
     }
 
     /// Handles the completion of a probe.
-    pub(super) fn answered(&mut self, shared: &mut Shared, peer: usize, status: Status) {
-        let Some(to) = self.peers.all.get_mut(peer) else {
+    pub(super) fn answered(&mut self, core: &mut Core, peer: usize, status: Status) {
+        let Some(failed) = core.peers.get(peer).map(|peer| peer.failed) else {
             return;
         };
-        to.pulse.under_way = to.pulse.under_way.saturating_sub(1);
-        if to.failed.is_some() && status == Status::Done {
-            return self.notify(peer);
+        let (pulse, _) = self.pulses.of(peer);
+        pulse.under_way = pulse.under_way.saturating_sub(1);
+        if failed.is_some() && status == Status::Done {
+            return self.lost_lives(core, peer);
         }
         match status {
-            Status::Done | Status::Damaged | Status::Busy => to.pulse.heard(),
+            Status::Done | Status::Damaged | Status::Busy => core.peers.heard(peer),
             Status::NoHandle | Status::WrongKey | Status::OutOfBounds | Status::Forbidden => {
                 let failure = Failure {
                     errno: libc::EHOSTUNREACH,
                     why: Why::Departed,
                 };
-                self.lose(shared, peer, failure);
+                core.actions.push_back(Action::Lose(peer, failure));
             }
             // Ignore timeouts, and replies of unknown origin.
             _ => {}
         }
     }
+}
 
-    fn give_up(&mut self, shared: &mut Shared, peer: usize) {
-        let failure = Failure {
-            errno: libc::ETIMEDOUT,
-            why: Why::Unknown,
-        };
-        self.lose(shared, peer, failure);
-    }
-
-    /// A peer is lost: receives from it fail, and those from any source too, unless its program may
-    /// have ended in order.
-    pub(super) fn lose_receives(&mut self, shared: &mut Shared, peer: usize, lost: Failure) {
-        if self.is_gone {
-            // All receives fail anyway.
-            return;
-        }
-        let address = self.peers.all[peer].address;
-        self.fail_receives(shared, lost, |posted| posted.from == Some(address));
-        if lost.why != Why::Departed {
-            let told = self.fail_receives(shared, SOMEONE_LOST, Posted::is_for_anyone);
-            self.lookout.is_untold |= told == 0;
-        }
-    }
-
-    /// Why a receive will get no message. A lost peer fails a receive from any source only once: a
-    /// program that posts it again knows.
-    pub(super) fn hopeless(&mut self, posted: &Posted) -> Option<Failure> {
-        match posted.from {
-            Some(address) => self.peers.failure(&address),
-            None if posted.is_for_anyone() && self.lookout.is_untold => {
-                self.lookout.is_untold = false;
-                Some(SOMEONE_LOST)
-            }
-            None => None,
-        }
-    }
-
-    /// A peek found no message: await its sender. Returns why the message will not come, if so.
-    pub(super) fn peeked_in_vain(&mut self, wanted: &Posted) -> Option<Failure> {
-        match wanted.from {
-            Some(address) => {
-                let peer = self.peers.number(address, self.address);
-                self.lookout.peeked.insert(peer, PEEK_LOOKS);
-            }
-            None => self.lookout.peeked_anyone = PEEK_LOOKS,
-        }
-        self.hopeless(wanted)
+/// A probe gets one word of the memory that the peer's program has opened.
+pub(super) fn probe_request(core: &Core, peer: usize) -> Request<'static> {
+    let to = core.peers[peer].address;
+    let from = Remote {
+        processor: to.processor,
+        handle: to.handle(),
+        offset: 0,
+    };
+    let into = Local {
+        offset: PROBES_AT,
+        bytes: 4,
+    };
+    Request::Get {
+        from,
+        into,
+        ordered: false,
     }
 }
 
-const SOMEONE_LOST: Failure = Failure {
-    errno: libc::EHOSTUNREACH,
-    why: Why::SomeoneLost,
-};
-
 #[cfg(test)]
 mod tests {
+    use super::super::clock::{PATIENCE, in_ticks};
     use super::*;
 
     const LOOKS: u32 = in_ticks(PATIENCE);
@@ -420,16 +303,16 @@ mod tests {
     /// Checks a peer until it is given up, or `most` times. Returns the checks at which it was
     /// probed, and the one that gave it up. Replies arrive `answer_after` checks after their probe.
     fn asked(most: u32, answer_after: Option<u32>) -> (Vec<u32>, Option<u32>) {
-        let mut pulse = Pulse::default();
+        let (mut pulse, mut is_heard) = (Pulse::default(), false);
         let (mut asks, mut due) = (Vec::new(), std::collections::VecDeque::new());
         for look in 1..=most {
             if due.front() == Some(&look) {
                 due.pop_front();
                 pulse.under_way -= 1;
-                pulse.heard();
+                is_heard = true;
             }
             assert!(pulse.under_way <= MOST_ASKED);
-            match pulse.look(LOOKS, false) {
+            match pulse.check(std::mem::take(&mut is_heard), LOOKS, false) {
                 Step::Nothing => {}
                 Step::Ask => {
                     pulse.asked();

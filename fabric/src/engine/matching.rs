@@ -1,16 +1,20 @@
 //! Receives, and the messages that wait for one.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::endpoint::Endpoint;
+use super::action::Action;
+use super::core::Core;
+use super::landing::{Destination, Landing};
 use super::shared::{Binds, Entry, Failure, Op, Shared, Why};
 use super::slots::Slab;
-use super::transfers::Into;
 use super::wire::{Address, Head, Kind, Purpose};
 use crate::flags::{FI_CLAIM, FI_DISCARD, FI_MULTI_RECV, FI_REMOTE_CQ_DATA};
 use crate::memory::Pieces;
 
 const FI_ETRUNC: i32 = 265;
+
+/// Checks for which a peer stays awaited after a peek for its message: programs peek repeatedly.
+const PEEK_CHECKS: u32 = 8;
 
 /// A posted receive.
 #[derive(Debug)]
@@ -38,56 +42,54 @@ pub struct Multi {
     is_full: bool,
 }
 
-/// A matched message.
-#[derive(Clone, Debug)]
-pub struct Landing {
-    op: Op,
-    into: Pieces,
-    /// Offset and room in `into`.
-    offset: usize,
-    room: usize,
-    multi: Option<usize>,
-}
-
 /// An unexpected message.
 #[derive(Debug)]
 struct Unexpected {
     peer: usize,
+    from: Address,
     head: Head,
     payload: Vec<u8>,
     /// Context of the only receive that may take it.
     claim: Option<usize>,
 }
 
-/// Receives and messages: untagged, and tagged.
+/// Receives, and messages without one.
 #[derive(Debug)]
-pub struct Receives {
+pub struct Matching {
+    /// Receives: untagged, and tagged.
     posted: [VecDeque<Posted>; 2],
+    /// Messages, likewise.
     unexpected: [VecDeque<Unexpected>; 2],
     multis: Slab<Multi>,
+    /// Bytes of room below which a multi-receive buffer is full.
+    least_room: usize,
+    /// Whether a message arrived since the last check.
+    has_received: bool,
+    /// Checks for which a peeked peer is still awaited.
+    peeked: BTreeMap<usize, u32>,
+    /// Checks for which any source is still awaited after a peek.
+    peeked_anyone: u32,
+    /// A peer was lost, and no receive from any source has failed for it yet.
+    is_unreported: bool,
 }
 
-impl Default for Receives {
+impl Default for Matching {
     fn default() -> Self {
         Self {
             posted: Default::default(),
             unexpected: Default::default(),
             multis: Slab::new(usize::MAX),
+            least_room: 64,
+            has_received: false,
+            peeked: BTreeMap::new(),
+            peeked_anyone: 0,
+            is_unreported: false,
         }
     }
 }
 
-impl Receives {
-    /// The sources that receives name, and whether any receive is from any source.
-    pub(super) fn wanted(&self) -> (BTreeSet<Address>, bool) {
-        let posted = || self.posted.iter().flatten();
-        let from = posted().filter_map(|posted| posted.from).collect();
-        (from, posted().any(Posted::is_for_anyone))
-    }
-}
-
 impl Posted {
-    pub(super) const fn is_for_anyone(&self) -> bool {
+    const fn is_for_anyone(&self) -> bool {
         self.from.is_none()
     }
 
@@ -101,107 +103,127 @@ impl Posted {
     }
 }
 
-impl Endpoint {
+impl Matching {
+    /// Bytes of room below which a multi-receive buffer is full.
+    pub const fn least_room(&self) -> usize {
+        self.least_room
+    }
+
+    /// Sets the bytes of room below which a multi-receive buffer is full.
+    pub const fn set_least_room(&mut self, bytes: usize) {
+        self.least_room = bytes;
+    }
+
     /// Posts a receive.
-    pub fn receive(&mut self, shared: &mut Shared, tagged: bool, mut posted: Posted, multi: bool) {
+    pub fn receive(
+        &mut self,
+        core: &mut Core,
+        shared: &mut Shared,
+        tagged: bool,
+        (mut posted, multi): (Posted, bool),
+    ) {
+        debug_assert!(posted.multi.is_none(), "the number is assigned here");
         if multi {
             let multi = Multi {
                 used: 0,
                 coming: 0,
                 is_full: false,
             };
-            posted.multi = self.receives.multis.insert(multi);
+            posted.multi = self.multis.insert(multi);
         }
         let list = usize::from(tagged);
         loop {
-            let waiting = &self.receives.unexpected[list];
+            let waiting = &self.unexpected[list];
             let found = waiting.iter().position(|message| {
-                let from = self.peers.all[message.peer].address;
+                let from = message.from;
                 message.claim.is_none() && posted.wants(&message.head, from)
             });
             let Some(at) = found else {
                 break;
             };
-            let Some(message) = self.receives.unexpected[list].remove(at) else {
+            let Some(message) = self.unexpected[list].remove(at) else {
                 break;
             };
             let landing = self.land(&posted, &message.head);
             let is_used_up = self.is_used_up(&posted);
-            self.matched(shared, message.peer, message.head, message.payload, landing);
+            self.matched(
+                core,
+                shared,
+                message.peer,
+                message.head,
+                message.payload,
+                landing,
+            );
             if is_used_up {
                 return;
             }
         }
-        let failure = self.hopeless(&posted);
+        let failure = self.hopeless(core, &posted);
         if let Some(failure) = failure {
-            fail(shared, &self.binds, &posted, failure);
+            fail(shared, &core.binds, &posted, failure);
         }
         if failure.is_none() || posted.is_pool() {
-            self.receives.posted[list].push_back(posted);
+            self.posted[list].push_back(posted);
         }
     }
 
     /// Whether a receive takes no more messages.
     fn is_used_up(&self, posted: &Posted) -> bool {
-        let multi = posted.multi.and_then(|slot| self.receives.multis.get(slot));
+        let multi = posted.multi.and_then(|slot| self.multis.get(slot));
         multi.is_none_or(|multi| multi.is_full)
     }
 
     /// Chooses where a receive puts a message.
     fn land(&mut self, posted: &Posted, head: &Head) -> Landing {
         let (mut offset, mut room) = (0, posted.into.len());
-        if let Some(multi) = posted
-            .multi
-            .and_then(|slot| self.receives.multis.get_mut(slot))
-        {
+        if let Some(multi) = posted.multi.and_then(|slot| self.multis.get_mut(slot)) {
             (offset, room) = (multi.used, room - multi.used);
+            debug_assert!(!multi.is_full, "a full buffer takes no message");
             multi.used += room.min(head.len as usize);
             multi.coming += 1;
             multi.is_full = posted.into.len() - multi.used < self.least_room.max(1);
         }
-        Landing {
-            op: posted.op,
-            into: posted.into.clone(),
-            offset,
-            room,
-            multi: posted.multi,
-        }
+        let at = (offset, room);
+        Landing::new(posted.op, posted.into.clone(), at, posted.multi)
     }
 
     /// A message arrived: match it, or let it wait.
-    pub(super) fn match_message(
+    pub(super) fn arrived(
         &mut self,
+        core: &mut Core,
         shared: &mut Shared,
         peer: usize,
         head: Head,
         payload: Vec<u8>,
     ) {
-        self.lookout.received();
+        self.has_received = true;
         let list = usize::from(head.purpose == Purpose::Tagged);
-        let from = self.peers.all[peer].address;
-        let posted = &self.receives.posted[list];
+        let from = core.peers[peer].address;
+        let posted = &self.posted[list];
         let Some(at) = posted.iter().position(|posted| posted.wants(&head, from)) else {
             let claim = None;
-            self.receives.unexpected[list].push_back(Unexpected {
+            self.unexpected[list].push_back(Unexpected {
                 peer,
+                from,
                 head,
                 payload,
                 claim,
             });
             return;
         };
-        let Some(posted) = self.receives.posted[list].remove(at) else {
+        let Some(posted) = self.posted[list].remove(at) else {
             return;
         };
         let landing = self.land(&posted, &head);
         if !self.is_used_up(&posted) {
-            self.receives.posted[list].insert(at, posted);
+            self.posted[list].insert(at, posted);
         }
-        self.matched(shared, peer, head, payload, landing);
+        self.matched(core, shared, peer, head, payload, landing);
     }
 
     fn matched(
         &mut self,
+        core: &mut Core,
         shared: &mut Shared,
         peer: usize,
         head: Head,
@@ -209,31 +231,32 @@ impl Endpoint {
         landing: Landing,
     ) {
         if head.kind == Kind::Ready {
-            return self.pull(shared, peer, head, Into::Receive(landing));
+            let into = Destination::Receive(landing);
+            return core.actions.push_back(Action::Pull(peer, head, into));
         }
-        let bytes = payload.len().min(landing.room);
-        landing.into.fill(landing.offset, &payload[..bytes]);
-        self.received(shared, peer, &head, &landing, None);
+        landing.fill(&payload);
+        self.received(core, shared, peer, &head, (&landing, None));
     }
 
     /// A message is complete, or will never be.
     pub(super) fn received(
         &mut self,
+        core: &Core,
         shared: &mut Shared,
         peer: usize,
         head: &Head,
-        landing: &Landing,
-        failure: Option<Failure>,
+        (landing, failure): (&Landing, Option<Failure>),
     ) {
         let mut entry = entry_of(head);
-        entry.len = landing.room.min(head.len as usize);
+        entry.len = landing.room().min(head.len as usize);
         if let Some(slot) = landing.multi
-            && let Some(multi) = self.receives.multis.get_mut(slot)
+            && let Some(multi) = self.multis.get_mut(slot)
         {
+            debug_assert!(multi.coming > 0, "each message ends once");
             multi.coming -= 1;
-            entry.buf = landing.into.address() + landing.offset as u64;
+            entry.buf = landing.address();
             if multi.is_full && multi.coming == 0 {
-                self.receives.multis.remove(slot);
+                self.multis.remove(slot);
                 entry.flags |= FI_MULTI_RECV;
             }
         }
@@ -244,31 +267,22 @@ impl Endpoint {
         };
         match failure.or((over > 0).then_some(truncated)) {
             None => {
-                let source = self.number_of(shared, peer);
+                let source = core.source(shared, peer);
                 let mut op = landing.op;
                 // Always report the return of a buffer.
                 op.tells |= entry.flags & FI_MULTI_RECV != 0;
-                shared.done(&self.binds, &op, entry, source);
+                shared.done(&core.binds, &op, entry, source);
             }
-            Some(failure) => shared.failed(&self.binds, &landing.op, entry, failure, over),
+            Some(failure) => shared.failed(&core.binds, &landing.op, entry, failure, over),
         }
-    }
-
-    /// A peer's number in the address vector.
-    pub(super) fn number_of(&self, shared: &Shared, peer: usize) -> u64 {
-        let vector = self.binds.vector.and_then(|slot| shared.vectors.get(slot));
-        let address = &self.peers.all[peer].address;
-        vector.map_or(crate::flags::FI_ADDR_NOTAVAIL, |vector| {
-            vector.number(address)
-        })
     }
 
     /// Looks for a message with a tag, and claims or discards it as `flags` ask; completes `Op`, or
     /// fails it if there is none.
-    pub fn peek(&mut self, shared: &mut Shared, wanted: &Posted, flags: u64) {
-        let waiting = &self.receives.unexpected[1];
+    pub fn peek(&mut self, core: &mut Core, shared: &mut Shared, wanted: &Posted, flags: u64) {
+        let waiting = &self.unexpected[1];
         let found = waiting.iter().position(|message| {
-            let from = self.peers.all[message.peer].address;
+            let from = message.from;
             message.claim.is_none() && wanted.wants(&message.head, from)
         });
         let Some(at) = found else {
@@ -276,75 +290,83 @@ impl Endpoint {
                 errno: libc::ENOMSG,
                 why: Why::Plain,
             };
-            let failure = self.peeked_in_vain(wanted).unwrap_or(none);
-            return fail(shared, &self.binds, wanted, failure);
+            let failure = self.peeked_nothing(core, wanted).unwrap_or(none);
+            return fail(shared, &core.binds, wanted, failure);
         };
-        let message = &mut self.receives.unexpected[1][at];
+        let message = &mut self.unexpected[1][at];
         let (peer, head) = (message.peer, message.head);
         if flags & FI_DISCARD != 0 {
-            self.receives.unexpected[1].remove(at);
-            self.discard(shared, peer, &head);
+            self.unexpected[1].remove(at);
+            discard(core, peer, head);
         } else if flags & FI_CLAIM != 0 {
             message.claim = Some(wanted.op.context);
         }
         let mut entry = entry_of(&head);
         entry.len = head.len as usize;
-        let source = self.number_of(shared, peer);
+        let source = core.source(shared, peer);
         let mut op = wanted.op;
         op.tells = true;
-        shared.done(&self.binds, &op, entry, source);
+        shared.done(&core.binds, &op, entry, source);
     }
 
     /// Receives or discards the message that was claimed with the same context; false if none was.
-    pub fn claim(&mut self, shared: &mut Shared, posted: Posted, flags: u64) -> bool {
-        let waiting = &mut self.receives.unexpected[1];
+    pub fn claim(
+        &mut self,
+        core: &mut Core,
+        shared: &mut Shared,
+        posted: Posted,
+        flags: u64,
+    ) -> bool {
+        let waiting = &mut self.unexpected[1];
         let context = Some(posted.op.context);
         let at = waiting.iter().position(|message| message.claim == context);
         let Some(message) = at.and_then(|at| waiting.remove(at)) else {
             return false;
         };
         if flags & FI_DISCARD != 0 {
-            self.discard(shared, message.peer, &message.head);
-            let source = self.number_of(shared, message.peer);
-            shared.done(&self.binds, &posted.op, entry_of(&message.head), source);
+            discard(core, message.peer, message.head);
+            let source = core.source(shared, message.peer);
+            shared.done(&core.binds, &posted.op, entry_of(&message.head), source);
             return true;
         }
         let landing = self.land(&posted, &message.head);
-        self.matched(shared, message.peer, message.head, message.payload, landing);
+        self.matched(
+            core,
+            shared,
+            message.peer,
+            message.head,
+            message.payload,
+            landing,
+        );
         true
-    }
-
-    fn discard(&mut self, shared: &mut Shared, peer: usize, head: &Head) {
-        if head.kind == Kind::Ready {
-            self.took_all(shared, peer, head, false);
-        }
     }
 
     /// Fails receives that will get no more messages, and returns how many. A pool only reports
     /// that one of its messages will not come, unless the endpoint itself is gone.
-    pub(super) fn fail_receives(
+    fn fail_receives(
         &mut self,
+        core: &Core,
         shared: &mut Shared,
         failure: Failure,
         which: impl Fn(&Posted) -> bool,
     ) -> usize {
         let mut failed = 0;
-        for list in &mut self.receives.posted {
+        for list in &mut self.posted {
             list.retain(|posted| {
                 let goes = which(posted);
                 if goes {
-                    fail(shared, &self.binds, posted, failure);
+                    fail(shared, &core.binds, posted, failure);
                     failed += 1;
                 }
-                !goes || (posted.is_pool() && !self.is_gone)
+                !goes || (posted.is_pool() && !core.is_gone)
             });
         }
         failed
     }
 
     /// Cancels the receive with this context, which fails; false if there is none.
-    pub fn cancel(&mut self, shared: &mut Shared, context: usize) -> bool {
-        for list in &mut self.receives.posted {
+    pub fn cancel(&mut self, core: &Core, shared: &mut Shared, context: usize) -> bool {
+        for list in &mut self.posted {
             let at = list.iter().position(|posted| posted.op.context == context);
             let Some(posted) = at.and_then(|at| list.remove(at)) else {
                 continue;
@@ -353,23 +375,86 @@ impl Endpoint {
                 errno: libc::ECANCELED,
                 why: Why::Plain,
             };
-            fail(shared, &self.binds, &posted, failure);
+            fail(shared, &core.binds, &posted, failure);
             return true;
         }
         false
     }
+
+    /// A peer is lost: receives from it fail, and those from any source too, unless its program may
+    /// have ended in order.
+    pub(super) fn lose(&mut self, core: &Core, shared: &mut Shared, peer: usize, lost: Failure) {
+        if core.is_gone {
+            // All receives fail anyway.
+            return;
+        }
+        let address = core.peers[peer].address;
+        self.fail_receives(core, shared, lost, |posted| posted.from == Some(address));
+        if lost.why != Why::Departed {
+            let failed = self.fail_receives(core, shared, SOMEONE_LOST, Posted::is_for_anyone);
+            self.is_unreported |= failed == 0;
+        }
+    }
+
+    /// The NIC has ended: all receives fail.
+    pub(super) fn end(&mut self, core: &Core, shared: &mut Shared, failure: Failure) {
+        self.fail_receives(core, shared, failure, |_| true);
+        debug_assert!(self.posted.iter().all(VecDeque::is_empty));
+    }
+
+    /// Why a receive will get no message. A lost peer fails a receive from any source only once: a
+    /// program that posts it again knows.
+    fn hopeless(&mut self, core: &Core, posted: &Posted) -> Option<Failure> {
+        match posted.from {
+            Some(address) => core.peers.failure(&address),
+            None => std::mem::take(&mut self.is_unreported).then_some(SOMEONE_LOST),
+        }
+    }
+
+    /// A peek found no message: await its sender. Returns why the message will not come, if so.
+    fn peeked_nothing(&mut self, core: &mut Core, wanted: &Posted) -> Option<Failure> {
+        match wanted.from {
+            Some(address) => {
+                let peer = core.peers.number(address);
+                self.peeked.insert(peer, PEEK_CHECKS);
+            }
+            None => self.peeked_anyone = PEEK_CHECKS,
+        }
+        self.hopeless(core, wanted)
+    }
+
+    /// Adds the peers that receives and peeks await, at a check. Returns whether any source is
+    /// awaited and no message has arrived since the last check.
+    pub(super) fn await_peers(&mut self, core: &mut Core, awaited: &mut BTreeSet<usize>) -> bool {
+        awaited.extend(self.peeked.keys());
+        self.peeked.retain(|_, checks| {
+            debug_assert!(*checks > 0, "a peek that is no longer awaited is removed");
+            *checks -= 1;
+            *checks > 0
+        });
+        let mut is_for_anyone = self.peeked_anyone > 0;
+        self.peeked_anyone = self.peeked_anyone.saturating_sub(1);
+        for posted in self.posted.iter().flatten() {
+            match posted.from {
+                Some(address) => {
+                    awaited.insert(core.peers.number(address));
+                }
+                None => is_for_anyone = true,
+            }
+        }
+        let has_received = std::mem::take(&mut self.has_received);
+        is_for_anyone && !has_received
+    }
 }
 
-impl Landing {
-    /// Calls `visit` with the memory of `len` bytes of the message from `at` on.
-    pub(super) fn visit(
-        &self,
-        at: usize,
-        len: usize,
-        visit: impl FnMut(usize, crate::memory::Bytes),
-    ) {
-        let len = len.min(self.room.saturating_sub(at));
-        self.into.visit(self.offset + at, len, visit);
+const SOMEONE_LOST: Failure = Failure {
+    errno: libc::EHOSTUNREACH,
+    why: Why::SomeoneLost,
+};
+
+fn discard(core: &mut Core, peer: usize, head: Head) {
+    if head.kind == Kind::Ready {
+        core.actions.push_back(Action::Discard(peer, head, false));
     }
 }
 

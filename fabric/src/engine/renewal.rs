@@ -10,137 +10,51 @@ use std::collections::HashMap;
 
 use phitwire_client::door::Status;
 
-use super::direct::Act;
-use super::endpoint::Endpoint;
-use super::outbox::Outgoing;
-use super::reach::{Reach, access_of, lines};
-use super::shared::{Failure, Shared};
+use super::action::Action;
+use super::core::Core;
+use super::outbox::{Outgoing, names};
+use super::reach::{access_of, lines};
+use super::shared::Shared;
 use super::wire::{Head, Kind};
 
-/// Marks the names of commands that renew a handle; the number of the renewal follows.
-pub const RENEWAL: u64 = 1 << 33;
-
-/// The state of all renewals of an endpoint.
+/// Own memory that is being closed and opened again.
 #[derive(Debug, Default)]
-pub struct Renewals {
-    /// Handles of peers' memory, by peer and key, where they are no longer those in the key.
-    handles: HashMap<(usize, u64), u16>,
-    /// Pieces that wait for a handle, by peer and key.
-    parked: HashMap<(usize, u64), Vec<usize>>,
-    /// Own memory that is being renewed, by number: its key, and the peers that wait.
+pub struct Renewal {
+    /// By number: the key, and the peers that wait.
     under_way: HashMap<u64, (u64, Vec<usize>)>,
     next: u64,
 }
 
-impl Endpoint {
-    /// Whether a piece that ended so is repeated with another handle.
-    pub(super) fn needs_renewal(&self, slot: usize, status: Status) -> bool {
-        let Some(piece) = self.direct.pieces.get(slot) else {
-            return false;
-        };
-        match status {
-            Status::TimedOut | Status::Aborted => {
-                matches!(piece.act, Act::Put(_) | Act::BlockPut(..))
-            }
-            // The owner says whether the memory is still there.
-            Status::NoHandle => true,
-            _ => false,
-        }
-    }
-
-    /// Keeps a piece until there is a handle with which it can be repeated.
-    pub(super) fn park(&mut self, shared: &mut Shared, slot: usize) {
-        let Some((peer, key, used)) = self.access_of_piece(slot) else {
-            return;
-        };
-        let current = self.handle_of(shared, peer, key);
-        if current.is_some_and(|current| current != used) {
-            // What used the old handle cannot arrive any more.
-            self.address_anew_with(slot, current);
-            return self.outbox.push(Outgoing::Direct(slot));
-        }
-        let parked = self.renewals.parked.entry((peer, key)).or_default();
-        parked.push(slot);
-        if parked.len() > 1 {
-            return;
-        }
-        let head = Head {
-            kind: Kind::Renew,
-            key,
-            handle: used,
-            ..Head::default()
-        };
-        match self.peers.all[peer].is_self {
-            true => self.renew(shared, peer, &head),
-            false => self.tell(shared, peer, head),
-        }
-    }
-
-    /// Owner, key and handle of the memory that a piece accesses.
-    fn access_of_piece(&self, slot: usize) -> Option<(usize, u64, u16)> {
-        let piece = self.direct.pieces.get(slot)?;
-        let whole = self.direct.wholes.get(piece.whole)?;
-        Some((whole.peer, whole.key, piece.at.handle))
-    }
-
-    /// The handle of opened memory as far as it is known here.
-    fn handle_of(&self, shared: &Shared, peer: usize, key: u64) -> Option<u16> {
-        if self.peers.all[peer].is_self {
-            let region = shared.regions.get(&key)?;
-            return Some(region.reach?.0.handle);
-        }
-        let known = self.renewals.handles.get(&(peer, key)).copied();
-        known.or_else(|| Some(Reach::of_key(key)?.handle))
-    }
-
-    /// Has a piece use the current handle, before it is issued.
-    pub(super) fn address_anew(&mut self, slot: usize) {
-        let Some((peer, key, _)) = self.access_of_piece(slot) else {
-            return;
-        };
-        let known = self.renewals.handles.get(&(peer, key)).copied();
-        self.address_anew_with(slot, known);
-    }
-
-    fn address_anew_with(&mut self, slot: usize, handle: Option<u16>) {
-        if let Some(piece) = self.direct.pieces.get_mut(slot)
-            && let Some(handle) = handle
-        {
-            piece.at.handle = handle;
-        }
-    }
-
+impl Renewal {
     /// Carries out a peer's request for a new handle, or this endpoint's own.
-    pub(super) fn renew(&mut self, shared: &mut Shared, peer: usize, head: &Head) {
-        let mut under_way = self.renewals.under_way.values_mut();
+    pub(super) fn renew(&mut self, core: &mut Core, shared: &Shared, peer: usize, head: &Head) {
+        let mut under_way = self.under_way.values_mut();
         if let Some((_, waiting)) = under_way.find(|(key, _)| *key == head.key) {
             return waiting.push(peer);
         }
-        let region = shared.regions.get(&head.key);
-        let Some((reach, _)) = region.and_then(|region| region.reach) else {
-            return self.reply_renewed(shared, peer, head.key, None);
+        let Some(reach) = shared.reach(head.key) else {
+            return reply(core, peer, head.key, None);
         };
         if reach.handle != head.handle {
-            return self.reply_renewed(shared, peer, head.key, Some(reach.handle));
+            return reply(core, peer, head.key, Some(reach.handle));
         }
-        let number = self.renewals.next;
-        self.renewals.next += 1;
-        self.renewals
-            .under_way
-            .insert(number, (head.key, vec![peer]));
-        self.outbox
-            .push(Outgoing::Deregister(RENEWAL | number, reach.handle));
+        let number = self.next;
+        self.next += 1;
+        self.under_way.insert(number, (head.key, vec![peer]));
+        core.outbox
+            .push(Outgoing::Deregister(names::RENEWAL | number, reach.handle));
     }
 
     /// The NIC has closed or opened memory that is being renewed.
-    pub(super) fn renewal_went_on(
+    pub(super) fn completed(
         &mut self,
+        core: &mut Core,
         shared: &mut Shared,
         number: u64,
         is_opened: bool,
         (status, word): (Status, u64),
     ) {
-        let Some((key, _)) = self.renewals.under_way.get(&number) else {
+        let Some((key, _)) = self.under_way.get(&number) else {
             return;
         };
         let key = *key;
@@ -152,9 +66,11 @@ impl Endpoint {
             (Some((bytes, access, _)), Some(_)) if !is_opened => {
                 if let Some(part) = lines(&bytes) {
                     let access = access_of(access);
-                    return self
-                        .outbox
-                        .push(Outgoing::Register(RENEWAL | number, part, access));
+                    return core.outbox.push(Outgoing::Register(
+                        names::RENEWAL | number,
+                        part,
+                        access,
+                    ));
                 }
                 None
             }
@@ -164,59 +80,35 @@ impl Endpoint {
             }
             (None, Some(handle)) if is_opened => {
                 // The program has closed the memory in between.
-                self.outbox.push(Outgoing::Deregister(0, handle));
+                core.outbox.push(Outgoing::Deregister(0, handle));
                 None
             }
             _ => None,
         };
-        let (_, waiting) = self.renewals.under_way.remove(&number).unwrap_or_default();
+        let (_, waiting) = self.under_way.remove(&number).unwrap_or_default();
         for peer in waiting {
-            self.reply_renewed(shared, peer, key, current);
+            reply(core, peer, key, current);
         }
     }
 
-    fn reply_renewed(&mut self, shared: &mut Shared, peer: usize, key: u64, handle: Option<u16>) {
-        let head = Head {
-            kind: Kind::Renewed,
-            key,
-            failed: handle.is_none(),
-            handle: handle.unwrap_or(0),
-            ..Head::default()
-        };
-        match self.peers.all[peer].is_self {
-            true => self.renewed(shared, peer, &head),
-            false => self.tell(shared, peer, head),
-        }
-    }
-
-    /// A peer has said under which handle its memory is open.
-    pub(super) fn renewed(&mut self, shared: &mut Shared, peer: usize, head: &Head) {
-        let key = (peer, head.key);
-        if !head.failed && !self.peers.all[peer].is_self {
-            self.renewals.handles.insert(key, head.handle);
-        }
-        for slot in self.renewals.parked.remove(&key).unwrap_or_default() {
-            match head.failed {
-                true => self.end_piece(shared, slot, (Status::NoHandle, 0)),
-                false => {
-                    self.address_anew_with(slot, Some(head.handle));
-                    self.outbox.push(Outgoing::Direct(slot));
-                }
-            }
-        }
-    }
-
-    /// A peer is lost: whether its memory has been written is not known.
-    pub(super) fn lose_parked(&mut self, shared: &mut Shared, peer: usize, _: Failure) {
-        let keys = self.renewals.parked.keys();
-        let of_peer: Vec<_> = keys.filter(|key| key.0 == peer).copied().collect();
-        for key in of_peer {
-            for slot in self.renewals.parked.remove(&key).unwrap_or_default() {
-                self.end_piece(shared, slot, (Status::TimedOut, 0));
-            }
-        }
-        for (_, waiting) in self.renewals.under_way.values_mut() {
+    /// A peer is lost: it waits no more.
+    pub(super) fn lose(&mut self, peer: usize) {
+        for (_, waiting) in self.under_way.values_mut() {
             waiting.retain(|&waiting| waiting != peer);
         }
     }
+}
+
+fn reply(core: &mut Core, peer: usize, key: u64, handle: Option<u16>) {
+    let head = Head {
+        kind: Kind::Renewed,
+        key,
+        failed: handle.is_none(),
+        handle: handle.unwrap_or(0),
+        ..Head::default()
+    };
+    core.actions.push_back(match core.peers[peer].is_self {
+        true => Action::Renewed(peer, head),
+        false => Action::Tell(peer, head),
+    });
 }

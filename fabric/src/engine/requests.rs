@@ -1,430 +1,183 @@
-//! Requests to peers, and serving theirs: sends, one-sided and atomic operations.
+//! Requests to peers that they answer when they make progress: writes, reads and atomic operations
+//! that NICs do not carry out.
 
-use super::elements::{self, Form};
-use super::endpoint::Endpoint;
-use super::peers::{End, Parcel};
-use super::serving;
+use std::collections::{BTreeSet, HashMap};
+
+use super::action::Action;
+use super::core::Core;
+use super::landing::Destination;
+use super::parcel::{End, Parcel};
+use super::peers::PerPeer;
 use super::shared::{Entry, Failure, Op, Shared, Why};
-use super::transfers::Into;
-use super::wire::{Head, Kind, MOST_EAGER, Purpose};
-use crate::flags::{
-    FI_ATOMIC, FI_READ, FI_REMOTE_CQ_DATA, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_RMA, FI_WRITE,
-};
-use crate::memory::{Bytes, Pieces};
+use super::wire::Head;
+use crate::memory::Pieces;
 
 /// An unanswered request.
 #[derive(Debug)]
-pub struct Request {
-    pub(super) peer: usize,
+struct Request {
+    peer: usize,
     op: Op,
     len: usize,
     /// Whether the request changes elements that NICs also change.
     is_change: bool,
     /// Destination of the reply.
-    pub(super) into: Option<Pieces>,
+    into: Option<Pieces>,
+    /// Whether the reply is being fetched. Until that ends the NIC may write the destination, so
+    /// only its end also ends the request.
+    is_pulled: bool,
 }
 
-/// An address in another program's memory.
-#[derive(Clone, Copy, Debug)]
-pub struct Far {
-    /// The peer, by its number in the address vector.
-    pub number: u64,
-    /// The address there.
-    pub address: u64,
-    /// The key of the registered memory.
-    pub key: u64,
+/// The unanswered requests.
+#[derive(Debug, Default)]
+pub struct Requests {
+    all: HashMap<u64, Request>,
+    /// Unfinished atomic operations on each peer's opened memory.
+    changes: PerPeer<usize>,
 }
 
-/// An atomic operation.
-#[derive(Clone, Copy, Debug)]
-pub struct Change {
-    /// Type of the elements.
-    pub datatype: u8,
-    /// libfabric's number of the operation.
-    pub op: u8,
-    /// The call that requests the operation.
-    pub form: Form,
-    /// Count of elements.
-    pub count: usize,
-}
-
-impl Endpoint {
-    /// Sends a message.
-    ///
-    /// # Errors
-    /// `EAGAIN`, `EINVAL` for a number that the vector does not have, `ENETDOWN`.
-    pub fn send(
-        &mut self,
-        shared: &mut Shared,
-        number: u64,
-        from: Pieces,
-        (tag, data): (Option<u64>, Option<u64>),
-        op: Op,
-    ) -> Result<(), i32> {
-        let peer = self.peer_of(shared, number, &op)?;
-        let len = from.len();
-        let head = Head {
-            kind: Kind::Whole,
-            purpose: match tag {
-                Some(_) => Purpose::Tagged,
-                None => Purpose::Message,
-            },
-            has_data: data.is_some(),
-            tag: tag.unwrap_or(0),
-            data: data.unwrap_or(0),
-            len: len as u64,
-            ..Head::default()
-        };
-        if len > MOST_EAGER {
-            self.offer(shared, peer, head, from, Some(op));
-        } else {
-            let parcel = Parcel {
-                head,
-                payload: from.to_vec(0, len),
-                end: End::Op(op, len),
-            };
-            self.post(shared, peer, parcel);
-        }
-        Ok(())
+impl Requests {
+    /// Unanswered requests.
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
     }
 
-    /// Writes into another program's memory.
-    ///
-    /// # Errors
-    /// As for [`send`](Self::send).
-    pub fn write(
-        &mut self,
-        shared: &mut Shared,
-        far: Far,
-        from: Pieces,
-        data: Option<u64>,
-        op: Op,
-    ) -> Result<(), i32> {
-        let peer = self.peer_of(shared, far.number, &op)?;
-        if data.is_none()
-            && !self.peers.all[peer].is_self
-            && let Some(at) = self.reach_of(peer, &far, from.len())
-        {
-            self.put_directly(shared, at, &from, op);
-            return Ok(());
-        }
-        let (id, len) = (self.new_id(), from.len());
-        let head = Head {
-            kind: Kind::Whole,
-            purpose: Purpose::Write,
-            has_data: data.is_some(),
-            tag: far.address,
-            key: far.key,
-            data: data.unwrap_or(0),
-            len: len as u64,
-            id,
-            ..Head::default()
-        };
-        if len > MOST_EAGER {
-            self.offer(shared, peer, head, from, Some(op));
-        } else {
-            let payload = from.to_vec(0, len);
-            self.ask(shared, peer, (head, payload), op, None);
-        }
-        Ok(())
+    /// Unfinished atomic operations on a peer's opened memory.
+    pub(super) fn changes(&self, peer: usize) -> usize {
+        self.changes.get(peer).copied().unwrap_or(0)
     }
 
-    /// Reads another program's memory.
-    ///
-    /// # Errors
-    /// As for [`send`](Self::send).
-    pub fn read(&mut self, shared: &mut Shared, far: Far, into: Pieces, op: Op) -> Result<(), i32> {
-        let peer = self.peer_of(shared, far.number, &op)?;
-        if !self.peers.all[peer].is_self
-            && let Some(at) = self.reach_of(peer, &far, into.len())
-        {
-            self.get_directly(shared, at, &into, op);
-            return Ok(());
-        }
-        let head = Head {
-            kind: Kind::Read,
-            tag: far.address,
-            key: far.key,
-            len: into.len() as u64,
-            id: self.new_id(),
-            ..Head::default()
-        };
-        self.ask(shared, peer, (head, Vec::new()), op, Some(into));
-        Ok(())
+    /// What is left of requests, by kind.
+    #[cfg(test)]
+    pub(super) fn left(&self) -> [(&'static str, usize); 2] {
+        let changes = self.changes.iter().sum();
+        [
+            ("requests", self.all.len()),
+            ("changes by request", changes),
+        ]
     }
 
-    /// Changes elements of another program's memory.
-    ///
-    /// # Errors
-    /// As for [`send`](Self::send).
-    pub fn atomic(
-        &mut self,
-        shared: &mut Shared,
-        far: Far,
-        change: Change,
-        [operands, compare, into]: [Option<Pieces>; 3],
-        op: Op,
-    ) -> Result<(), i32> {
-        let size = elements::size_of_type(change.datatype).ok_or(libc::EOPNOTSUPP)?;
-        let bytes = change.count.saturating_mul(size);
-        if change.count == 0 || bytes > MOST_ELEMENT_BYTES {
-            return Err(libc::EINVAL);
-        }
-        let peer = self.peer_of(shared, far.number, &op)?;
-        let at = self.reach_of(peer, &far, bytes);
-        let is_change = at.is_some();
-        if let Some(at) = at {
-            let is_direct = serving::is_amo(change.datatype, change.op);
-            // Defer: operations by NIC and by request must not overlap, to keep their order.
-            if self.peers.all[peer].changes[usize::from(is_direct)] > 0 {
-                return Err(libc::EAGAIN);
-            }
-            if is_direct {
-                let with = [&operands, &compare, &into];
-                self.change_directly(shared, at, &change, with, op);
-                return Ok(());
-            }
-        }
-        let mut payload = Vec::new();
-        for part in [operands, compare].into_iter().flatten() {
-            payload.extend(part.to_vec(0, bytes));
-        }
-        let head = Head {
-            kind: Kind::Atomic,
-            fetch: change.form != Form::Write,
-            datatype: change.datatype,
-            op: change.op,
-            count: change.count as u32,
-            tag: far.address,
-            key: far.key,
-            len: bytes as u64,
-            id: self.new_id(),
-            ..Head::default()
-        };
-        self.ask(shared, peer, (head, payload), op, into);
-        if is_change && let Some(request) = self.requests.get_mut(&head.id) {
-            request.is_change = true;
-            self.peers.all[peer].changes[1] += 1;
-        }
-        Ok(())
+    /// Adds the peers that requests await.
+    pub(super) fn await_peers(&self, awaited: &mut BTreeSet<usize>) {
+        awaited.extend(self.all.values().map(|request| request.peer));
     }
 
-    fn ask(
+    /// Asks a peer; the reply's data go to `into`. `is_change` says whether the request changes
+    /// elements that NICs also change.
+    pub(super) fn ask(
         &mut self,
-        shared: &mut Shared,
+        core: &mut Core,
         peer: usize,
         (head, payload): (Head, Vec<u8>),
-        op: Op,
-        into: Option<Pieces>,
+        (op, into): (Op, Option<Pieces>),
+        is_change: bool,
     ) {
-        let len = head.len as usize;
+        *self.changes.of(peer) += usize::from(is_change);
         let request = Request {
             peer,
             op,
-            len,
-            is_change: false,
+            len: head.len as usize,
+            is_change,
             into,
+            is_pulled: false,
         };
-        self.requests.insert(head.id, request);
-        let end = End::Request(head.id);
-        self.post(shared, peer, Parcel { head, payload, end });
+        let old = self.all.insert(head.id, request);
+        debug_assert!(old.is_none(), "each request has a number of its own");
+        let parcel = Parcel::new(head, payload, End::Request(head.id));
+        core.actions.push_back(Action::Post(peer, parcel));
     }
 
-    pub(super) fn request_done(&mut self, shared: &mut Shared, peer: usize, id: u64) {
-        let is_theirs = self
-            .requests
-            .get(&id)
-            .is_some_and(|request| request.peer == peer);
-        if is_theirs && let Some(request) = self.requests.remove(&id) {
-            self.peers.all[peer].changes[1] -= usize::from(request.is_change);
-            let entry = Entry {
-                len: request.len,
-                ..Entry::default()
-            };
-            shared.done(&self.binds, &request.op, entry, 0);
+    /// The request with this number, if this peer owes the answer.
+    fn owed(&mut self, peer: usize, id: u64) -> Option<&mut Request> {
+        let request = self.all.get_mut(&id)?;
+        (request.peer == peer && !request.is_pulled).then_some(request)
+    }
+
+    /// A peer's answer without data.
+    pub(super) fn answered(&mut self, core: &Core, shared: &mut Shared, peer: usize, head: &Head) {
+        let refused = Failure {
+            errno: libc::EREMOTEIO,
+            why: Why::Refused,
+        };
+        if self.owed(peer, head.id).is_some() {
+            self.end(core, shared, head.id, head.failed.then_some(refused));
         }
     }
 
-    pub(super) fn request_failed(&mut self, shared: &mut Shared, id: u64, failure: Failure) {
-        if let Some(request) = self.requests.remove(&id) {
-            self.peers.all[request.peer].changes[1] -= usize::from(request.is_change);
-            shared.failed(&self.binds, &request.op, Entry::default(), failure, 0);
-        }
-    }
-
-    pub(super) fn lose_requests(&mut self, shared: &mut Shared, peer: usize, failure: Failure) {
-        let lost = self
-            .requests
-            .iter()
-            .filter(|(_, request)| request.peer == peer);
-        let ids: Vec<_> = lost.map(|(id, _)| *id).collect();
-        for id in ids {
-            self.request_failed(shared, id, failure);
-        }
-    }
-
-    /// Carries out the request in a message.
-    pub(super) fn take_in(
+    /// A peer's answer with its data.
+    pub(super) fn replied(
         &mut self,
+        core: &Core,
         shared: &mut Shared,
         peer: usize,
-        head: Head,
-        payload: Vec<u8>,
+        (head, payload): (&Head, &[u8]),
     ) {
-        if head.kind == Kind::Whole && head.len != payload.len() as u64 {
+        if let Some(request) = self.owed(peer, head.key) {
+            if let Some(into) = &request.into {
+                into.fill(0, payload);
+            }
+            self.end(core, shared, head.key, None);
+        }
+    }
+
+    /// A peer's answer whose data are to be fetched: straight into the request's memory, or into
+    /// none if there is no such request.
+    pub(super) fn reply_announced(&mut self, core: &mut Core, peer: usize, head: Head) {
+        let into = self.owed(peer, head.key).and_then(|request| {
+            request.is_pulled = true;
+            request.into.take()
+        });
+        let into = Destination::Reply(head.key, into);
+        core.actions.push_back(Action::Pull(peer, head, into));
+    }
+
+    /// The data of a reply have been fetched, or will not be.
+    pub(super) fn pulled(
+        &mut self,
+        core: &Core,
+        shared: &mut Shared,
+        id: u64,
+        failure: Option<Failure>,
+    ) {
+        if self.all.get(&id).is_some_and(|request| request.is_pulled) {
+            self.end(core, shared, id, failure);
+        }
+    }
+
+    /// The message of a request never arrived.
+    pub(super) fn fail(&mut self, core: &Core, shared: &mut Shared, id: u64, failure: Failure) {
+        if self.all.get(&id).is_some_and(|request| !request.is_pulled) {
+            self.end(core, shared, id, Some(failure));
+        }
+    }
+
+    fn end(&mut self, core: &Core, shared: &mut Shared, id: u64, failure: Option<Failure>) {
+        let Some(request) = self.all.remove(&id) else {
             return;
-        }
-        match (head.kind, head.purpose) {
-            (Kind::Whole | Kind::Ready, Purpose::Message | Purpose::Tagged) => {
-                self.match_message(shared, peer, head, payload);
+        };
+        let changes = self.changes.of(request.peer);
+        debug_assert!(*changes >= usize::from(request.is_change));
+        *changes -= usize::from(request.is_change);
+        let entry = Entry {
+            len: request.len,
+            ..Entry::default()
+        };
+        match failure {
+            None => shared.done(&core.binds, &request.op, entry, 0),
+            Some(failure) => {
+                shared.failed(&core.binds, &request.op, Entry::default(), failure, 0);
             }
-            (Kind::Whole | Kind::Ready, Purpose::Write) => {
-                let far = shared.region(head.key, head.tag, head.len, FI_REMOTE_WRITE);
-                match (far, head.kind) {
-                    (Some(_), Kind::Ready) => self.pull(shared, peer, head, Into::Memory),
-                    (None, Kind::Ready) => self.took_all(shared, peer, &head, true),
-                    (Some(memory), _) => {
-                        Pieces::One(memory).fill(0, &payload);
-                        self.written(shared, peer, &head);
-                        self.answer(shared, peer, head.id, false);
-                    }
-                    (None, _) => self.answer(shared, peer, head.id, true),
-                }
-            }
-            (Kind::Whole, Purpose::Reply) => {
-                let request = self.requests.get(&head.key);
-                if let Some(into) = request.and_then(|request| request.into.as_ref()) {
-                    into.fill(0, &payload);
-                }
-                self.request_done(shared, peer, head.key);
-            }
-            (Kind::Ready, Purpose::Reply) => {
-                self.pull(shared, peer, head, Into::Reply(head.key));
-            }
-            (Kind::Part, _) => self.part(shared, peer, &head),
-            (Kind::Took, _) => self.took(shared, peer, &head),
-            (Kind::Done, _) => match head.failed {
-                false => self.request_done(shared, peer, head.id),
-                true => {
-                    let failure = Failure {
-                        errno: libc::EREMOTEIO,
-                        why: Why::Refused,
-                    };
-                    self.request_failed(shared, head.id, failure);
-                }
-            },
-            (Kind::Read, _) => match shared.region(head.key, head.tag, head.len, FI_REMOTE_READ) {
-                Some(memory) => self.reply(shared, peer, head.id, memory),
-                None => self.answer(shared, peer, head.id, true),
-            },
-            (Kind::Atomic, _) => self.change(shared, peer, &head, &payload),
-            (Kind::Renew, _) => self.renew(shared, peer, &head),
-            (Kind::Renewed, _) => self.renewed(shared, peer, &head),
-            (Kind::Credit | Kind::Lost, _) => {}
         }
     }
 
-    /// A peer wrote into this program's memory.
-    pub(super) fn written(&self, shared: &mut Shared, peer: usize, head: &Head) {
-        if head.has_data {
-            let op = Op {
-                context: 0,
-                flags: FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
-                tells: true,
-                tag: 0,
-            };
-            let entry = Entry {
-                len: head.len as usize,
-                data: head.data,
-                ..Entry::default()
-            };
-            let source = self.number_of(shared, peer);
-            shared.done(&self.binds, &op, entry, source);
+    /// A peer is lost: requests to it fail, except those whose replies are being fetched, which end
+    /// with the fetch.
+    pub(super) fn lose(&mut self, core: &Core, shared: &mut Shared, peer: usize, failure: Failure) {
+        let lost = self.all.iter();
+        let lost = lost.filter(|(_, request)| request.peer == peer && !request.is_pulled);
+        let mut ids: Vec<_> = lost.map(|(id, _)| *id).collect();
+        ids.sort_unstable();
+        for id in ids {
+            self.end(core, shared, id, Some(failure));
         }
-    }
-
-    pub(super) fn answer(&mut self, shared: &mut Shared, peer: usize, id: u64, failed: bool) {
-        let head = Head {
-            kind: Kind::Done,
-            failed,
-            id,
-            ..Head::default()
-        };
-        self.tell(shared, peer, head);
-    }
-
-    fn reply(&mut self, shared: &mut Shared, peer: usize, id: u64, memory: Bytes) {
-        let head = Head {
-            kind: Kind::Whole,
-            purpose: Purpose::Reply,
-            key: id,
-            len: memory.len() as u64,
-            ..Head::default()
-        };
-        if memory.len() > MOST_EAGER {
-            return self.offer(shared, peer, head, Pieces::One(memory), None);
-        }
-        let parcel = Parcel {
-            head,
-            payload: memory.with(<[u8]>::to_vec),
-            end: End::Nothing,
-        };
-        self.post(shared, peer, parcel);
-    }
-
-    pub(super) fn change(&mut self, shared: &mut Shared, peer: usize, head: &Head, payload: &[u8]) {
-        // Atomic requests of one peer are carried out in order.
-        if let Some(queue) = self.serving.get_mut(&peer) {
-            return queue.push_back((*head, payload.to_vec()));
-        }
-        let access = match (head.op == elements::READ, head.fetch) {
-            (true, _) => FI_REMOTE_READ,
-            (false, true) => FI_REMOTE_READ | FI_REMOTE_WRITE,
-            (false, false) => FI_REMOTE_WRITE,
-        };
-        let size = elements::size_of_type(head.datatype).unwrap_or(0);
-        let bytes = head.count as usize * size;
-        let far = shared.region(head.key, head.tag, bytes as u64, access);
-        let Some(memory) = far.filter(|_| bytes > 0 && bytes <= MOST_ELEMENT_BYTES) else {
-            return self.answer(shared, peer, head.id, true);
-        };
-        let (operands, compare) = payload.split_at(bytes.min(payload.len()));
-        let reach = shared
-            .regions
-            .get(&head.key)
-            .and_then(|region| region.reach);
-        if let Some((reach, _)) = reach {
-            return self.serve(shared, (peer, head), (&memory, reach), operands, compare);
-        }
-        let old = elements::change(&memory, head.datatype, head.op, operands, compare);
-        if !head.fetch {
-            return self.answer(shared, peer, head.id, false);
-        }
-        let reply = Head {
-            kind: Kind::Whole,
-            purpose: Purpose::Reply,
-            key: head.id,
-            len: old.len() as u64,
-            ..Head::default()
-        };
-        let end = End::Nothing;
-        let parcel = Parcel {
-            head: reply,
-            payload: old,
-            end,
-        };
-        self.post(shared, peer, parcel);
-    }
-}
-
-/// Maximum number of element bytes of an atomic operation: two operands each fit one message.
-pub const MOST_ELEMENT_BYTES: usize = 4000;
-
-/// The completion flags of an operation on remote memory.
-pub const fn flags_of(kind: u64, reads: bool) -> u64 {
-    let direction = if reads { FI_READ } else { FI_WRITE };
-    match kind {
-        FI_ATOMIC => FI_ATOMIC | direction,
-        _ => FI_RMA | direction,
     }
 }

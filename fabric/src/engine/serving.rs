@@ -1,220 +1,193 @@
-//! Atomic operations: the NIC's equivalents of libfabric's, and how to carry out those that it
-//! lacks.
+//! Requests of peers: writes, reads and atomic operations on this program's memory.
 //!
-//! Words of opened memory are changed only by the NIC at which they were registered. What it cannot
-//! do becomes a request to the program there, which computes the new value and has its own NIC swap
-//! it for the old one, and retries if the word changed in between. So both kinds may be mixed.
+//! Words of opened memory are changed only by the NIC at which they were registered. An atomic
+//! operation that a NIC lacks becomes a request to the program there, which computes the new value
+//! and has its own NIC swap it for the old one, and retries if the word changed in between. So both
+//! kinds may be mixed.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
-use phitwire_client::door::{AtomicOp, Remote, Width};
+use phitwire_client::door::Remote;
 
-use super::direct::{Act, Amo, Target, Whose, behind};
-use super::elements::{self, Form};
-use super::endpoint::Endpoint;
-use super::peers::{End, Parcel};
+use super::access::{MOST_ELEMENT_BYTES, Target};
+use super::action::Action;
+use super::core::Core;
+use super::elements;
+use super::landing::Destination;
+use super::parcel::{End, Parcel};
 use super::reach::Reach;
-use super::requests::Change;
-use super::shared::{Op, Shared};
-use super::wire::{Head, Kind, Purpose};
+use super::service::Service;
+use super::shared::{Entry, Op, Shared};
+use super::wire::{Head, Kind, MOST_EAGER, Purpose};
+use crate::flags::{FI_REMOTE_CQ_DATA, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_RMA};
 use crate::memory::{Bytes, Pieces};
 
-/// A peer's request that is being carried out.
-#[derive(Debug)]
-pub struct Service {
-    peer: usize,
-    head: Head,
-    size: usize,
-    operands: Vec<u8>,
-    compare: Vec<u8>,
-    /// The old elements.
-    old: Vec<u8>,
+/// What is carried out for peers.
+#[derive(Debug, Default)]
+pub struct Serving {
+    /// Peers whose atomic request the NIC is carrying out, and their next ones, in order.
+    under_way: HashMap<usize, VecDeque<(Head, Vec<u8>)>>,
 }
 
-fn word_at(bytes: &[u8], element: usize, size: usize) -> u64 {
-    let mut word = [0; 8];
-    if let Some(found) = bytes.get(element * size..(element + 1) * size) {
-        word[..size].copy_from_slice(found);
-    }
-    u64::from_le_bytes(word)
-}
-
-const fn width_of(size: usize) -> Width {
-    match size {
-        4 => Width::Bits32,
-        _ => Width::Bits64,
-    }
-}
-
-impl Service {
-    fn swap(&self, element: usize, old: u64) -> Amo {
-        let operand = word_at(&self.operands, element, self.size);
-        let compare = word_at(&self.compare, element, self.size);
-        let new = elements::one(self.head.datatype, self.head.op, [old, operand, compare]);
-        Amo {
-            op: AtomicOp::CompareSwap,
-            width: width_of(self.size),
-            operands: [old, new],
-            fetch: true,
-            element,
-        }
+impl Serving {
+    /// Peers that are being served.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.under_way.len()
     }
 
-    /// Handles the word that was found; returns the next try if it was not the expected one.
-    pub(super) fn found(&mut self, amo: Amo, word: u64) -> Option<Amo> {
-        if word != amo.operands[0] {
-            return Some(self.swap(amo.element, word));
-        }
-        let at = amo.element * self.size;
-        self.old[at..at + self.size].copy_from_slice(&word.to_le_bytes()[..self.size]);
-        None
-    }
-}
-
-/// The NIC's equivalent of a libfabric operation, with its operands.
-pub(super) fn amo_of(
-    datatype: u8,
-    op: u8,
-    operand: u64,
-    compare: u64,
-) -> Option<(AtomicOp, [u64; 2])> {
-    let is_float = matches!(datatype, 8 | 9);
-    let is_signed = matches!(datatype, 4 | 6);
-    let op = match (op, is_float) {
-        (0, true) => AtomicOp::FloatMin,
-        (1, true) => AtomicOp::FloatMax,
-        (2, true) => AtomicOp::FloatAdd,
-        (0, false) if is_signed => AtomicOp::SignedMin,
-        (1, false) if is_signed => AtomicOp::SignedMax,
-        (2, false) => AtomicOp::Add,
-        (6, false) => AtomicOp::Or,
-        (7, false) => AtomicOp::And,
-        (9, false) => AtomicOp::Xor,
-        (elements::READ, _) => return Some((AtomicOp::Or, [0, 0])),
-        (elements::WRITE, _) => AtomicOp::Swap,
-        (elements::CSWAP, false) => return Some((AtomicOp::CompareSwap, [compare, operand])),
-        // Replaces the bits of the mask.
-        (elements::MSWAP, false) => {
-            return Some((AtomicOp::AndXor, [!compare, operand & compare]));
-        }
-        _ => return None,
-    };
-    Some((op, [operand, 0]))
-}
-
-/// Whether the NIC has an equivalent of a libfabric operation.
-pub(super) fn is_amo(datatype: u8, op: u8) -> bool {
-    amo_of(datatype, op, 0, 0).is_some()
-}
-
-impl Endpoint {
-    /// Has the remote NIC change elements.
-    pub(super) fn change_directly(
-        &mut self,
+    /// A peer writes: with a short message, or a long one that is to be fetched.
+    pub(super) fn write(
+        &self,
+        core: &mut Core,
         shared: &mut Shared,
-        to: Target,
-        change: &Change,
-        [operands, compare, into]: [&Option<Pieces>; 3],
-        op: Op,
+        peer: usize,
+        (head, payload): (Head, &[u8]),
     ) {
-        let size = elements::size_of_type(change.datatype).unwrap_or(8);
-        let bytes = change.count * size;
-        let read = |from: &Option<Pieces>| from.as_ref().map(|from| from.to_vec(0, bytes));
-        let (operands, compare) = (read(operands), read(compare));
-        let word = |from: &Option<Vec<u8>>, element| {
-            from.as_ref().map_or(0, |from| word_at(from, element, size))
-        };
-        let mut acts = Vec::with_capacity(change.count);
-        for element in 0..change.count {
-            let with = (word(&operands, element), word(&compare, element));
-            let found = amo_of(change.datatype, change.op, with.0, with.1);
-            let Some((op, operands)) = found else {
-                debug_assert!(false, "it is one: asked before");
-                continue;
-            };
-            let amo = Amo {
-                op,
-                width: width_of(size),
-                operands,
-                fetch: change.form != Form::Write,
-                element,
-            };
-            acts.push((behind(to.at, element * size), Act::Atomic(amo)));
+        let memory = shared.region(head.key, head.tag, head.len, FI_REMOTE_WRITE);
+        match (memory, head.kind) {
+            (Some(_), Kind::Ready) => {
+                let pull = Action::Pull(peer, head, Destination::Memory);
+                core.actions.push_back(pull);
+            }
+            (None, Kind::Ready) => core.actions.push_back(Action::Discard(peer, head, true)),
+            (Some(memory), _) => {
+                Pieces::One(memory).fill(0, payload);
+                self.written(core, shared, peer, &head);
+                answer(core, peer, head.id, false);
+            }
+            (None, _) => answer(core, peer, head.id, true),
         }
-        let into = into.clone().map(|into| (into, size));
-        self.begin_direct(shared, (to, Whose::Program(op)), bytes, into, acts);
     }
 
-    /// Carries out a request on memory that NICs reach too.
-    pub(super) fn serve(
+    /// A peer wrote into this program's memory: report it, if the peer asks for that.
+    pub(super) fn written(&self, core: &Core, shared: &mut Shared, peer: usize, head: &Head) {
+        if head.has_data {
+            let op = Op {
+                context: 0,
+                flags: FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+                tells: true,
+                tag: 0,
+            };
+            let entry = Entry {
+                len: head.len as usize,
+                data: head.data,
+                ..Entry::default()
+            };
+            let source = core.source(shared, peer);
+            shared.done(&core.binds, &op, entry, source);
+        }
+    }
+
+    /// A peer reads.
+    pub(super) fn read(&self, core: &mut Core, shared: &Shared, peer: usize, head: &Head) {
+        match shared.region(head.key, head.tag, head.len, FI_REMOTE_READ) {
+            None => answer(core, peer, head.id, true),
+            Some(memory) if memory.len() > MOST_EAGER => {
+                let reply = reply_to(head.id, memory.len());
+                let offer = Action::Offer(peer, reply, Pieces::One(memory), None);
+                core.actions.push_back(offer);
+            }
+            Some(memory) => answer_with(core, peer, head.id, memory.with(<[u8]>::to_vec)),
+        }
+    }
+
+    /// A peer's atomic request. Those of one peer are carried out in order.
+    pub(super) fn change(
         &mut self,
-        shared: &mut Shared,
-        (peer, head): (usize, &Head),
-        (memory, reach): (&Bytes, Reach),
-        operands: &[u8],
-        compare: &[u8],
+        core: &mut Core,
+        shared: &Shared,
+        peer: usize,
+        (head, payload): (Head, Vec<u8>),
     ) {
-        let count = head.count as usize;
-        let size = elements::size_of_type(head.datatype).unwrap_or(4);
-        let service = Service {
-            peer,
-            head: *head,
-            size,
-            operands: operands.to_vec(),
-            compare: compare.to_vec(),
-            old: vec![0; count * size],
+        if let Some(queue) = self.under_way.get_mut(&peer) {
+            return queue.push_back((head, payload));
+        }
+        let access = match (head.op == elements::READ, head.fetch) {
+            (true, _) => FI_REMOTE_READ,
+            (false, true) => FI_REMOTE_READ | FI_REMOTE_WRITE,
+            (false, false) => FI_REMOTE_WRITE,
         };
+        let size = elements::size_of_type(head.datatype).unwrap_or(0);
+        let bytes = head.count as usize * size;
+        let far = shared.region(head.key, head.tag, bytes as u64, access);
+        let Some(memory) = far.filter(|_| bytes > 0 && bytes <= MOST_ELEMENT_BYTES) else {
+            return answer(core, peer, head.id, true);
+        };
+        let (operands, compare) = payload.split_at(bytes.min(payload.len()));
+        if let Some(reach) = shared.reach(head.key) {
+            let service = Service::new(peer, &head, &memory, operands, compare);
+            return self.begin(core, service, (&memory, reach));
+        }
+        let old = elements::change(&memory, head.datatype, head.op, operands, compare);
+        debug_assert_eq!(old.len(), bytes, "as many old elements as new ones");
+        match head.fetch {
+            true => answer_with(core, peer, head.id, old),
+            false => answer(core, peer, head.id, false),
+        }
+    }
+
+    /// Has the NIC carry out a request on memory that NICs reach too.
+    fn begin(&mut self, core: &mut Core, service: Service, (memory, reach): (&Bytes, Reach)) {
         let at = Remote {
-            processor: self.address.processor,
+            processor: core.address.processor,
             handle: reach.handle,
             offset: memory.address() - reach.base,
         };
-        // Start from the current value: a swap rarely finds another one.
-        let now = memory.with(<[u8]>::to_vec);
-        let acts = (0..count).map(|element| {
-            let amo = service.swap(element, word_at(&now, element, size));
-            (behind(at, element * size), Act::Atomic(amo))
-        });
-        let acts = acts.collect();
-        self.serving.insert(peer, VecDeque::new());
-        let own = self.peers.number(self.address, self.address);
         let target = Target {
-            peer: own,
-            key: head.key,
+            peer: core.peers.own(),
+            key: service.head().key,
             at,
         };
-        self.begin_direct(shared, (target, Whose::Served(service)), 0, None, acts);
+        let old = self.under_way.insert(service.peer(), VecDeque::new());
+        debug_assert!(old.is_none(), "one request of a peer at a time");
+        core.actions.push_back(Action::Serve(target, service));
     }
 
-    /// A request was carried out, or failed.
-    pub(super) fn served(&mut self, shared: &mut Shared, service: Service, failed: bool) {
-        let Service {
-            peer, head, old, ..
-        } = service;
-        let waiting = self.serving.remove(&peer).unwrap_or_default();
-        if failed || !head.fetch {
-            self.answer(shared, peer, head.id, failed);
-        } else {
-            self.answer_with(shared, peer, head.id, old);
+    /// The NIC has carried out a request, or it failed.
+    pub(super) fn served(
+        &mut self,
+        core: &mut Core,
+        shared: &Shared,
+        service: Service,
+        failed: bool,
+    ) {
+        let (peer, head) = (service.peer(), *service.head());
+        let waiting = self.under_way.remove(&peer);
+        debug_assert!(waiting.is_some(), "a request is served once");
+        match failed || !head.fetch {
+            true => answer(core, peer, head.id, failed),
+            false => answer_with(core, peer, head.id, service.into_old()),
         }
-        for (head, payload) in waiting {
-            self.change(shared, peer, &head, &payload);
+        for request in waiting.unwrap_or_default() {
+            self.change(core, shared, peer, request);
         }
     }
+}
 
-    fn answer_with(&mut self, shared: &mut Shared, peer: usize, id: u64, old: Vec<u8>) {
-        let reply = Head {
-            kind: Kind::Whole,
-            purpose: Purpose::Reply,
-            key: id,
-            len: old.len() as u64,
-            ..Head::default()
-        };
-        let parcel = Parcel {
-            head: reply,
-            payload: old,
-            end: End::Nothing,
-        };
-        self.post(shared, peer, parcel);
+fn answer(core: &mut Core, peer: usize, id: u64, failed: bool) {
+    let head = Head {
+        kind: Kind::Done,
+        failed,
+        id,
+        ..Head::default()
+    };
+    core.actions.push_back(Action::Tell(peer, head));
+}
+
+fn reply_to(id: u64, bytes: usize) -> Head {
+    Head {
+        kind: Kind::Whole,
+        purpose: Purpose::Reply,
+        key: id,
+        len: bytes as u64,
+        ..Head::default()
     }
+}
+
+fn answer_with(core: &mut Core, peer: usize, id: u64, data: Vec<u8>) {
+    debug_assert!(data.len() <= MOST_EAGER, "longer replies are offered");
+    let head = reply_to(id, data.len());
+    let parcel = Parcel::new(head, data, End::Nothing);
+    core.actions.push_back(Action::Post(peer, parcel));
 }

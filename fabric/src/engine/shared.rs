@@ -278,6 +278,12 @@ impl Shared {
         }
     }
 
+    /// Where NICs find the memory of a key, if they reach it.
+    pub(super) fn reach(&self, key: u64) -> Option<Reach> {
+        let (reach, _) = self.regions.get(&key)?.reach?;
+        Some(reach)
+    }
+
     /// `len` bytes at `address` of registered memory, if it is open for `access`.
     pub fn region(&self, key: u64, address: u64, len: u64, access: u64) -> Option<Bytes> {
         let region = self.regions.get(&key)?;

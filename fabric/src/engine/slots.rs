@@ -64,11 +64,6 @@ impl<T> Slab<T> {
         self.most - (self.slots.len() - self.free.len())
     }
 
-    /// Whether all slots are free.
-    pub fn is_empty(&self) -> bool {
-        self.slots.len() == self.free.len()
-    }
-
     /// Inserts a value and returns its number; `None` if full.
     pub fn insert(&mut self, value: T) -> Option<usize> {
         if let Some(slot) = self.free.pop() {

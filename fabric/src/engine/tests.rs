@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use phitwire_client::door::{Access, Local, Status};
 
+use super::access::{Change, Far};
 use super::elements::Form;
 use super::matching::Posted;
-use super::requests::{Change, Far};
 use super::shared::{Entry, Op, Region, Why};
 use super::wire::{Address, MOST_EAGER, PART};
 use crate::flags::{
@@ -138,8 +138,9 @@ fn messages_of_all_lengths_arrive() {
             "{bytes}"
         );
     }
-    assert!(net.nodes[0].endpoint.offers.is_empty() && net.nodes[1].endpoint.pulls.is_empty());
-    assert!(net.nodes[0].endpoint.stages.is_empty() && net.nodes[1].endpoint.fetches.is_empty());
+    for (node, kind) in [(0, "offers"), (1, "pulls"), (0, "stages"), (1, "fetches")] {
+        assert_eq!(net.nodes[node].endpoint.count(kind), 0, "{kind}");
+    }
 }
 
 #[test]
@@ -164,11 +165,8 @@ fn what_is_sent_twice_arrives_once() {
         let Node {
             shared, endpoint, ..
         } = &mut net.nodes[0];
-        let slots: Vec<_> = (0..256)
-            .filter(|&slot| endpoint.sends.get(slot).is_some())
-            .collect();
         if n % 3 == 0
-            && let Some(&slot) = slots.first()
+            && let Some(slot) = endpoint.sending()
         {
             endpoint.sent(shared, slot, Status::TimedOut);
         }
@@ -195,7 +193,7 @@ fn what_was_sent_before_its_program_ended_is_received() {
         "whether it has ended is asked"
     );
     let (mut posted, into) = Node::posted(3, 9, 20);
-    posted.from = Some(net.nodes[1].endpoint.address);
+    posted.from = Some(net.nodes[1].endpoint.address());
     let Node {
         shared, endpoint, ..
     } = &mut net.nodes[0];
@@ -278,7 +276,7 @@ fn one_receive_takes_several_messages() {
     let Node {
         shared, endpoint, ..
     } = &mut net.nodes[1];
-    endpoint.least_room = 30;
+    endpoint.set_least_room(30);
     endpoint.receive(shared, false, posted, true);
     let mut bufs = Vec::new();
     for n in 0..3 {
@@ -409,8 +407,8 @@ fn who_is_lost_fails_what_waits_for_him() {
         )
         .expect("there is room");
     // Many tries, for longer than patience, and nobody knows whether it arrived.
-    endpoint.lookout.wait_for(super::liveness::TICK);
-    endpoint.lookout.has_looked();
+    endpoint.wait_for(super::clock::TICK);
+    endpoint.tick();
     for _ in 0..6 {
         endpoint.sent(shared, 0, Status::TimedOut);
     }
@@ -439,7 +437,7 @@ fn who_is_lost_fails_what_waits_for_him() {
         net.nodes[0].errors(),
         [(3, libc::EHOSTUNREACH, Why::Unreachable)]
     );
-    assert!(net.nodes[0].endpoint.stages.is_empty());
+    assert_eq!(net.nodes[0].endpoint.count("stages"), 0);
 }
 
 #[test]

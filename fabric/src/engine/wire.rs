@@ -19,6 +19,8 @@ pub const SLOT: usize = 8192;
 pub const MOST_EAGER: usize = SLOT - HEAD;
 /// Bytes of a part of a long transfer.
 pub const PART: usize = 256 << 10;
+/// Part number of a transfer that is fetched in place, as a whole.
+pub const IN_PLACE: u32 = u32::MAX;
 
 /// Address of an endpoint. A later program at the same address has another incarnation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,7 +1,7 @@
 //! Silent peers that are awaited: probed, and given up or not.
 
 use super::*;
-use crate::engine::liveness::{PATIENCE, TICK};
+use crate::engine::clock::{PATIENCE, TICK};
 
 /// Checks until a peer that never replies is given up, and a few more.
 const ENOUGH: u32 = (PATIENCE.as_millis() / TICK.as_millis()) as u32 + 8;
@@ -111,7 +111,7 @@ fn what_waits_for_a_dead_one_fails() {
     // Messages of live peers still arrive.
     net.nodes[2].send(0, 1, 0, pattern(8, 0));
     assert_eq!(net.wait(0).context, 4);
-    assert!(net.nodes[0].endpoint.stages.is_empty());
+    assert_eq!(net.nodes[0].endpoint.count("stages"), 0);
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn somebody_lost_is_told_to_the_next_who_waits_for_anyone() {
 #[test]
 fn without_an_end_of_patience_nobody_is_lost() {
     let mut net = all(2);
-    net.nodes[0].endpoint.lookout.wait_for(Duration::ZERO);
+    net.nodes[0].endpoint.wait_for(Duration::ZERO);
     net.nodes[1].is_silent = true;
     net.nodes[0].expect(Some(1), true, 1);
     assert_eq!(net.looks(0, 2 * ENOUGH), []);

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use phitwire_client::door::{Access, AtomicOp, Completion, Local, Status};
 
-use crate::engine::endpoint::{Endpoint, Segment};
+use crate::engine::core::Segment;
+use crate::engine::endpoint::Endpoint;
 use crate::engine::shared::{Binds, Queue, Shared, Vector};
 use crate::engine::slots::{SEGMENT, STAGES, STAGES_AT};
 use crate::engine::wire::{Address, Kind, PART};
@@ -161,7 +162,7 @@ impl Network {
             network.domains.push(Domain::stages(number));
             network.nodes.push(Node::new(address, reaches_own));
         }
-        let addresses: Vec<_> = network.nodes.iter().map(|n| n.endpoint.address).collect();
+        let addresses: Vec<_> = network.nodes.iter().map(|n| n.endpoint.address()).collect();
         for node in &mut network.nodes {
             let vector = node.shared.vectors.get_mut(0).expect("it is there");
             addresses.iter().for_each(|&address| {
@@ -295,9 +296,9 @@ impl Network {
             let soon = self.latency();
             return self.after(soon, Event::Arrive(flight));
         };
-        let source = self.nodes[from].endpoint.address.processor;
+        let source = self.nodes[from].endpoint.address().processor;
         let is_silent = |node: &Node| {
-            let processor = node.endpoint.address.processor;
+            let processor = node.endpoint.address().processor;
             node.is_silent && (processor == source || processor == target)
         };
         if self.nodes.iter().any(is_silent) {
@@ -354,7 +355,7 @@ impl Network {
     }
 
     fn arrive(&mut self, flight: Flight) {
-        let source = self.nodes[flight.from].endpoint.address.processor;
+        let source = self.nodes[flight.from].endpoint.address().processor;
         if let Some((target, _)) = flight.act.target()
             && self.is_cut(source, target)
         {
@@ -436,11 +437,11 @@ impl Network {
     // ---- Messages ---------------------------------------------------------------------------
 
     fn post_receive(&mut self, at: usize, name: u64, into: Local) {
-        let here = self.nodes[at].endpoint.address.processor;
+        let here = self.nodes[at].endpoint.address().processor;
         let at_nic = self
             .nodes
             .iter()
-            .filter(|node| node.endpoint.address.processor == here);
+            .filter(|node| node.endpoint.address().processor == here);
         let posted: usize = at_nic.map(|node| node.receives.len()).sum();
         if posted >= self.most_receives {
             return self.answer(at, name, Err(Status::TooMany), Duration::ZERO);
@@ -469,7 +470,7 @@ impl Network {
     /// Delivers a message, or has it wait for a receive: `None`.
     fn deliver(&mut self, flight: Flight, processor: u16, member: u8) -> Option<Ended> {
         let to = self.nodes.iter().position(|node| {
-            let address = node.endpoint.address;
+            let address = node.endpoint.address();
             (address.processor, address.member) == (processor, member)
         });
         let Some(to) = to else {
@@ -497,7 +498,7 @@ impl Network {
         let received = Completion::Received {
             name,
             status: Status::Done,
-            processor: self.nodes[flight.from].endpoint.address.processor,
+            processor: self.nodes[flight.from].endpoint.address().processor,
             bytes: data.len() as u64,
         };
         self.store(to, into, &data).expect("the receive is its own");
@@ -547,7 +548,7 @@ impl Node {
         let mut shared = Shared::default();
         let queue = shared.queues.insert(Queue::default());
         let queue = queue.expect("there is room");
-        endpoint.binds = Binds {
+        *endpoint.binds_mut() = Binds {
             vector: shared.vectors.insert(Vector::default()),
             transmit: Some((queue, false)),
             receive: Some((queue, false)),

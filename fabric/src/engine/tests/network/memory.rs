@@ -3,7 +3,7 @@
 use phitwire_client::door::{Access, AtomicOp, Local, Remote, Status, Width};
 
 use super::{Ended, Network};
-use crate::engine::endpoint::Segment;
+use crate::engine::core::Segment;
 use crate::memory::Bytes;
 
 impl Network {
@@ -17,7 +17,7 @@ impl Network {
         let domain = self.domains.get(usize::from(remote.handle));
         let domain = domain.filter(|domain| {
             let owner = &self.nodes[domain.owner];
-            let processor = owner.endpoint.address.processor;
+            let processor = owner.endpoint.address().processor;
             domain.is_open && !owner.is_ended && processor == remote.processor
         });
         let domain = domain.ok_or(Status::NoHandle)?;

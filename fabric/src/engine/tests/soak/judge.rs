@@ -132,8 +132,8 @@ impl Judge {
     /// which fails those that are posted then, and long messages that found none of them.
     fn all_ended(&self, plan: &Plan, net: &Network) -> Result<usize, String> {
         let knows = |at: usize| {
-            let peers = &net.nodes[at].endpoint.peers;
-            plan.matching != Match::Exact && peers.all.iter().any(|peer| peer.failed.is_some())
+            let failures = net.nodes[at].endpoint.failures();
+            plan.matching != Match::Exact && failures.iter().any(Option::is_some)
         };
         let mut waiting = 0;
         for (&context, _) in self.ops.iter().filter(|(_, outcome)| outcome.is_none()) {
@@ -145,7 +145,7 @@ impl Judge {
             };
             let node = &net.nodes[at];
             if !node.is_ended && !may_wait {
-                let peers: Vec<_> = node.endpoint.peers.all.iter().map(|p| p.failed).collect();
+                let peers = node.endpoint.failures();
                 return Err(format!("{} at {at} never ends; {peers:?}", name(context)));
             }
             waiting += 1;
@@ -336,30 +336,7 @@ fn left(net: &Network, at: usize) -> Result<(), String> {
     if node.is_ended || node.is_silent {
         return Ok(());
     }
-    let held: usize = endpoint.peers.all.iter().map(|peer| peer.held.len()).sum();
-    let changes: usize = endpoint
-        .peers
-        .all
-        .iter()
-        .map(|peer| peer.changes[0] + peer.changes[1])
-        .sum();
-    let counts = [
-        ("sends", endpoint.sends.len()),
-        ("offers", endpoint.offers.len()),
-        ("pulls", endpoint.pulls.len()),
-        ("fetches", endpoint.fetches.len() + endpoint.unfetched.len()),
-        ("requests", endpoint.requests.len()),
-        (
-            "pieces",
-            endpoint.direct.pieces.len() + endpoint.direct.wholes.len(),
-        ),
-        ("stages", endpoint.stages.len()),
-        ("queued", endpoint.queued),
-        ("served", endpoint.serving.len()),
-        ("held", held),
-        ("changes", changes),
-    ];
-    match counts.iter().find(|(_, count)| *count > 0) {
+    match endpoint.left().into_iter().find(|(_, count)| *count > 0) {
         Some((what, count)) => Err(format!("{count} {what} are left at {at}")),
         None => Ok(()),
     }

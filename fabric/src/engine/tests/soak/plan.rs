@@ -430,7 +430,7 @@ impl Plan {
 
     fn receive(&self, net: &mut Network, judge: &mut Judge, number: usize) -> bool {
         let receive = &self.receives[number];
-        let from = receive.from.map(|from| net.nodes[from].endpoint.address);
+        let from = receive.from.map(|from| net.nodes[from].endpoint.address());
         let Some(node) = net.running(receive.at) else {
             return net.nodes[receive.at].is_ended;
         };

@@ -1,0 +1,64 @@
+//! What one part of an endpoint wants of another. The endpoint takes the actions in order and
+//! hands each to the part that carries it out, so that no part knows another.
+
+use super::access::Target;
+use super::landing::Destination;
+use super::parcel::Parcel;
+use super::service::Service;
+use super::shared::{Failure, Op};
+use super::wire::Head;
+use crate::memory::Pieces;
+
+/// What one part wants of another; a number that comes first is that of a peer.
+#[derive(Debug)]
+pub enum Action {
+    // For messages.
+    /// Send a message.
+    Post(usize, Parcel),
+    /// Send a message without data whose end needs no action.
+    Tell(usize, Head),
+    /// The announcement of a transfer is complete: send the message that waits for it.
+    Announce(usize, Head),
+    /// Tell the lost peer that it is lost.
+    Notify(usize),
+    /// A message arrived, in order.
+    Arrived(usize, Head, Vec<u8>),
+    /// The request with this number never arrived.
+    RequestFailed(u64, Failure),
+    /// The announcement of the transfer with this number never arrived.
+    OfferFailed(u64, Failure),
+
+    // For transfers.
+    /// Announce a long transfer, and complete the operation when it was taken.
+    Offer(usize, Head, Pieces, Option<Op>),
+    /// Fetch an announced transfer.
+    Pull(usize, Head, Destination),
+    /// Tell the peer that nothing of an announced transfer is wanted, and whether that is a
+    /// failure.
+    Discard(usize, Head, bool),
+    /// A transfer was fetched, or will not be.
+    Pulled(usize, Head, Destination, Option<Failure>),
+
+    // For one-sided operations.
+    /// Give own memory a new handle, as the message asks.
+    Renew(usize, Head),
+    /// Own memory has a new handle, as the message says.
+    Renewed(usize, Head),
+    /// Carry out a peer's atomic request.
+    Serve(Target, Service),
+    /// A peer's atomic request was carried out or, if true, failed.
+    Served(Service, bool),
+
+    // For the peers.
+    /// A message of a lost peer arrived: it lives.
+    LostLives(usize),
+    /// A peer has given this endpoint up.
+    LostBy(usize),
+    /// A lost peer knows that it is lost.
+    Notified(usize),
+    /// The peer is lost: messages to it fail, and then, by [`Self::Forget`], the rest.
+    Lose(usize, Failure),
+    /// The peer is lost, for the first reason: all other operations that await it fail. Those that
+    /// may have been carried out have the second reason.
+    Forget(usize, Failure, Failure),
+}

@@ -1,0 +1,78 @@
+//! Time as the engine counts it: in checks of what has arrived, not by the clock. A machine that
+//! was suspended, or a program that was computing, has not waited.
+
+use std::time::Duration;
+
+/// Shortest time between checks.
+pub const TICK: Duration = Duration::from_millis(500);
+/// Time limit for a peer that leaves probes unanswered. A path cut for seven seconds loses no peer;
+/// that is several times what a lab's routers take to notice a cut (`give_up_ms`, two seconds) and
+/// `phitwire manage --watch` takes to route around it (one).
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Checks so far, and how many of them a silent peer is given.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    /// Checks so far.
+    checks: u32,
+    /// Checks without a reply before a peer is given up; 0: never.
+    patience: u32,
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self {
+            checks: 0,
+            patience: in_ticks(PATIENCE),
+        }
+    }
+}
+
+/// A time in checks, rounded down.
+pub(super) const fn in_ticks(time: Duration) -> u32 {
+    (time.as_millis() / TICK.as_millis()) as u32
+}
+
+impl Clock {
+    /// Sets how long a peer may leave probes unanswered; zero: for ever.
+    pub const fn wait_for(&mut self, patience: Duration) {
+        self.patience = in_ticks(patience);
+    }
+
+    /// Counts a check.
+    pub(super) const fn tick(&mut self) {
+        self.checks = self.checks.saturating_add(1);
+    }
+
+    /// Checks so far.
+    pub(super) const fn checks(&self) -> u32 {
+        self.checks
+    }
+
+    /// Time in checks: it stops while the program does not run.
+    pub(super) const fn now(&self) -> Duration {
+        Duration::from_millis(TICK.as_millis() as u64 * self.checks as u64)
+    }
+
+    /// Checks without a reply before a peer is given up; `None`: never.
+    pub(super) const fn patience(&self) -> Option<u32> {
+        match self.patience {
+            0 => None,
+            checks => Some(checks),
+        }
+    }
+
+    /// Whether peers without a sign of life are given up.
+    pub(super) const fn gives_up(&self) -> bool {
+        self.patience > 0
+    }
+
+    /// Whether to retry an operation first tried at `since`.
+    pub(super) fn is_patient(&self, since: Duration) -> bool {
+        debug_assert!(
+            since <= self.now(),
+            "an operation begins before it is retried"
+        );
+        self.patience == 0 || self.now().saturating_sub(since) < TICK * self.patience
+    }
+}

@@ -1,0 +1,51 @@
+//! What tests see of an endpoint's parts, and do to them.
+
+use phitwire_client::door::Status;
+
+use super::super::shared::{Failure, Shared};
+use super::Endpoint;
+
+impl Endpoint {
+    /// What has not ended, by kind.
+    pub(in super::super) fn left(&self) -> Vec<(&'static str, usize)> {
+        let mut left = vec![
+            ("offers", self.offers.len()),
+            ("served", self.serving.len()),
+            ("stages", self.core.stages.len()),
+        ];
+        left.extend(self.session.left());
+        left.extend(self.pulls.left());
+        left.extend(self.requests.left());
+        left.extend(self.one_sided.left());
+        left
+    }
+
+    /// How many of a kind have not ended.
+    pub(in super::super) fn count(&self, kind: &str) -> usize {
+        let mut left = self.left().into_iter();
+        let found = left.find(|(name, _)| *name == kind);
+        found.unwrap_or_else(|| panic!("{kind}: no such kind")).1
+    }
+
+    /// Why each peer is lost, if it is.
+    pub(in super::super) fn failures(&self) -> Vec<Option<Failure>> {
+        self.core.peers.iter().map(|peer| peer.failed).collect()
+    }
+
+    /// A message ends with this status; the slot may be free.
+    pub(in super::super) fn sent(&mut self, shared: &mut Shared, slot: usize, status: Status) {
+        self.session.completed(&mut self.core, shared, slot, status);
+        self.route(shared);
+    }
+
+    /// The first slot that holds a message.
+    pub(in super::super) fn sending(&self) -> Option<usize> {
+        let mut slots = 0..super::super::slots::SENDS;
+        slots.find(|&slot| self.session.request(&self.core, slot).is_some())
+    }
+
+    /// Counts a check.
+    pub(in super::super) const fn tick(&mut self) {
+        self.core.clock.tick();
+    }
+}

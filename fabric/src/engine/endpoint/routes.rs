@@ -1,0 +1,268 @@
+//! What becomes of completions, messages and time: each goes to the part that it is for, and what
+//! parts want of each other is handed on.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use phitwire_client::door::{Completion, Status};
+
+use super::super::action::Action;
+use super::super::landing::Destination;
+use super::super::outbox::names;
+use super::super::parcel::Parcel;
+use super::super::pulls;
+use super::super::shared::{Failure, Shared, Why};
+use super::super::wire::{Head, Kind, Purpose};
+use super::Endpoint;
+
+impl Endpoint {
+    /// Continues what completions and calls have made possible. Returns whether anything moved.
+    pub fn advance(&mut self, shared: &mut Shared) -> bool {
+        let mut moved = false;
+        while self.session.take_own(&mut self.core) {
+            self.route(shared);
+            moved = true;
+        }
+        self.session.send_waiting(&mut self.core, shared);
+        self.session.pay_owed(&mut self.core);
+        self.route(shared);
+        moved
+    }
+
+    /// Handles a completion of the NIC.
+    pub fn handle_completion(&mut self, shared: &mut Shared, completion: &Completion) {
+        let core = &mut self.core;
+        match *completion {
+            Completion::Received {
+                name,
+                status,
+                bytes,
+                ..
+            } => {
+                let slot = (name & !names::KINDS) as usize;
+                let bytes = (status == Status::Done).then_some(bytes as usize);
+                self.session.received(core, slot, bytes);
+            }
+            Completion::End {
+                name, status, word, ..
+            } => {
+                let number = name & !names::KINDS;
+                let (slot, ended) = (number as usize, (status, word));
+                match name & names::KINDS {
+                    names::SEND => self.session.completed(core, shared, slot, status),
+                    names::FETCH => self.pulls.completed(core, shared, slot, status),
+                    names::PROBE => self.liveness.answered(core, slot, status),
+                    names::DIRECT => self.one_sided.completed(core, shared, slot, ended),
+                    names::REGISTER => self.registered(shared, number, true, ended),
+                    names::DEREGISTER => self.registered(shared, number, false, ended),
+                    names::RECEIVE if status == Status::TooMany => {
+                        self.session.receive_rejected(slot);
+                    }
+                    _ => {}
+                }
+            }
+            Completion::Landed { .. } | Completion::Told { .. } => {}
+        }
+        self.route(shared);
+    }
+
+    /// Handles the completion of a registration, or of a closing.
+    fn registered(
+        &mut self,
+        shared: &mut Shared,
+        number: u64,
+        is_opened: bool,
+        ended: (Status, u64),
+    ) {
+        let core = &mut self.core;
+        if number & names::RENEWAL != 0 {
+            let number = number & !names::RENEWAL;
+            self.renewal
+                .completed(core, shared, number, is_opened, ended);
+        } else if number & names::AWAITED != 0 {
+            self.registration.completed(core, number, is_opened, ended);
+        } else if is_opened {
+            self.offers.registered(core, number, ended);
+        }
+    }
+
+    /// Checks the awaited peers, if that is due; `now` is the time since any fixed moment. Call it
+    /// only when all completions so far have been handled: they may be signs of life.
+    pub fn handle_timeout(&mut self, shared: &mut Shared, now: Duration) {
+        if now < self.deadline() {
+            return;
+        }
+        let core = &mut self.core;
+        self.liveness.begin_check(core, now);
+        self.session.post_rejected(core);
+        if !core.clock.gives_up() {
+            return;
+        }
+        let mut awaited = BTreeSet::new();
+        let is_quiet = self.matching.await_peers(core, &mut awaited);
+        self.liveness.patrol(core, shared, is_quiet, &mut awaited);
+        self.requests.await_peers(&mut awaited);
+        self.one_sided.await_peers(&mut awaited);
+        self.offers.await_peers(&mut awaited);
+        self.pulls.await_peers(&mut awaited);
+        self.session.await_peers(&mut awaited);
+        self.liveness.check(core, awaited);
+        self.route(shared);
+        self.liveness.probe_lost(&mut self.core);
+    }
+
+    /// Probes at once the peers that messages have not reached, unless a probe is in flight. A live
+    /// peer stays awaited; one that has ended is lost when the reply arrives.
+    pub fn probe_unreached(&mut self) {
+        let mut unreached = BTreeSet::new();
+        self.session.await_peers(&mut unreached);
+        self.liveness.probe_all(&mut self.core, unreached);
+    }
+
+    /// The NIC has ended: everything fails.
+    pub fn handle_end(&mut self, shared: &mut Shared) {
+        let core = &mut self.core;
+        core.is_gone = true;
+        let failure = Failure {
+            errno: libc::ENETDOWN,
+            why: Why::Unknown,
+        };
+        self.session.end_all(core, shared, failure);
+        self.one_sided.end_all(core, shared, failure);
+        for (peer, failed) in core.peers.iter().map(|peer| peer.failed).enumerate() {
+            core.actions.push_back(match failed {
+                None => Action::Lose(peer, failure),
+                // Fetches that it still awaited will not end.
+                Some(lost) => Action::Forget(peer, lost, failure),
+            });
+        }
+        self.route(shared);
+        let why = Why::Plain;
+        self.matching
+            .end(&self.core, shared, Failure { why, ..failure });
+    }
+
+    /// Hands what parts want of each other to the parts that carry it out, in order.
+    pub(super) fn route(&mut self, shared: &mut Shared) {
+        while let Some(action) = self.core.actions.pop_front() {
+            let core = &mut self.core;
+            match action {
+                Action::Post(peer, parcel) => self.session.post(core, shared, peer, parcel),
+                Action::Tell(peer, head) => {
+                    self.session.post(core, shared, peer, Parcel::bare(head));
+                }
+                Action::Announce(peer, head) => self.session.announce(core, shared, peer, head),
+                Action::Notify(peer) => self.session.notify(core, peer),
+                Action::Arrived(peer, head, payload) => self.arrived(shared, peer, head, payload),
+                Action::RequestFailed(id, why) => self.requests.fail(core, shared, id, why),
+                Action::OfferFailed(id, why) => self.offers.fail(core, shared, id, why),
+                Action::Offer(peer, head, from, done) => {
+                    self.offers.offer(core, peer, head, from, done);
+                }
+                Action::Pull(peer, head, into) => self.pulls.pull(core, shared, peer, head, into),
+                Action::Discard(peer, head, failed) => pulls::discard(core, peer, &head, failed),
+                Action::Pulled(peer, head, into, failure) => {
+                    self.pulled(shared, (peer, &head), into, failure);
+                }
+                Action::Renew(peer, head) => self.renewal.renew(core, shared, peer, &head),
+                Action::Renewed(peer, head) => self.one_sided.renewed(core, shared, peer, &head),
+                Action::Serve(target, service) => {
+                    self.one_sided.serve(core, shared, target, service);
+                }
+                Action::Served(service, failed) => {
+                    self.serving.served(core, shared, service, failed);
+                }
+                Action::LostLives(peer) => self.liveness.lost_lives(core, peer),
+                Action::LostBy(peer) => self.liveness.lost_by(core, peer),
+                Action::Notified(peer) => self.liveness.notified(peer),
+                Action::Lose(peer, failure) => self.lose(shared, peer, failure),
+                Action::Forget(peer, lost, unknown) => self.forget(shared, peer, lost, unknown),
+            }
+        }
+    }
+
+    /// Hands a message to the part that it is for.
+    fn arrived(&mut self, shared: &mut Shared, peer: usize, head: Head, payload: Vec<u8>) {
+        let core = &mut self.core;
+        if head.kind == Kind::Whole && head.len != payload.len() as u64 {
+            return;
+        }
+        match (head.kind, head.purpose) {
+            (Kind::Whole | Kind::Ready, Purpose::Message | Purpose::Tagged) => {
+                self.matching.arrived(core, shared, peer, head, payload);
+            }
+            (Kind::Whole | Kind::Ready, Purpose::Write) => {
+                self.serving.write(core, shared, peer, (head, &payload));
+            }
+            (Kind::Whole, Purpose::Reply) => {
+                self.requests.replied(core, shared, peer, (&head, &payload));
+            }
+            (Kind::Ready, Purpose::Reply) => self.requests.reply_announced(core, peer, head),
+            (Kind::Done, _) => self.requests.answered(core, shared, peer, &head),
+            (Kind::Part, _) => self.pulls.part(core, shared, peer, &head),
+            (Kind::Took, _) => self.offers.took(core, shared, peer, &head),
+            (Kind::Read, _) => self.serving.read(core, shared, peer, &head),
+            (Kind::Atomic, _) => self.serving.change(core, shared, peer, (head, payload)),
+            (Kind::Renew, _) => self.renewal.renew(core, shared, peer, &head),
+            (Kind::Renewed, _) => self.one_sided.renewed(core, shared, peer, &head),
+            (Kind::Credit | Kind::Lost, _) => {}
+        }
+    }
+
+    /// A transfer has ended: so does what it was for.
+    fn pulled(
+        &mut self,
+        shared: &mut Shared,
+        (peer, head): (usize, &Head),
+        into: Destination,
+        failure: Option<Failure>,
+    ) {
+        let core = &mut self.core;
+        match into {
+            Destination::Receive(landing) => {
+                let landing = (&landing, failure);
+                self.matching.received(core, shared, peer, head, landing);
+            }
+            Destination::Memory if failure.is_none() => {
+                self.serving.written(core, shared, peer, head);
+            }
+            Destination::Memory => {}
+            Destination::Reply(id, _) => self.requests.pulled(core, shared, id, failure),
+        }
+    }
+
+    /// Marks a peer as lost: messages to it fail, and after them all that awaits it.
+    fn lose(&mut self, shared: &mut Shared, peer: usize, failure: Failure) {
+        let core = &mut self.core;
+        if core.peers[peer].failed.is_some() {
+            return;
+        }
+        let lost = Failure {
+            errno: libc::EHOSTUNREACH,
+            why: match failure.why {
+                Why::Departed => Why::Departed,
+                _ => Why::Unreachable,
+            },
+        };
+        core.peers.lose(peer, lost);
+        // Operations sent without a reply may have been carried out.
+        let unknown = Failure {
+            why: Why::Unknown,
+            ..failure
+        };
+        self.session.lose(core, shared, peer, (lost, unknown));
+        // Unsent requests fail first, for the better reason.
+        core.actions.push_back(Action::Forget(peer, lost, unknown));
+    }
+
+    fn forget(&mut self, shared: &mut Shared, peer: usize, lost: Failure, unknown: Failure) {
+        let core = &mut self.core;
+        debug_assert!(core.peers[peer].failed.is_some(), "it is lost");
+        self.requests.lose(core, shared, peer, unknown);
+        self.offers.lose(core, shared, peer, unknown);
+        self.pulls.lose(core, peer, unknown);
+        self.one_sided.lose(core, shared, peer);
+        self.renewal.lose(peer);
+        self.matching.lose(core, shared, peer, lost);
+    }
+}

@@ -1,0 +1,284 @@
+//! Long transfers that this endpoint has announced. Where NICs reach the memory, the peer fetches
+//! from it in place. Otherwise parts are staged in the segment, from which the peer fetches them.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use phitwire_client::door::Status;
+
+use super::action::Action;
+use super::core::Core;
+use super::parcel::{End, Parcel};
+use super::ranges::{Opened, Ranges};
+use super::shared::{Entry, Failure, Op, Shared, Why};
+use super::slots::{self, STAGES, STAGES_AT};
+use super::wire::{Head, IN_PLACE, Kind, PART};
+use crate::memory::Pieces;
+
+/// Maximum number of staged parts of one matched transfer.
+const STAGED: usize = 4;
+
+/// A transfer that this endpoint has announced.
+#[derive(Debug)]
+struct Offer {
+    peer: usize,
+    from: Pieces,
+    head: Head,
+    next_part: u32,
+    /// Part and stage.
+    staged: Vec<(u32, usize)>,
+    taken: u64,
+    /// Whether the peer may know of it.
+    is_announced: bool,
+    /// Whether it waits for a stage.
+    is_hungry: bool,
+    /// The range from which peers fetch it without stages.
+    range: Option<usize>,
+    done: Option<Op>,
+}
+
+/// The announced transfers.
+#[derive(Debug, Default)]
+pub struct Offers {
+    all: HashMap<u64, Offer>,
+    /// Transfers that wait for a stage.
+    hungry: VecDeque<u64>,
+    ranges: Ranges,
+}
+
+impl Offers {
+    /// Unfinished transfers.
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Adds the peers that transfers await.
+    pub(super) fn await_peers(&self, awaited: &mut BTreeSet<usize>) {
+        awaited.extend(self.all.values().map(|offer| offer.peer));
+    }
+
+    /// Announces a transfer; `done` completes when all of it was taken.
+    pub(super) fn offer(
+        &mut self,
+        core: &mut Core,
+        peer: usize,
+        head: Head,
+        from: Pieces,
+        done: Option<Op>,
+    ) {
+        let id = match head.id {
+            // Writes use the number of their request.
+            0 => core.new_id(),
+            id => id,
+        };
+        let kind = Kind::Ready;
+        let mut offer = Offer {
+            peer,
+            from,
+            head: Head { kind, id, ..head },
+            next_part: 0,
+            staged: Vec::new(),
+            taken: 0,
+            is_announced: false,
+            is_hungry: false,
+            range: None,
+            done,
+        };
+        if let Pieces::One(bytes) = &offer.from
+            && !core.peers[peer].is_self
+        {
+            offer.range = self.ranges.open(core, bytes);
+        }
+        let is_soon = |range: &usize| self.ranges.state(*range) == Opened::Soon;
+        let mut parcel = Parcel::new(offer.head, Vec::new(), End::Offer(id));
+        if let Some(range) = offer.range.filter(is_soon) {
+            parcel.is_ready = false;
+            self.ranges.wait(range, id);
+        } else {
+            parcel.head = self.announcement(core, &mut offer);
+        }
+        let old = self.all.insert(id, offer);
+        debug_assert!(old.is_none(), "each transfer has a number of its own");
+        core.actions.push_back(Action::Post(peer, parcel));
+    }
+
+    /// Handles the completion of a range's registration: transfers that wait for it are announced.
+    pub(super) fn registered(&mut self, core: &mut Core, number: u64, ended: (Status, u64)) {
+        for id in self.ranges.registered(number, ended) {
+            if let Some(mut offer) = self.all.remove(&id) {
+                let head = self.announcement(core, &mut offer);
+                core.actions.push_back(Action::Announce(offer.peer, head));
+                self.all.insert(id, offer);
+            }
+        }
+    }
+
+    /// The announcement of a transfer, whose range is open or could not be opened.
+    fn announcement(&mut self, core: &mut Core, offer: &mut Offer) -> Head {
+        let state = offer.range.map(|range| self.ranges.state(range));
+        debug_assert_ne!(state, Some(Opened::Soon), "it is announced later");
+        debug_assert!(!offer.is_announced, "it is announced once");
+        offer.is_announced = true;
+        if let Some(Opened::Open(reach)) = state {
+            return Head {
+                handle: reach.handle,
+                staged: offer.from.address() - reach.base,
+                part: IN_PLACE,
+                ..offer.head
+            };
+        }
+        self.leave_range(offer);
+        // Unmatched transfers, which may wait long, take no more than half of the stages.
+        match core.stages.room() > STAGES / 2 {
+            true => stage(core, offer).unwrap_or(offer.head),
+            false => offer.head,
+        }
+    }
+
+    fn leave_range(&mut self, offer: &mut Offer) {
+        if let Some(range) = offer.range.take() {
+            self.ranges.leave(range);
+        }
+    }
+
+    fn stage_more(&mut self, core: &mut Core, id: u64) {
+        let Some(offer) = self.all.get_mut(&id) else {
+            return;
+        };
+        while offer.staged.len() < STAGED
+            && let Some(head) = stage(core, offer)
+        {
+            let kind = Kind::Part;
+            let action = Action::Tell(offer.peer, Head { kind, ..head });
+            core.actions.push_back(action);
+        }
+        let has_more = u64::from(offer.next_part) * (PART as u64) < offer.head.len;
+        if has_more && offer.staged.len() < STAGED && !offer.is_hungry {
+            debug_assert_eq!(core.stages.room(), 0, "only a stage is missing");
+            offer.is_hungry = true;
+            self.hungry.push_back(id);
+        }
+    }
+
+    /// The peer matched a transfer, or took a part.
+    pub(super) fn took(&mut self, core: &mut Core, shared: &mut Shared, peer: usize, head: &Head) {
+        let theirs = self.all.get_mut(&head.id);
+        let Some(offer) = theirs.filter(|offer| offer.peer == peer && offer.is_announced) else {
+            return;
+        };
+        offer.taken = offer.taken.saturating_add(u64::from(head.part_bytes));
+        let has_ended = head.failed || head.len != 0 || offer.taken >= offer.head.len;
+        free_stages(core, offer, |part| {
+            has_ended || (head.part_bytes > 0 && part == head.part)
+        });
+        if !has_ended {
+            self.stage_more(core, head.id);
+        } else if let Some(mut offer) = self.all.remove(&head.id) {
+            self.leave_range(&mut offer);
+            offer.complete(core, shared, head.failed);
+        }
+        self.feed(core);
+    }
+
+    /// Hands free stages to the transfers that wait for some.
+    fn feed(&mut self, core: &mut Core) {
+        for _ in 0..self.hungry.len().min(core.stages.room()) {
+            if let Some(id) = self.hungry.pop_front() {
+                if let Some(offer) = self.all.get_mut(&id) {
+                    debug_assert!(offer.is_hungry, "it was queued once");
+                    offer.is_hungry = false;
+                }
+                self.stage_more(core, id);
+            }
+        }
+    }
+
+    /// A transfer fails.
+    pub(super) fn fail(&mut self, core: &mut Core, shared: &mut Shared, id: u64, failure: Failure) {
+        let Some(mut offer) = self.all.remove(&id) else {
+            return;
+        };
+        free_stages(core, &mut offer, |_| true);
+        self.leave_range(&mut offer);
+        if let Some(op) = offer.done {
+            let entry = Entry {
+                tag: op.tag,
+                ..Entry::default()
+            };
+            shared.failed(&core.binds, &op, entry, failure, 0);
+        }
+    }
+
+    /// A peer is lost: what was announced to it fails.
+    pub(super) fn lose(
+        &mut self,
+        core: &mut Core,
+        shared: &mut Shared,
+        peer: usize,
+        failure: Failure,
+    ) {
+        let offers = self.all.iter().filter(|(_, offer)| offer.peer == peer);
+        let mut ids: Vec<_> = offers.map(|(id, _)| *id).collect();
+        ids.sort_unstable();
+        for id in ids {
+            self.fail(core, shared, id, failure);
+        }
+        self.feed(core);
+    }
+}
+
+impl Offer {
+    fn complete(&self, core: &Core, shared: &mut Shared, failed: bool) {
+        let Some(op) = self.done else {
+            return;
+        };
+        let entry = Entry {
+            len: self.head.len as usize,
+            ..Entry::default()
+        };
+        let failure = Failure {
+            errno: libc::EREMOTEIO,
+            why: Why::Refused,
+        };
+        let tag = op.tag;
+        match failed {
+            false => shared.done(&core.binds, &op, entry, 0),
+            true => shared.failed(&core.binds, &op, Entry { tag, ..entry }, failure, 0),
+        }
+    }
+}
+
+/// Stages the next part; returns its announcement. `None`: no stage is free, or all was staged.
+fn stage(core: &mut Core, offer: &mut Offer) -> Option<Head> {
+    let offset = offer.next_part as usize * PART;
+    let bytes = (offer.head.len as usize).saturating_sub(offset).min(PART);
+    if bytes == 0 {
+        return None;
+    }
+    let stage = core.stages.insert(())?;
+    let at = STAGES_AT + slots::stage_at(stage);
+    offer.from.visit(offset, bytes, |done, piece| {
+        piece.with(|bytes| core.segment.write(at + done as u64, bytes));
+    });
+    let part = offer.next_part;
+    offer.next_part += 1;
+    offer.staged.push((part, stage));
+    debug_assert!(offer.staged.len() <= STAGED);
+    Some(Head {
+        handle: core.address.handle(),
+        staged: slots::stage_at(stage),
+        part_bytes: bytes as u32,
+        part,
+        ..offer.head
+    })
+}
+
+fn free_stages(core: &mut Core, offer: &mut Offer, of: impl Fn(u32) -> bool) {
+    offer.staged.retain(|&(part, stage)| {
+        let goes = of(part);
+        if goes {
+            let freed = core.stages.remove(stage);
+            debug_assert!(freed.is_some(), "a stage is freed once");
+        }
+        !goes
+    });
+}

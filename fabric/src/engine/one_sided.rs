@@ -1,0 +1,570 @@
+//! One-sided and atomic operations that NICs carry out: puts, gets, block transfers and atomic
+//! operations on memory that peers have opened ([`Reach`]), without their programs.
+//!
+//! An operation is one or more pieces, each a command. A piece is retried if it is known not to
+//! have been carried out, or if repeating it changes nothing: gets, and puts whose answer came
+//! damaged. A put without any answer may still be in flight and overwrite a later one, so the memory
+//! gets a new handle before it is repeated: the piece is parked until its owner has one
+//! ([`super::renewal`]). An atomic operation that may have
+//! been carried out fails.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use phitwire_client::door::{Local, MOST_INLINE, Remote, Request, Status};
+
+use super::access::{Change, Far, Target};
+use super::action::Action;
+use super::amo::{Amo, amo_of, width_of, word_at};
+use super::core::Core;
+use super::elements::{self, Form};
+use super::outbox::Outgoing;
+use super::peers::PerPeer;
+use super::piece::{Act, Piece, behind, blocks, failure_of};
+use super::reach::Reach;
+use super::service::Service;
+use super::shared::{Entry, Failure, Op, Shared};
+use super::slots::{self, STAGES_AT, Slab};
+use super::wire::{Head, Kind};
+use crate::memory::Pieces;
+
+/// Maximum number of bytes sent as single puts, which are copied at once.
+const MOST_SINGLE: usize = 2 * MOST_INLINE;
+/// Maximum number of bytes copied into the segment, for programs that reuse memory at once.
+pub const MOST_COPIED: usize = 4096;
+/// Maximum number of block transfers that the NIC holds.
+const MOST_BLOCKS: usize = 24;
+/// Maximum number of other pieces that the NIC holds. With block transfers, messages and parts of
+/// long transfers they stay below its limit.
+const MOST_SINGLES: usize = 128;
+/// Requests that a NIC has outstanding; each of `PROGRAMS` programs has an equal share, and one
+/// share is unassigned. Beyond its own share, a program's probes would have to wait.
+const OUTSTANDING: usize = 1024;
+const PROGRAMS: usize = 4;
+const _: () = assert!(MOST_SINGLES + 64 <= OUTSTANDING / (PROGRAMS + 1));
+/// Tries of a piece.
+const TRIES: u32 = 6;
+/// Maximum number of pieces.
+const MOST_PIECES: usize = 1 << 20;
+
+/// The owner of an operation.
+#[derive(Debug)]
+enum Owner {
+    /// The program.
+    Program(Op),
+    /// A peer, whose request is carried out here.
+    Served(Service),
+}
+
+/// An operation.
+#[derive(Debug)]
+struct Whole {
+    peer: usize,
+    key: u64,
+    owner: Owner,
+    len: usize,
+    /// Whether it is one of the program's atomic operations.
+    is_atomic: bool,
+    /// Destination of the words that atomic operations return, and bytes of each.
+    into: Option<(Pieces, usize)>,
+    /// Pieces that have not ended.
+    left: usize,
+    failure: Option<Failure>,
+}
+
+/// Operations in flight.
+#[derive(Debug)]
+pub struct OneSided {
+    wholes: Slab<Whole>,
+    pieces: Slab<Piece>,
+    /// Pieces that have been issued: block transfers, and others.
+    blocks: usize,
+    singles: usize,
+    /// Pieces to be issued: others, and block transfers.
+    waiting: [VecDeque<usize>; 2],
+    /// Handles of peers' memory, by peer and key, where they are no longer those in the key.
+    handles: HashMap<(usize, u64), u16>,
+    /// Pieces that wait for a handle, by peer and key.
+    parked: HashMap<(usize, u64), Vec<usize>>,
+    /// Unfinished atomic operations of the program on each peer's memory.
+    changes: PerPeer<usize>,
+}
+
+impl Default for OneSided {
+    fn default() -> Self {
+        Self {
+            wholes: Slab::new(MOST_PIECES),
+            pieces: Slab::new(MOST_PIECES),
+            blocks: 0,
+            singles: 0,
+            waiting: Default::default(),
+            handles: HashMap::new(),
+            parked: HashMap::new(),
+            changes: PerPeer::default(),
+        }
+    }
+}
+
+/// An operation that begins: its memory, its owner, and its length in bytes.
+type Begun = (Target, Owner, usize);
+
+impl OneSided {
+    /// Operations in flight.
+    pub(super) const fn len(&self) -> usize {
+        self.wholes.len()
+    }
+
+    /// The program's unfinished atomic operations on a peer's memory.
+    pub(super) fn changes(&self, peer: usize) -> usize {
+        self.changes.get(peer).copied().unwrap_or(0)
+    }
+
+    /// Adds the peers that operations await.
+    pub(super) fn await_peers(&self, awaited: &mut BTreeSet<usize>) {
+        awaited.extend(self.wholes.iter().map(|whole| whole.peer));
+    }
+
+    /// What is left of operations, by kind.
+    #[cfg(test)]
+    pub(super) fn left(&self) -> [(&'static str, usize); 3] {
+        let parked = self.parked.values().map(Vec::len).sum();
+        [
+            (
+                "one-sided operations",
+                self.wholes.len() + self.pieces.len(),
+            ),
+            ("parked pieces", parked),
+            ("changes by NIC", self.changes.iter().sum()),
+        ]
+    }
+
+    /// The request of a piece; `None` if its operation has ended.
+    pub(super) fn request(&self, slot: usize) -> Option<Request<'_>> {
+        Some(self.pieces.get(slot)?.request())
+    }
+
+    fn begin(
+        &mut self,
+        core: &mut Core,
+        shared: &mut Shared,
+        (Target { peer, key, .. }, owner, len): Begun,
+        into: Option<(Pieces, usize)>,
+        acts: Vec<(Remote, Act)>,
+    ) {
+        let is_change = |(_, act): &(Remote, Act)| matches!(act, Act::Atomic(_));
+        let is_atomic = acts.iter().any(is_change) && matches!(owner, Owner::Program(_));
+        *self.changes.of(peer) += usize::from(is_atomic);
+        let whole = Whole {
+            peer,
+            key,
+            owner,
+            is_atomic,
+            len,
+            into,
+            left: acts.len(),
+            failure: core.peers[peer].failed,
+        };
+        let has_failed = whole.failure.is_some();
+        let Some(number) = self.wholes.insert(whole) else {
+            debug_assert!(false, "programs have fewer operations");
+            return;
+        };
+        if has_failed || acts.is_empty() {
+            for (_, act) in acts {
+                free_stage(core, &act);
+            }
+            return self.end(core, shared, number);
+        }
+        for (at, act) in acts {
+            self.add_piece(core, number, at, act);
+        }
+        self.issue(core);
+    }
+
+    fn add_piece(&mut self, core: &Core, whole: usize, at: Remote, act: Act) {
+        let kind = usize::from(act.is_block());
+        let piece = Piece {
+            whole,
+            at,
+            act,
+            tries: 0,
+            since: core.clock.now(),
+        };
+        let slot = self.pieces.insert(piece);
+        debug_assert!(slot.is_some(), "programs have fewer pieces");
+        self.waiting[kind].extend(slot);
+    }
+
+    /// Issues waiting pieces, up to the NIC's limits.
+    fn issue(&mut self, core: &mut Core) {
+        while self.singles < MOST_SINGLES
+            && let Some(slot) = self.waiting[0].pop_front()
+        {
+            self.singles += 1;
+            self.readdress(slot);
+            core.outbox.push(Outgoing::Direct(slot));
+        }
+        while self.blocks < MOST_BLOCKS
+            && let Some(slot) = self.waiting[1].pop_front()
+        {
+            self.blocks += 1;
+            self.readdress(slot);
+            core.outbox.push(Outgoing::Direct(slot));
+        }
+        debug_assert!(
+            self.singles + self.blocks + self.waiting.iter().map(VecDeque::len).sum::<usize>()
+                == self.pieces.len(),
+            "each piece is issued or waits"
+        );
+    }
+
+    /// Handles the completion of a piece.
+    pub(super) fn completed(
+        &mut self,
+        core: &mut Core,
+        shared: &mut Shared,
+        slot: usize,
+        (status, word): (Status, u64),
+    ) {
+        let Some(piece) = self.pieces.get_mut(slot) else {
+            return;
+        };
+        piece.tries += 1;
+        let may_again = match status {
+            Status::Damaged | Status::Busy => true,
+            status => status.is_unknown() && piece.act.is_repeatable(status),
+        };
+        let is_tried = piece.tries < TRIES || core.clock.is_patient(piece.since);
+        let needs_renewal = piece.act.needs_renewal(status);
+        let Some(whole) = self.wholes.get(piece.whole) else {
+            debug_assert!(false, "an operation outlives its pieces");
+            return;
+        };
+        let peer = whole.peer;
+        if !status.is_unknown() && status != Status::Unreachable {
+            core.peers.heard(peer);
+        }
+        if core.peers[peer].failed.is_none() {
+            if may_again && is_tried {
+                return core.outbox.push(Outgoing::Direct(slot));
+            }
+            if needs_renewal {
+                return self.park(core, shared, slot);
+            }
+        }
+        self.end_piece(core, shared, slot, (status, word));
+        self.issue(core);
+    }
+
+    /// A piece will not be tried again.
+    fn end_piece(
+        &mut self,
+        core: &mut Core,
+        shared: &mut Shared,
+        slot: usize,
+        (status, word): (Status, u64),
+    ) {
+        let Some(piece) = self.pieces.remove(slot) else {
+            return;
+        };
+        let issued = match piece.act.is_block() {
+            true => &mut self.blocks,
+            false => &mut self.singles,
+        };
+        debug_assert!(*issued > 0, "a piece ends once, after it was issued");
+        *issued -= 1;
+        free_stage(core, &piece.act);
+        let (number, at) = (piece.whole, piece.at);
+        let Some(whole) = self.wholes.get_mut(number) else {
+            debug_assert!(false, "an operation outlives its pieces");
+            return;
+        };
+        match (status, piece.act) {
+            (Status::Done, Act::Atomic(amo)) => {
+                if let Owner::Served(service) = &mut whole.owner {
+                    // Swap again if the word was not the expected one.
+                    if let Some(amo) = service.found(amo, word) {
+                        return self.add_piece(core, number, at, Act::Atomic(amo));
+                    }
+                } else if let Some((into, size)) = &whole.into {
+                    into.fill(amo.element * size, &word.to_le_bytes()[..*size]);
+                }
+            }
+            (Status::Done, _) => {}
+            (status, _) => {
+                whole.failure.get_or_insert(failure_of(status));
+            }
+        }
+        debug_assert!(whole.left > 0, "each piece counts once");
+        whole.left -= 1;
+        if whole.left == 0 {
+            self.end(core, shared, number);
+        }
+    }
+
+    fn end(&mut self, core: &mut Core, shared: &mut Shared, number: usize) {
+        let Some(whole) = self.wholes.remove(number) else {
+            return;
+        };
+        let changes = self.changes.of(whole.peer);
+        debug_assert!(*changes >= usize::from(whole.is_atomic));
+        *changes -= usize::from(whole.is_atomic);
+        match (whole.owner, whole.failure) {
+            (Owner::Program(op), None) => {
+                let entry = Entry {
+                    len: whole.len,
+                    ..Entry::default()
+                };
+                shared.done(&core.binds, &op, entry, 0);
+            }
+            (Owner::Program(op), Some(failure)) => {
+                shared.failed(&core.binds, &op, Entry::default(), failure, 0);
+            }
+            (Owner::Served(service), failure) => {
+                let served = Action::Served(service, failure.is_some());
+                core.actions.push_back(served);
+            }
+        }
+    }
+
+    /// The NIC has ended: all operations fail.
+    pub(super) fn end_all(&mut self, core: &Core, shared: &mut Shared, failure: Failure) {
+        debug_assert!(core.is_gone, "pieces may still be carried out");
+        let all = std::mem::take(self);
+        for whole in all.wholes.into_all() {
+            if let Owner::Program(op) = whole.owner {
+                shared.failed(&core.binds, &op, Entry::default(), failure, 0);
+            }
+        }
+    }
+
+    /// The remote address for the NIC, if NICs reach that memory.
+    pub(super) fn reach_of(core: &Core, peer: usize, far: &Far, len: usize) -> Option<Target> {
+        let reach = Reach::of_key(far.key).filter(|_| core.reaches_own)?;
+        let offset = far.address.checked_sub(reach.base);
+        // Replace an invalid address by an offset that is out of range for every NIC.
+        let offset = offset.filter(|offset| offset.checked_add(len as u64).is_some());
+        let at = Remote {
+            processor: core.peers[peer].address.processor,
+            handle: reach.handle,
+            offset: offset.unwrap_or(1 << 40),
+        };
+        Some(Target {
+            peer,
+            key: far.key,
+            at,
+        })
+    }
+
+    /// Writes into another program's memory.
+    pub(super) fn put(
+        &mut self,
+        core: &mut Core,
+        shared: &mut Shared,
+        to: Target,
+        (from, op): (&Pieces, Op),
+    ) {
+        let at = to.at;
+        let len = from.len();
+        let mut acts = Vec::new();
+        let stage = match (MOST_SINGLE + 1..=MOST_COPIED).contains(&len) {
+            true => core.stages.insert(()),
+            false => None,
+        };
+        if let Some(stage) = stage {
+            let offset = STAGES_AT + slots::stage_at(stage);
+            core.segment.write(offset, &from.to_vec(0, len));
+            let bytes = len as u64;
+            acts.push((at, Act::BlockPut(Local { offset, bytes }, Some(stage))));
+        } else if len <= MOST_COPIED {
+            for begin in (0..len).step_by(MOST_INLINE) {
+                let data = from.to_vec(begin, MOST_INLINE.min(len - begin));
+                acts.push((behind(at, begin), Act::Put(data)));
+            }
+        } else {
+            from.visit(0, len, |begin, piece| {
+                for (skip, local) in blocks(piece.address(), piece.len()) {
+                    acts.push((behind(at, begin + skip), Act::BlockPut(local, None)));
+                }
+            });
+        }
+        self.begin(core, shared, (to, Owner::Program(op), len), None, acts);
+    }
+
+    /// Reads another program's memory.
+    pub(super) fn get(
+        &mut self,
+        core: &mut Core,
+        shared: &mut Shared,
+        from: Target,
+        (into, op): (&Pieces, Op),
+    ) {
+        let len = into.len();
+        let mut acts = Vec::new();
+        into.visit(0, len, |begin, piece| {
+            for (skip, local) in blocks(piece.address(), piece.len()) {
+                let at = behind(from.at, begin + skip);
+                let is_words = local.bytes <= MOST_INLINE as u64
+                    && local.bytes.is_multiple_of(4)
+                    && at.offset.is_multiple_of(4);
+                let act = match is_words {
+                    true => Act::Get(local),
+                    false => Act::BlockGet(local),
+                };
+                acts.push((at, act));
+            }
+        });
+        self.begin(core, shared, (from, Owner::Program(op), len), None, acts);
+    }
+
+    /// Has the remote NIC change elements.
+    pub(super) fn change(
+        &mut self,
+        core: &mut Core,
+        shared: &mut Shared,
+        (to, change): (Target, &Change),
+        [operands, compare, into]: [Option<Pieces>; 3],
+        op: Op,
+    ) {
+        let size = elements::size_of_type(change.datatype).unwrap_or(8);
+        let bytes = change.count * size;
+        let read = |from: Option<Pieces>| from.map(|from| from.to_vec(0, bytes));
+        let (operands, compare) = (read(operands), read(compare));
+        let word = |from: &Option<Vec<u8>>, element| {
+            from.as_ref().map_or(0, |from| word_at(from, element, size))
+        };
+        let mut acts = Vec::with_capacity(change.count);
+        for element in 0..change.count {
+            let with = (word(&operands, element), word(&compare, element));
+            let found = amo_of(change.datatype, change.op, with.0, with.1);
+            let Some((op, operands)) = found else {
+                debug_assert!(false, "it is one: asked before");
+                continue;
+            };
+            let amo = Amo {
+                op,
+                width: width_of(size),
+                operands,
+                fetch: change.form != Form::Write,
+                element,
+            };
+            acts.push((behind(to.at, element * size), Act::Atomic(amo)));
+        }
+        let into = into.map(|into| (into, size));
+        self.begin(core, shared, (to, Owner::Program(op), bytes), into, acts);
+    }
+
+    /// Has this endpoint's NIC carry out a peer's request.
+    pub(super) fn serve(
+        &mut self,
+        core: &mut Core,
+        shared: &mut Shared,
+        target: Target,
+        service: Service,
+    ) {
+        let swaps = service.swaps();
+        let acts = swaps.map(|(offset, amo)| (behind(target.at, offset), Act::Atomic(amo)));
+        let acts = acts.collect();
+        let begun = (target, Owner::Served(service), 0);
+        self.begin(core, shared, begun, None, acts);
+    }
+
+    /// Keeps a piece until there is a handle with which it can be repeated.
+    fn park(&mut self, core: &mut Core, shared: &Shared, slot: usize) {
+        let Some((peer, key, used)) = self.memory_of(slot) else {
+            return;
+        };
+        let is_self = core.peers[peer].is_self;
+        let current = match is_self {
+            true => shared.reach(key),
+            false => Reach::of_key(key),
+        };
+        let current = current.map(|reach| reach.handle);
+        let current = self.handles.get(&(peer, key)).copied().or(current);
+        if let Some(handle) = current.filter(|&current| current != used) {
+            // What used the old handle cannot arrive any more.
+            self.readdress_with(slot, handle);
+            return core.outbox.push(Outgoing::Direct(slot));
+        }
+        let parked = self.parked.entry((peer, key)).or_default();
+        debug_assert!(!parked.contains(&slot), "a piece waits once");
+        parked.push(slot);
+        if parked.len() > 1 {
+            return;
+        }
+        let head = Head {
+            kind: Kind::Renew,
+            key,
+            handle: used,
+            ..Head::default()
+        };
+        core.actions.push_back(match is_self {
+            true => Action::Renew(peer, head),
+            false => Action::Tell(peer, head),
+        });
+    }
+
+    /// Owner, key and handle of the memory that a piece accesses.
+    fn memory_of(&self, slot: usize) -> Option<(usize, u64, u16)> {
+        let piece = self.pieces.get(slot)?;
+        let whole = self.wholes.get(piece.whole)?;
+        Some((whole.peer, whole.key, piece.at.handle))
+    }
+
+    /// Has a piece use the current handle, before it is issued.
+    fn readdress(&mut self, slot: usize) {
+        if let Some((peer, key, _)) = self.memory_of(slot)
+            && let Some(&handle) = self.handles.get(&(peer, key))
+        {
+            self.readdress_with(slot, handle);
+        }
+    }
+
+    fn readdress_with(&mut self, slot: usize, handle: u16) {
+        if let Some(piece) = self.pieces.get_mut(slot) {
+            piece.at.handle = handle;
+        }
+    }
+
+    /// The owner of memory has said under which handle it is open.
+    pub(super) fn renewed(
+        &mut self,
+        core: &mut Core,
+        shared: &mut Shared,
+        peer: usize,
+        head: &Head,
+    ) {
+        let key = (peer, head.key);
+        if !head.failed && !core.peers[peer].is_self {
+            self.handles.insert(key, head.handle);
+        }
+        for slot in self.parked.remove(&key).unwrap_or_default() {
+            match head.failed {
+                true => self.end_piece(core, shared, slot, (Status::NoHandle, 0)),
+                false => {
+                    self.readdress_with(slot, head.handle);
+                    core.outbox.push(Outgoing::Direct(slot));
+                }
+            }
+        }
+        self.issue(core);
+    }
+
+    /// A peer is lost: whether its memory has been written is not known.
+    pub(super) fn lose(&mut self, core: &mut Core, shared: &mut Shared, peer: usize) {
+        let keys = self.parked.keys();
+        let of_peer: Vec<_> = keys.filter(|key| key.0 == peer).copied().collect();
+        for key in of_peer {
+            for slot in self.parked.remove(&key).unwrap_or_default() {
+                self.end_piece(core, shared, slot, (Status::TimedOut, 0));
+            }
+        }
+        self.issue(core);
+    }
+}
+
+fn free_stage(core: &mut Core, act: &Act) {
+    if let Act::BlockPut(_, Some(stage)) = act {
+        let freed = core.stages.remove(*stage);
+        debug_assert!(freed.is_some(), "a stage is freed once");
+    }
+}

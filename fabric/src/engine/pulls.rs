@@ -1,0 +1,417 @@
+//! Long transfers that this endpoint fetches: straight into the program's memory where its NIC
+//! reaches that, otherwise through slots of the segment.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
+
+use phitwire_client::door::{Local, Remote, Request, Status};
+
+use super::action::Action;
+use super::core::Core;
+use super::landing::Destination;
+use super::outbox::Outgoing;
+use super::shared::{Failure, Shared, Why};
+use super::slots::{self, FETCHES, STAGES_AT, Slab};
+use super::wire::{Head, IN_PLACE, Kind, PART};
+use crate::flags::FI_REMOTE_WRITE;
+use crate::memory::{Bytes, Pieces};
+
+/// Tries of a fetch.
+const TRIES: u32 = 6;
+
+/// A transfer that this endpoint fetches.
+#[derive(Debug)]
+struct Pull {
+    head: Head,
+    into: Destination,
+    got: u64,
+    /// Bytes to fetch.
+    wanted: u64,
+    /// Unfinished fetches straight into the program's memory, which is in use until they end.
+    landing: u32,
+    failure: Option<Failure>,
+}
+
+/// A fetch of one part.
+#[derive(Debug)]
+struct Fetch {
+    peer: usize,
+    id: u64,
+    part: u32,
+    from: Remote,
+    bytes: usize,
+    /// Destination of the part, unless that is the slot.
+    into: Option<Local>,
+    tries: u32,
+    since: Duration,
+}
+
+/// The transfers that an endpoint fetches.
+#[derive(Debug)]
+pub struct Pulls {
+    /// By peer and the peer's number of the transfer.
+    all: HashMap<(usize, u64), Pull>,
+    fetches: Slab<Fetch>,
+    /// Fetches that wait for a slot.
+    unfetched: VecDeque<Fetch>,
+}
+
+impl Default for Pulls {
+    fn default() -> Self {
+        Self {
+            all: HashMap::new(),
+            fetches: Slab::new(FETCHES),
+            unfetched: VecDeque::new(),
+        }
+    }
+}
+
+impl Pulls {
+    /// Adds the peers that transfers await.
+    pub(super) fn await_peers(&self, awaited: &mut BTreeSet<usize>) {
+        awaited.extend(self.all.keys().map(|(peer, _)| *peer));
+    }
+
+    /// What is left of transfers, by kind.
+    #[cfg(test)]
+    pub(super) fn left(&self) -> [(&'static str, usize); 2] {
+        let fetches = self.fetches.len() + self.unfetched.len();
+        [("pulls", self.all.len()), ("fetches", fetches)]
+    }
+
+    /// The request of a fetch; `None` if it has ended.
+    pub(super) fn request(&self, slot: usize) -> Option<Request<'static>> {
+        let fetch = self.fetches.get(slot)?;
+        let into = fetch.into.unwrap_or(Local {
+            offset: slots::fetch_at(slot),
+            bytes: fetch.bytes as u64,
+        });
+        Some(Request::BlockGet {
+            from: fetch.from,
+            into,
+            fence: false,
+        })
+    }
+
+    /// Begins to fetch a transfer.
+    pub(super) fn pull(
+        &mut self,
+        core: &mut Core,
+        shared: &Shared,
+        peer: usize,
+        head: Head,
+        into: Destination,
+    ) {
+        let pull = Pull {
+            head,
+            into,
+            got: 0,
+            wanted: head.len,
+            landing: 0,
+            failure: None,
+        };
+        if let Some(lost) = core.peers[peer].failed {
+            return end(core, peer, pull, Some(lost));
+        }
+        if self.all.contains_key(&(peer, head.id)) {
+            let (errno, why) = (libc::EPROTO, Why::Plain);
+            return end(core, peer, pull, Some(Failure { errno, why }));
+        }
+        if head.part == IN_PLACE {
+            return self.pull_in_place(core, shared, peer, pull);
+        }
+        self.all.insert((peer, head.id), pull);
+        if head.len > u64::from(head.part_bytes) {
+            core.actions
+                .push_back(Action::Tell(peer, took(&head, 0, 0)));
+        }
+        if head.part_bytes > 0 {
+            self.part(core, shared, peer, &head);
+        }
+    }
+
+    /// Fetches a transfer from where it is.
+    fn pull_in_place(&mut self, core: &mut Core, shared: &Shared, peer: usize, mut pull: Pull) {
+        let key = (peer, pull.head.id);
+        let Some(parts) = pull.parts(core, shared, peer) else {
+            self.all.insert(key, pull);
+            return self.fail(core, key, libc::EKEYREJECTED);
+        };
+        pull.wanted = parts.iter().map(|part| part.bytes as u64).sum();
+        debug_assert!(pull.wanted <= pull.head.len, "a part is fetched once");
+        pull.landing = if core.reaches_own {
+            parts.len() as u32
+        } else {
+            0
+        };
+        if parts.is_empty() {
+            discard(core, peer, &pull.head, false);
+            return end(core, peer, pull, None);
+        }
+        self.all.insert(key, pull);
+        for fetch in parts {
+            self.fetch(core, shared, fetch);
+        }
+    }
+
+    /// A part is staged.
+    pub(super) fn part(&mut self, core: &mut Core, shared: &Shared, peer: usize, head: &Head) {
+        let key = (peer, head.id);
+        let Some(pull) = self.all.get(&key) else {
+            return;
+        };
+        let is_staged = pull.head.part != IN_PLACE;
+        let bytes = head.part_bytes as usize;
+        let begin = u64::from(head.part) * PART as u64;
+        if !is_staged || bytes > PART || begin + bytes as u64 > pull.head.len {
+            return self.fail(core, key, libc::EPROTO);
+        }
+        let from = Remote {
+            processor: core.peers[peer].address.processor,
+            handle: head.handle,
+            offset: head.staged,
+        };
+        let fetch = Fetch {
+            peer,
+            id: head.id,
+            part: head.part,
+            from,
+            bytes,
+            into: None,
+            tries: 0,
+            since: core.clock.now(),
+        };
+        self.fetch(core, shared, fetch);
+    }
+
+    fn fetch(&mut self, core: &mut Core, shared: &Shared, fetch: Fetch) {
+        debug_assert!(fetch.bytes <= PART, "a part fits its slot");
+        if core.peers[fetch.peer].is_self {
+            let at = STAGES_AT + fetch.from.offset;
+            return self.landed(core, shared, &fetch, at);
+        }
+        if self.fetches.room() == 0 {
+            return self.unfetched.push_back(fetch);
+        }
+        if let Some(slot) = self.fetches.insert(fetch) {
+            core.outbox.push(Outgoing::Fetch(slot));
+        }
+    }
+
+    /// Handles the completion of a fetch.
+    pub(super) fn completed(
+        &mut self,
+        core: &mut Core,
+        shared: &Shared,
+        slot: usize,
+        status: Status,
+    ) {
+        let Some(fetch) = self.fetches.get_mut(slot) else {
+            return;
+        };
+        let again = matches!(
+            status,
+            Status::Busy
+                | Status::Damaged
+                | Status::Aborted
+                | Status::TimedOut
+                | Status::DamagedAnswer
+        );
+        fetch.tries += 1;
+        if status == Status::Done {
+            core.peers.heard(fetch.peer);
+        }
+        let is_tried = fetch.tries < TRIES || core.clock.is_patient(fetch.since);
+        if again && is_tried && core.peers[fetch.peer].failed.is_none() {
+            return core.outbox.push(Outgoing::Fetch(slot));
+        }
+        let Some(fetch) = self.fetches.remove(slot) else {
+            return;
+        };
+        let key = (fetch.peer, fetch.id);
+        if fetch.into.is_some()
+            && let Some(pull) = self.all.get_mut(&key)
+        {
+            debug_assert!(pull.landing > 0, "each fetch ends once");
+            pull.landing -= 1;
+        }
+        match status {
+            Status::Done => self.landed(core, shared, &fetch, slots::fetch_at(slot)),
+            Status::Unreachable => self.fail(core, key, libc::EFAULT),
+            _ => self.fail(core, key, libc::EIO),
+        }
+        if let Some(next) = self.unfetched.pop_front() {
+            self.fetch(core, shared, next);
+        }
+    }
+
+    /// A part is in the segment, at `at`, or in its place.
+    fn landed(&mut self, core: &mut Core, shared: &Shared, fetch: &Fetch, at: u64) {
+        let key = (fetch.peer, fetch.id);
+        let Some(pull) = self.all.get_mut(&key) else {
+            return;
+        };
+        if let Some(failure) = pull.failure {
+            return self.give_up(core, key, failure);
+        }
+        if fetch.into.is_none() && !pull.copy_in(core, shared, fetch, at) {
+            return self.fail(core, key, libc::EKEYREJECTED);
+        }
+        pull.got += fetch.bytes as u64;
+        let is_all = pull.got >= pull.wanted;
+        let head = pull.head;
+        if head.part != IN_PLACE {
+            let head = took(&head, fetch.part, fetch.bytes as u32);
+            core.actions.push_back(Action::Tell(fetch.peer, head));
+        } else if is_all {
+            discard(core, fetch.peer, &head, false);
+        }
+        if is_all && let Some(pull) = self.all.remove(&key) {
+            debug_assert_eq!(pull.landing, 0, "nothing of it is in flight");
+            end(core, fetch.peer, pull, None);
+        }
+    }
+
+    fn fail(&mut self, core: &mut Core, key: (usize, u64), errno: i32) {
+        let why = match errno {
+            libc::EFAULT => Why::OwnMemory,
+            _ => Why::Plain,
+        };
+        self.give_up(core, key, Failure { errno, why });
+    }
+
+    /// Ends a transfer once no part of it can land in the program's memory.
+    fn give_up(&mut self, core: &mut Core, key: (usize, u64), failure: Failure) {
+        let Some(pull) = self.all.get_mut(&key) else {
+            return;
+        };
+        let failure = *pull.failure.get_or_insert(failure);
+        let landing = &mut pull.landing;
+        self.unfetched.retain(|fetch| {
+            let is_its = (fetch.peer, fetch.id) == key;
+            *landing -= u32::from(is_its && fetch.into.is_some());
+            !is_its
+        });
+        if *landing > 0 && !core.is_gone {
+            return;
+        }
+        if let Some(pull) = self.all.remove(&key) {
+            discard(core, key.0, &pull.head, true);
+            end(core, key.0, pull, Some(failure));
+        }
+    }
+
+    /// A peer is lost: what is fetched from it fails.
+    pub(super) fn lose(&mut self, core: &mut Core, peer: usize, failure: Failure) {
+        let keys = self.all.keys().filter(|key| key.0 == peer);
+        let mut keys: Vec<_> = keys.copied().collect();
+        keys.sort_unstable();
+        for key in keys {
+            self.give_up(core, key, failure);
+        }
+        self.unfetched.retain(|fetch| fetch.peer != peer);
+    }
+}
+
+impl Pull {
+    /// The fetches of a transfer in place; `None` if the memory for it has been closed.
+    fn parts(&self, core: &Core, shared: &Shared, peer: usize) -> Option<Vec<Fetch>> {
+        let (head, mut parts) = (self.head, Vec::new());
+        let mut part = |begin: usize, bytes: usize, into| {
+            parts.push(Fetch {
+                peer,
+                id: head.id,
+                part: (begin / PART) as u32,
+                from: Remote {
+                    processor: core.peers[peer].address.processor,
+                    handle: head.handle,
+                    offset: head.staged.wrapping_add(begin as u64),
+                },
+                bytes,
+                into,
+                tries: 0,
+                since: core.clock.now(),
+            });
+        };
+        let room = match &self.into {
+            Destination::Receive(landing) => landing.room(),
+            Destination::Memory => memory_of(shared, &head)?.len(),
+            Destination::Reply(_, into) => into.as_ref().map_or(0, Pieces::len),
+        };
+        let len = room.min(head.len as usize);
+        if !core.reaches_own {
+            for begin in (0..len).step_by(PART) {
+                part(begin, PART.min(len - begin), None);
+            }
+            return Some(parts);
+        }
+        let add = |begin: usize, piece: Bytes| {
+            for at in (0..piece.len()).step_by(PART) {
+                let bytes = PART.min(piece.len() - at);
+                let into = Local::own(piece.address() + at as u64, bytes as u64);
+                part(begin + at, bytes, Some(into));
+            }
+        };
+        match &self.into {
+            Destination::Receive(landing) => landing.visit(0, len, add),
+            Destination::Memory => Pieces::One(memory_of(shared, &head)?).visit(0, len, add),
+            Destination::Reply(_, Some(into)) => into.visit(0, len, add),
+            Destination::Reply(_, None) => {}
+        }
+        Some(parts)
+    }
+
+    /// Copies a part out of the segment; false if the memory for it has been closed.
+    fn copy_in(&self, core: &Core, shared: &Shared, fetch: &Fetch, at: u64) -> bool {
+        let (begin, len) = (fetch.part as usize * PART, fetch.bytes);
+        let copy = |done: usize, piece: Bytes| {
+            piece.with_mut(|bytes| core.segment.read(at + done as u64, bytes));
+        };
+        match &self.into {
+            Destination::Receive(landing) => landing.visit(begin, len, copy),
+            Destination::Memory => match memory_of(shared, &self.head) {
+                Some(memory) => Pieces::One(memory).visit(begin, len, copy),
+                None => return false,
+            },
+            Destination::Reply(_, Some(into)) => into.visit(begin, len, copy),
+            Destination::Reply(_, None) => {}
+        }
+        true
+    }
+}
+
+/// The registered memory that a peer writes.
+fn memory_of(shared: &Shared, head: &Head) -> Option<Bytes> {
+    shared.region(head.key, head.tag, head.len, FI_REMOTE_WRITE)
+}
+
+/// Hands a transfer that has ended to the owner of its destination.
+fn end(core: &mut Core, peer: usize, pull: Pull, failure: Option<Failure>) {
+    let pulled = Action::Pulled(peer, pull.head, pull.into, failure);
+    core.actions.push_back(pulled);
+}
+
+/// Tells the peer that no more of a transfer is wanted.
+pub(super) fn discard(core: &mut Core, peer: usize, head: &Head, failed: bool) {
+    let head = Head {
+        failed,
+        len: 1,
+        ..took(head, 0, 0)
+    };
+    core.actions.push_back(Action::Tell(peer, head));
+}
+
+const fn took(head: &Head, part: u32, part_bytes: u32) -> Head {
+    Head {
+        kind: Kind::Took,
+        has_data: false,
+        failed: false,
+        fetch: false,
+        part,
+        part_bytes,
+        len: 0,
+        handle: 0,
+        staged: 0,
+        ..*head
+    }
+}

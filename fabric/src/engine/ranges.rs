@@ -1,0 +1,128 @@
+//! Ranges of the program's memory that peers may get from, for long messages.
+
+use phitwire_client::door::{Access, Status};
+
+use super::core::Core;
+use super::outbox::Outgoing;
+use super::reach::{Reach, lines};
+use crate::memory::Bytes;
+
+/// Maximum number of ranges open for long messages; they stay open for the next one.
+const MOST_RANGES: usize = 128;
+
+/// A range that peers may get from.
+#[derive(Debug)]
+struct Range {
+    base: u64,
+    end: u64,
+    state: Opened,
+    /// Transfers that use it.
+    users: u32,
+    /// Transfers that are announced once it is open.
+    waiting: Vec<u64>,
+    /// When it was last requested, by a counter.
+    used: u64,
+}
+
+/// Whether a range is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opened {
+    /// Not yet.
+    Soon,
+    /// Open, with this handle and base address.
+    Open(Reach),
+    /// The range cannot be opened.
+    Never,
+}
+
+/// The ranges of an endpoint.
+#[derive(Debug, Default)]
+pub struct Ranges {
+    all: Vec<Range>,
+    clock: u64,
+}
+
+impl Ranges {
+    /// A range that contains `bytes`, from which peers can get them: open already, or soon.
+    pub(super) fn open(&mut self, core: &mut Core, bytes: &Bytes) -> Option<usize> {
+        let part = lines(bytes)?;
+        let base = part.own_address().filter(|_| core.reaches_own)?;
+        let end = base + part.bytes;
+        self.clock += 1;
+        let used = self.clock;
+        let all = &mut self.all;
+        let has_it =
+            |range: &Range| range.base <= base && end <= range.end && range.state != Opened::Never;
+        if let Some(slot) = all.iter().position(has_it) {
+            all[slot].users += 1;
+            all[slot].used = used;
+            return Some(slot);
+        }
+        let range = Range {
+            base,
+            end,
+            state: Opened::Soon,
+            users: 1,
+            waiting: Vec::new(),
+            used,
+        };
+        let slot = if all.len() < MOST_RANGES {
+            all.push(range);
+            all.len() - 1
+        } else {
+            let is_free =
+                |(_, range): &(usize, &mut Range)| range.users == 0 && range.state != Opened::Soon;
+            let free = all.iter_mut().enumerate().filter(is_free);
+            let (slot, _) = free.min_by_key(|(_, range)| range.used)?;
+            let old = std::mem::replace(&mut all[slot], range);
+            debug_assert_eq!(old.users, 0, "a transfer still fetches from it");
+            if let Opened::Open(reach) = old.state {
+                core.outbox.push(Outgoing::Deregister(0, reach.handle));
+            }
+            slot
+        };
+        let access = Access {
+            put: false,
+            get: true,
+            atomic: false,
+        };
+        core.outbox
+            .push(Outgoing::Register(slot as u64, part, access));
+        Some(slot)
+    }
+
+    /// A transfer waits until a range is open.
+    pub(super) fn wait(&mut self, range: usize, transfer: u64) {
+        debug_assert_eq!(self.state(range), Opened::Soon);
+        self.all[range].waiting.push(transfer);
+    }
+
+    /// Handles the completion of a range's registration. Returns the transfers that waited for it.
+    pub(super) fn registered(&mut self, number: u64, (status, word): (Status, u64)) -> Vec<u64> {
+        let slot = usize::try_from(number).unwrap_or(usize::MAX);
+        let Some(range) = self.all.get_mut(slot) else {
+            return Vec::new();
+        };
+        range.state = match (status, u16::try_from(word)) {
+            (Status::Done, Ok(handle)) => Opened::Open(Reach {
+                handle,
+                base: range.base,
+            }),
+            _ => Opened::Never,
+        };
+        std::mem::take(&mut range.waiting)
+    }
+
+    /// Whether a range is open.
+    pub(super) fn state(&self, range: usize) -> Opened {
+        debug_assert!(self.all[range].users > 0, "whoever asks uses it");
+        self.all[range].state
+    }
+
+    /// A transfer no longer needs its range.
+    pub(super) fn leave(&mut self, range: usize) {
+        let range = &mut self.all[range];
+        debug_assert!(range.users > 0, "each user leaves once");
+        range.users = range.users.saturating_sub(1);
+    }
+}

@@ -1,0 +1,485 @@
+//! Messages to and from each peer: sequence numbers, acknowledgements, resends.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use phitwire_client::door::{Local, Request, Status};
+
+use super::action::Action;
+use super::core::Core;
+use super::outbox::Outgoing;
+use super::parcel::{End, Parcel};
+use super::peers::PerPeer;
+use super::shared::{Entry, Failure, Shared, Why};
+use super::slots::{self, RECEIVES, SENDS, Slab};
+use super::wire::{HEAD, Head, Kind, SLOT};
+
+/// Maximum number of messages in flight to one endpoint.
+const WIDEST: u64 = 16;
+/// Time limit for retries of a message for which the peer has no receive, if silent peers are not
+/// given up.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Tries without a reply, and more while patience lasts: while routes change, a network drops
+/// what is in flight.
+const TRIES: u32 = 6;
+/// Maximum number of messages held until earlier ones arrive.
+const MOST_HELD: usize = 1024;
+
+/// A message that the NIC holds.
+#[derive(Debug)]
+struct Sending {
+    peer: usize,
+    bytes: usize,
+    end: End,
+    since: Duration,
+    tries: u32,
+}
+
+/// Messages to and from one peer.
+#[derive(Debug, Default)]
+struct Channel {
+    /// Messages waiting to be sent.
+    out: VecDeque<Parcel>,
+    /// Sequence number of the next message.
+    next: u64,
+    /// Number of messages that the peer has acknowledged.
+    acked: u64,
+    /// Maximum number of messages in flight to the peer.
+    window: u64,
+    /// The next sequence number expected from it.
+    expected: u64,
+    /// The peer wants an acknowledgement, or sent a duplicate and so may have missed one.
+    wants_ack: bool,
+    /// Messages that arrived early.
+    held: BTreeMap<u64, (Head, Vec<u8>)>,
+    /// Whether the peer is in the list of those that could not be sent to.
+    is_waiting: bool,
+}
+
+/// The messages of an endpoint.
+#[derive(Debug)]
+pub struct Session {
+    channels: PerPeer<Channel>,
+    /// Messages to the endpoint itself.
+    to_self: VecDeque<Parcel>,
+    sends: Slab<Sending>,
+    /// Peers that could not be sent to.
+    waiting: Vec<usize>,
+    /// Peers that may be owed an acknowledgement.
+    owed: Vec<usize>,
+    /// Messages waiting to be sent, to all peers.
+    queued: usize,
+    /// Maximum number of messages in flight to a peer, from its next message on.
+    window: u64,
+    /// Slots of receives that the NIC rejected because other programs hold them all.
+    rejected: Vec<usize>,
+}
+
+impl Session {
+    /// No messages yet; all receives are posted.
+    pub(super) fn new(core: &mut Core) -> Self {
+        for slot in 0..RECEIVES {
+            core.outbox.push(Outgoing::Receive(slot));
+        }
+        Self {
+            channels: PerPeer::default(),
+            to_self: VecDeque::new(),
+            sends: Slab::new(SENDS),
+            waiting: Vec::new(),
+            owed: Vec::new(),
+            queued: 0,
+            window: 2,
+            rejected: Vec::new(),
+        }
+    }
+
+    /// Shares the receives of each peer among this many programs.
+    pub(super) fn share_among(&mut self, programs: usize) {
+        self.window = ((RECEIVES / programs) as u64).clamp(2, WIDEST);
+    }
+
+    /// Messages waiting to be sent.
+    pub(super) const fn queued(&self) -> usize {
+        self.queued
+    }
+
+    /// Adds the peers that messages have not reached.
+    pub(super) fn await_peers(&self, awaited: &mut BTreeSet<usize>) {
+        awaited.extend(self.sends.iter().map(|sending| sending.peer));
+        awaited.extend(&self.waiting);
+    }
+
+    /// Whether all messages have arrived, except those to lost peers.
+    pub(super) fn is_drained(&self, core: &Core) -> bool {
+        let is_lost = |sending: &Sending| core.peers[sending.peer].failed.is_some();
+        self.queued == 0 && self.to_self.is_empty() && self.sends.iter().all(is_lost)
+    }
+
+    /// What is left of messages, by kind.
+    #[cfg(test)]
+    pub(super) fn left(&self) -> [(&'static str, usize); 3] {
+        let held = self.channels.iter().map(|channel| channel.held.len()).sum();
+        [
+            ("sends", self.sends.len()),
+            ("queued", self.queued + self.to_self.len()),
+            ("held", held),
+        ]
+    }
+
+    /// Sends a message as soon as the window and a free slot allow.
+    pub(super) fn post(
+        &mut self,
+        core: &mut Core,
+        shared: &mut Shared,
+        peer: usize,
+        parcel: Parcel,
+    ) {
+        if let Some(failure) = core.peers[peer].failed {
+            return never_sent(core, shared, parcel.end, failure);
+        }
+        self.channels.of(peer).out.push_back(parcel);
+        self.queued += 1;
+        self.send_on(core, shared, peer);
+    }
+
+    /// Completes the announcement of a transfer, which waits for that.
+    pub(super) fn announce(
+        &mut self,
+        core: &mut Core,
+        shared: &mut Shared,
+        peer: usize,
+        head: Head,
+    ) {
+        let mut out = self.channels.of(peer).out.iter_mut();
+        let is_its = |parcel: &&mut Parcel| matches!(parcel.end, End::Offer(id) if id == head.id);
+        if let Some(parcel) = out.find(is_its) {
+            debug_assert!(!parcel.is_ready, "it is announced once");
+            parcel.head = head;
+            parcel.is_ready = true;
+        }
+        self.send_on(core, shared, peer);
+    }
+
+    fn send_on(&mut self, core: &mut Core, shared: &mut Shared, peer: usize) {
+        let is_self = core.peers[peer].is_self;
+        loop {
+            let to = self.channels.of(peer);
+            debug_assert!(to.acked <= to.next, "what was acknowledged was sent");
+            let in_flight = to.next - to.acked;
+            // Shrink only where one of the next messages requests an acknowledgement.
+            if to.window <= self.window || in_flight <= self.window / 2 {
+                to.window = self.window;
+            }
+            let Some(first) = to.out.front() else {
+                return;
+            };
+            let is_open = is_self || in_flight < to.window;
+            if !is_open || self.sends.room() == 0 || !first.is_ready {
+                if !to.is_waiting {
+                    to.is_waiting = true;
+                    self.waiting.push(peer);
+                }
+                return;
+            }
+            let Some(parcel) = to.out.pop_front() else {
+                return;
+            };
+            debug_assert!(self.queued > 0, "it was counted");
+            self.queued -= 1;
+            if is_self {
+                let end = parcel.end;
+                self.to_self.push_back(parcel);
+                has_arrived(core, shared, end);
+                continue;
+            }
+            let head = Head {
+                seq: to.next,
+                wants_ack: in_flight >= to.window / 2,
+                ..parcel.head
+            };
+            to.next += 1;
+            self.launch(core, peer, head, &parcel.payload, parcel.end);
+        }
+    }
+
+    /// Writes a message into a free slot and sends it.
+    fn launch(&mut self, core: &mut Core, peer: usize, head: Head, payload: &[u8], end: End) {
+        debug_assert!(HEAD + payload.len() <= SLOT, "a message fits its slot");
+        let to = self.channels.of(peer);
+        let head = Head {
+            from: core.address,
+            to_incarnation: core.peers[peer].address.incarnation,
+            ack: to.expected,
+            ..head
+        };
+        to.wants_ack = false;
+        let sending = Sending {
+            peer,
+            bytes: HEAD + payload.len(),
+            end,
+            since: core.clock.now(),
+            tries: 0,
+        };
+        let slot = self
+            .sends
+            .insert(sending)
+            .expect("there is room: looked at before");
+        let at = slots::send_at(slot);
+        core.segment.write(at, &head.emit());
+        core.segment.write(at + HEAD as u64, payload);
+        core.outbox.push(Outgoing::Send(slot));
+    }
+
+    /// The request of a message; `None` if it has ended.
+    pub(super) fn request(&self, core: &Core, slot: usize) -> Option<Request<'static>> {
+        let sending = self.sends.get(slot)?;
+        let to = core.peers[sending.peer].address;
+        let from = Local {
+            offset: slots::send_at(slot),
+            bytes: sending.bytes as u64,
+        };
+        Some(Request::Send {
+            processor: to.processor,
+            member: to.member,
+            from,
+        })
+    }
+
+    /// Takes in the messages of the endpoint to itself. Returns whether there were any.
+    pub(super) fn take_own(&mut self, core: &mut Core) -> bool {
+        let own = core.peers.own();
+        let is_any = !self.to_self.is_empty();
+        for parcel in self.to_self.drain(..) {
+            let arrived = Action::Arrived(own, parcel.head, parcel.payload);
+            core.actions.push_back(arrived);
+        }
+        is_any
+    }
+
+    /// Sends what had to wait, where it can be sent now.
+    pub(super) fn send_waiting(&mut self, core: &mut Core, shared: &mut Shared) {
+        for peer in std::mem::take(&mut self.waiting) {
+            self.channels.of(peer).is_waiting = false;
+            self.send_on(core, shared, peer);
+        }
+    }
+
+    /// Acknowledges messages before their senders have to wait.
+    pub(super) fn pay_owed(&mut self, core: &mut Core) {
+        let mut owed = std::mem::take(&mut self.owed);
+        owed.retain(|&peer| {
+            if !self.channels.of(peer).wants_ack || core.peers[peer].failed.is_some() {
+                return false;
+            }
+            if self.sends.room() == 0 {
+                return true;
+            }
+            self.launch(core, peer, Head::default(), &[], End::Nothing);
+            false
+        });
+        debug_assert!(self.owed.is_empty(), "acknowledgements owe none");
+        self.owed = owed;
+    }
+
+    /// Tells a lost peer that lives that it is lost.
+    pub(super) fn notify(&mut self, core: &mut Core, peer: usize) {
+        if self.sends.room() > 0 {
+            let head = Head {
+                kind: Kind::Lost,
+                ..Head::default()
+            };
+            self.launch(core, peer, head, &[], End::Notice(peer));
+        }
+    }
+
+    /// Handles the completion of a message.
+    pub(super) fn completed(
+        &mut self,
+        core: &mut Core,
+        shared: &mut Shared,
+        slot: usize,
+        status: Status,
+    ) {
+        let Some(sending) = self.sends.get_mut(slot) else {
+            return;
+        };
+        let (peer, end) = (sending.peer, sending.end);
+        if status == Status::Done {
+            core.peers.heard(peer);
+            self.sends.remove(slot);
+            return has_arrived(core, shared, end);
+        }
+        // The peer ignores duplicates, so any message may be resent.
+        let again = match status {
+            // NoHandle: the program there ended, or gave up, when half of the message had arrived.
+            // Its earlier messages count, and may be unread here; a probe detects whether it ended.
+            // A live peer may take long to post receives; probes tell it from an ended one.
+            Status::NoReceive | Status::Busy | Status::NoHandle => {
+                core.clock.gives_up() || core.clock.now() - sending.since < PATIENCE
+            }
+            Status::Damaged | Status::Aborted | Status::TimedOut | Status::DamagedAnswer => {
+                sending.tries += 1;
+                sending.tries < TRIES || core.clock.is_patient(sending.since)
+            }
+            _ => false,
+        };
+        if again && core.peers[peer].failed.is_none() {
+            return core.outbox.push(Outgoing::Send(slot));
+        }
+        self.sends.remove(slot);
+        let why = match status.is_unknown() {
+            true => Why::Unknown,
+            false => Why::Unreachable,
+        };
+        let errno = match why {
+            Why::Unknown => libc::ETIMEDOUT,
+            _ => libc::EHOSTUNREACH,
+        };
+        let failure = Failure { errno, why };
+        never_sent(core, shared, end, failure);
+        core.actions.push_back(Action::Lose(peer, failure));
+    }
+
+    /// A peer is lost: messages to it fail. Those in flight may have arrived.
+    pub(super) fn lose(
+        &mut self,
+        core: &mut Core,
+        shared: &mut Shared,
+        peer: usize,
+        (lost, unknown): (Failure, Failure),
+    ) {
+        let channel = self.channels.of(peer);
+        channel.held.clear();
+        let unsent = std::mem::take(&mut channel.out);
+        debug_assert!(self.queued >= unsent.len(), "they were counted");
+        self.queued -= unsent.len();
+        for parcel in unsent {
+            never_sent(core, shared, parcel.end, lost);
+        }
+        // Keep the slots: the NIC still holds the messages.
+        for sending in self.sends.iter_mut() {
+            if sending.peer == peer {
+                let end = std::mem::replace(&mut sending.end, End::Nothing);
+                never_sent(core, shared, end, unknown);
+            }
+        }
+    }
+
+    /// The NIC has ended: messages in flight fail.
+    pub(super) fn end_all(&mut self, core: &mut Core, shared: &mut Shared, failure: Failure) {
+        debug_assert!(core.is_gone, "messages may still arrive");
+        let sends = std::mem::replace(&mut self.sends, Slab::new(SENDS));
+        for sending in sends.into_all() {
+            never_sent(core, shared, sending.end, failure);
+        }
+    }
+
+    /// The NIC has filled a receive, or rejected it.
+    pub(super) fn received(&mut self, core: &mut Core, slot: usize, bytes: Option<usize>) {
+        debug_assert!(slot < RECEIVES, "the NIC returns our names");
+        if let Some(len) = bytes.and_then(|bytes| bytes.checked_sub(HEAD)) {
+            let at = slots::receive_at(slot);
+            let mut head = [0; HEAD];
+            let mut payload = vec![0; len.min(SLOT - HEAD)];
+            core.segment.read(at, &mut head);
+            core.segment.read(at + HEAD as u64, &mut payload);
+            if let Some(head) = Head::parse(&head) {
+                self.message(core, head, payload);
+            }
+        }
+        core.outbox.push(Outgoing::Receive(slot));
+    }
+
+    /// The NIC rejected a receive because other programs hold them all.
+    pub(super) fn receive_rejected(&mut self, slot: usize) {
+        self.rejected.push(slot);
+        debug_assert!(self.rejected.len() <= RECEIVES);
+    }
+
+    /// Posts rejected receives again: other programs may have left.
+    pub(super) fn post_rejected(&mut self, core: &mut Core) {
+        for slot in self.rejected.drain(..) {
+            core.outbox.push(Outgoing::Receive(slot));
+        }
+    }
+
+    /// A message arrived.
+    fn message(&mut self, core: &mut Core, head: Head, payload: Vec<u8>) {
+        if head.to_incarnation != core.address.incarnation {
+            return;
+        }
+        let peer = core.peers.number(head.from);
+        core.peers.heard(peer);
+        let is_lost = core.peers[peer].failed.is_some();
+        let from = self.channels.of(peer);
+        if head.ack <= from.next {
+            from.acked = from.acked.max(head.ack);
+        }
+        match head.kind {
+            Kind::Credit => return,
+            Kind::Lost => return core.actions.push_back(Action::LostBy(peer)),
+            _ if is_lost => core.actions.push_back(Action::LostLives(peer)),
+            _ => {}
+        }
+        if head.seq > from.expected {
+            // What comes from a lost peer may have a gap for ever.
+            if from.held.len() < MOST_HELD && !is_lost {
+                from.held.insert(head.seq, (head, payload));
+            }
+            return;
+        }
+        if head.seq < from.expected {
+            from.wants_ack = true;
+        } else {
+            from.take_in(core, peer, head, payload);
+            while let Some((head, payload)) = from.held.remove(&from.expected) {
+                from.take_in(core, peer, head, payload);
+            }
+        }
+        if !self.owed.contains(&peer) {
+            self.owed.push(peer);
+        }
+    }
+}
+
+impl Channel {
+    /// Takes in the next message.
+    fn take_in(&mut self, core: &mut Core, peer: usize, head: Head, payload: Vec<u8>) {
+        debug_assert_eq!(head.seq, self.expected, "messages are taken in in order");
+        self.expected += 1;
+        self.wants_ack |= head.wants_ack;
+        core.actions.push_back(Action::Arrived(peer, head, payload));
+    }
+}
+
+fn has_arrived(core: &mut Core, shared: &mut Shared, end: End) {
+    match end {
+        End::Op(op, len) => {
+            let entry = Entry {
+                len,
+                ..Entry::default()
+            };
+            shared.done(&core.binds, &op, entry, 0);
+        }
+        End::Notice(peer) => core.actions.push_back(Action::Notified(peer)),
+        End::Nothing | End::Request(_) | End::Offer(_) => {}
+    }
+}
+
+fn never_sent(core: &mut Core, shared: &mut Shared, end: End, failure: Failure) {
+    match end {
+        End::Nothing => {}
+        End::Op(op, len) => {
+            let entry = Entry {
+                len,
+                tag: op.tag,
+                ..Entry::default()
+            };
+            shared.failed(&core.binds, &op, entry, failure, 0);
+        }
+        End::Request(id) => core.actions.push_back(Action::RequestFailed(id, failure)),
+        End::Offer(id) => core.actions.push_back(Action::OfferFailed(id, failure)),
+        // The next probe that is answered sends another one.
+        End::Notice(_) => {}
+    }
+}
