@@ -10,6 +10,7 @@ mod harness;
 mod memory;
 mod netem;
 mod outage;
+mod parts;
 mod plain;
 mod rate;
 mod shapes;

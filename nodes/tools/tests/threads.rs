@@ -1,9 +1,19 @@
 //! Partitions in threads of their own.
 
 use phitwire::catalogue::Given;
-use phitwire::sim::direct::{Config, Executor, Links, Report, Serial, Warmup};
+use phitwire::sim::direct::post::ByPost;
+use phitwire::sim::direct::{Config, Executor, Links, Report, Serial, Simulation, Warmup};
+use phitwire_aries::cycle::{Aries, AriesOptions};
 use phitwire_machines::{CATALOGUE, MACHINES};
 use phitwire_tools::sim::Threads;
+
+fn config() -> Config {
+    Config {
+        warmup: Warmup::Cycles(500),
+        measure_cycles: 1_000,
+        ..Config::default()
+    }
+}
 
 /// A run of the network of that name.
 fn run(name: &str, threads: usize, executor: &mut dyn Executor) -> Report {
@@ -14,11 +24,7 @@ fn run(name: &str, threads: usize, executor: &mut dyn Executor) -> Report {
     let mut machines = MACHINES.iter().filter_map(|machine| machine.simulation);
     let simulation = machines.find(|simulation| (simulation.is_of)(&*network));
     let chosen = (simulation.expect("its machine").choose)(&Given::default());
-    let config = Config {
-        warmup: Warmup::Cycles(500),
-        measure_cycles: 1_000,
-        ..Config::default()
-    };
+    let config = config();
     let one = &chosen.expect("the defaults")[0];
     let built = one.build(&*network, &config, Links::Direct, threads, executor);
     built.expect("a network").run(executor, &mut |_| {})
@@ -33,4 +39,16 @@ fn threads_change_nothing() {
             assert_eq!(run(name, threads, &mut Threads), alone);
         }
     }
+}
+
+/// Each part in a thread, with nothing between them but bytes.
+#[test]
+fn threads_that_exchange_bytes_change_nothing() {
+    let network = CATALOGUE.generate("aries-3x2x2x2:2").expect("a name");
+    let network = network.expect("a network");
+    let network = network.of_machine().expect("a dragonfly");
+    let options = AriesOptions::default();
+    let made = Simulation::<Aries>::assembled(network, &config(), &options, 3, &ByPost);
+    let report = made.expect("a network").run(&mut Threads, |_| {});
+    assert_eq!(report, run("aries-3x2x2x2:2", 1, &mut Serial));
 }

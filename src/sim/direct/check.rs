@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use super::mail::MailError;
 use super::summary::EndAccount;
 
 /// A violated invariant.
@@ -52,6 +53,9 @@ pub enum Violation {
     UpDown(u64),
     /// Routers rejected packets for another reason.
     Refused(u64),
+    /// A part did not accept the mail of another. The run ended there, so that the report has
+    /// nothing else.
+    Mail(MailError),
     /// An encoded link violates an invariant at rest.
     Link(crate::sim::check::Violation),
     /// Packets were still in the network long after the sources had stopped.
@@ -80,6 +84,7 @@ impl fmt::Display for Violation {
                 end.0, end.1
             ),
             Self::Link(violation) => violation.fmt(f),
+            Self::Mail(error) => write!(f, "mail between parts: {error}"),
             Self::Overflow(phits) => {
                 write!(f, "buffers: {phits} phits arrived at full input queues")
             }

@@ -170,6 +170,9 @@ pub enum ConfigError {
     /// Encoded links did not come up within a second.
     #[error("not all links came up within a second of virtual time: reduce the impairment")]
     LinksDown,
+    /// A part did not accept the mail of another while links came up.
+    #[error("mail between parts: {0}")]
+    Mail(#[from] super::mail::MailError),
     /// A node's configuration for encoded links is invalid.
     #[error(transparent)]
     Plan(#[from] crate::net::PlanError),

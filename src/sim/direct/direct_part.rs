@@ -4,6 +4,7 @@ use super::build::DirectRouterOf;
 use super::coming::Coming;
 use super::endpoints::Endpoints;
 use super::exchange::{Batch, Exchange};
+use super::mail::{MailError, Postmarks};
 use super::model::{
     CycleModel, DirectModel, DirectRouter, Lanes as _, MAX_VCS, PortAccount, Terminal,
 };
@@ -33,6 +34,7 @@ pub struct DirectPart<M: CycleModel> {
     cycle: u64,
     /// Windows between two mail exchanges.
     round: u64,
+    postmarks: Postmarks,
     /// What routers recorded: see [`Records`](super::summary::Records).
     records: Vec<(u32, Vec<Passage>, u64)>,
 }
@@ -56,6 +58,7 @@ impl<M: CycleModel> DirectPart<M> {
             calendar: vec![Vec::new(); CALENDAR_WINDOWS as usize],
             cycle: 0,
             round,
+            postmarks: Postmarks::new(number, count),
             records: Vec::new(),
         };
         part.schedule_all();
@@ -284,6 +287,18 @@ impl<M: CycleModel> Part for DirectPart<M> {
         for _ in 0..self.round {
             self.run_one();
         }
+        self.postmarks.advance();
+    }
+
+    fn give(&mut self, to: usize, mail: &mut Vec<u8>) {
+        self.outboxes[to].write(mail, self.postmarks.to(to));
+    }
+
+    fn take(&mut self, from: usize, mail: &[u8]) -> Result<(), MailError> {
+        let mut batch = self.exchange.read(mail, self.postmarks.from(from)?)?;
+        self.postmarks.took(from);
+        self.exchange.receive(&mut batch);
+        Ok(())
     }
 
     fn command(&mut self, command: &Command) {

@@ -78,9 +78,9 @@ struct Ghost {
 #[derive(Clone, Debug, Default)]
 pub struct Batch<L: Lanes> {
     /// Window, slot and its arrivals.
-    slots: Vec<(u64, u32, Arrivals<L>)>,
+    pub(super) slots: Vec<(u64, u32, Arrivals<L>)>,
     /// The phits of all slots, in cycle order.
-    phits: Vec<L::Phit>,
+    pub(super) phits: Vec<L::Phit>,
 }
 
 /// Delays the cycles of a mask by `by`: those in the same window of `window` cycles, and those in
@@ -90,8 +90,13 @@ pub fn delay_cycles(cycles: u64, by: usize, window: usize) -> [u64; 2] {
     if by == 0 {
         return [cycles, 0];
     }
-    let all = u64::MAX >> (64 - window);
-    [cycles << by & all, cycles >> (window - by)]
+    [cycles << by & all_cycles(window), cycles >> (window - by)]
+}
+
+/// The cycles of a window of `window` cycles, at most 64, as a mask.
+#[inline]
+pub const fn all_cycles(window: usize) -> u64 {
+    u64::MAX >> (64 - window)
 }
 
 /// Prefetches the cache lines of these elements.
@@ -337,6 +342,19 @@ impl<L: Lanes> Exchange<L> {
         }
         batch.slots.clear();
         batch.phits.clear();
+    }
+
+    /// Whether this is the slot of a link end here.
+    pub(super) fn owns(&self, slot: u32) -> bool {
+        (slot as usize) < self.own_slots()
+    }
+
+    /// Whether mail for this window can come now.
+    pub(super) fn awaits(&self, window: u64) -> bool {
+        let later = self.later.len() as u64;
+        window
+            .checked_sub(self.now)
+            .is_some_and(|ahead| ahead < later)
     }
 
     /// Phits on links.

@@ -12,7 +12,8 @@
 //! in the next, in the cycle of the same number, or later over a longer link, so within a window no
 //! node affects another. Each node therefore runs a whole window while it is in the cache, nodes
 //! can run in any order, and a network can be cut into [`Part`]s that run concurrently and exchange
-//! mail between windows. An [`Executor`] runs them; [`Serial`] does so without threads.
+//! mail between windows. An [`Executor`] runs them; [`Serial`] does so
+//! without threads. Parts that share no memory exchange bytes ([`mail`], [`post`]).
 //! The trace of a run depends only on topology and configuration.
 //!
 //! Idle nodes are skipped: bit masks and a calendar name the busy ones.
@@ -36,11 +37,14 @@ pub mod exchange;
 pub(crate) mod executor;
 pub(crate) mod fault;
 pub(crate) mod grid;
+pub mod mail;
 pub mod model;
 pub mod part;
 pub mod parts;
 pub mod pattern;
+mod phit_mail;
 pub mod places;
+pub mod post;
 pub(crate) mod report;
 pub(crate) mod run;
 pub mod shared;

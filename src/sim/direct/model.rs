@@ -14,6 +14,7 @@ use super::config::{Config, ConfigError, Traffic};
 use super::direct_part::DirectPart;
 use super::encoded::EncodedPart;
 use super::exchange::Exchange;
+use super::mail::{MailError, Reader};
 use super::shared::{Common, Shared};
 use super::source::NEVER;
 use crate::device::pipeline::Stage;
@@ -232,6 +233,21 @@ pub trait Lanes: Copy + Debug + Default + Eq + Send + Sync + 'static {
     fn add_credits(credits: &mut Self::Credits, more: &Self::Credits);
     /// Number of the credits that arrive, per virtual channel.
     fn count_credits(credits: &Self::Credits) -> [u32; MAX_VCS];
+    /// Appends a phit to a [mail](super::mail).
+    fn write_phit(phit: Self::Phit, mail: &mut Vec<u8>);
+    /// Reads a phit from a mail.
+    ///
+    /// # Errors
+    /// [`MailError::Phit`] if no link carries it; [`MailError::Entries`] if the mail has ended.
+    fn read_phit(mail: &mut Reader<'_>) -> Result<Self::Phit, MailError>;
+    /// Appends the credits of a window to a mail.
+    fn write_credits(credits: &Self::Credits, mail: &mut Vec<u8>);
+    /// Reads the credits of a window of `window` cycles from a mail.
+    ///
+    /// # Errors
+    /// [`MailError::Credits`] if no link returns them; [`MailError::Entries`] if the mail has
+    /// ended.
+    fn read_credits(mail: &mut Reader<'_>, window: usize) -> Result<Self::Credits, MailError>;
 }
 
 /// How networks with direct links are simulated.
@@ -283,6 +299,14 @@ impl Lanes for NoDirectLinks {
     fn add_credits((): &mut (), (): &()) {}
     fn count_credits((): &()) -> [u32; MAX_VCS] {
         [0; MAX_VCS]
+    }
+    fn write_phit((): (), _: &mut Vec<u8>) {}
+    fn read_phit(_: &mut Reader<'_>) -> Result<(), MailError> {
+        Err(MailError::Phit)
+    }
+    fn write_credits((): &(), _: &mut Vec<u8>) {}
+    fn read_credits(_: &mut Reader<'_>, _: usize) -> Result<(), MailError> {
+        Err(MailError::Credits)
     }
 }
 

@@ -7,6 +7,7 @@
 
 use core::ops::Range;
 
+use super::mail::MailError;
 use super::summary::{EndName, Section, Summary};
 use super::witness::Witness;
 use crate::sim::tap::Tap;
@@ -47,6 +48,17 @@ pub enum Command {
 pub trait Part: Send {
     /// Runs the windows until mail must be exchanged.
     fn run_window(&mut self);
+
+    /// Writes the mail for part number `to` over `mail`, once after each
+    /// [`run_window`](Self::run_window). Parts that share memory hand it over
+    /// [otherwise](LocalPart).
+    fn give(&mut self, to: usize, mail: &mut Vec<u8>);
+
+    /// Takes the mail of part number `from`, when all have run as far as this one.
+    ///
+    /// # Errors
+    /// If it is not what that part gave; then nothing of it is taken.
+    fn take(&mut self, from: usize, mail: &[u8]) -> Result<(), MailError>;
 
     fn command(&mut self, command: &Command);
 

@@ -3,13 +3,17 @@
 use core::any::Any;
 
 use super::executor::{Executor, run_windows};
+use super::mail::MailError;
 use super::part::{Command, LocalPart};
 use super::summary::{Section, Summary};
 
 /// The parts of a network, in step.
 pub trait Parts: Any {
     /// Runs all parts up to mail exchange number `exchanges` from now.
-    fn run(&mut self, executor: &mut dyn Executor, exchanges: u64);
+    ///
+    /// # Errors
+    /// If a mail between them was damaged; then they run no further.
+    fn run(&mut self, executor: &mut dyn Executor, exchanges: u64) -> Result<(), MailError>;
 
     /// Passes a command to all parts.
     fn command(&mut self, command: &Command);
@@ -18,13 +22,30 @@ pub trait Parts: Any {
     fn summary(&self, section: Section) -> Summary;
 }
 
+/// Puts the parts of a network where they run.
+pub trait Assembly {
+    /// `parts` are all parts of the network, by number.
+    fn assemble<P: LocalPart>(&self, parts: Vec<P>) -> Box<dyn Parts>;
+}
+
+/// Makes [`Local`] parts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InMemory;
+
+impl Assembly for InMemory {
+    fn assemble<P: LocalPart>(&self, parts: Vec<P>) -> Box<dyn Parts> {
+        Box::new(Local(parts))
+    }
+}
+
 /// Parts in this process that hand each other their mail in memory.
 #[derive(Debug)]
 pub struct Local<P>(pub(super) Vec<P>);
 
 impl<P: LocalPart> Parts for Local<P> {
-    fn run(&mut self, executor: &mut dyn Executor, exchanges: u64) {
+    fn run(&mut self, executor: &mut dyn Executor, exchanges: u64) -> Result<(), MailError> {
         run_windows(executor, &mut self.0, exchanges);
+        Ok(())
     }
 
     fn command(&mut self, command: &Command) {

@@ -13,9 +13,10 @@ use super::config::{Config, ConfigError, Warmup};
 use super::encoded::all_up;
 use super::executor::Executor;
 use super::fault::Switch;
+use super::mail::MailError;
 use super::model::{ChipView, CycleModel, DirectModel, Partitioned, PortUse};
 use super::part::{Command, LocalPart};
-use super::parts::{Local, Parts};
+use super::parts::{Assembly, InMemory, Parts};
 use super::report::{Report, State};
 use super::steady::BATCHES;
 use super::summary::{Census, EndName, Loads, Section};
@@ -157,8 +158,22 @@ impl<M: CycleModel> Simulation<M> {
         options: &M::Options,
         partitions: usize,
     ) -> Result<Self, ConfigError> {
+        Self::assembled(topology, config, options, partitions, &InMemory)
+    }
+
+    /// Like [`new`](Self::new), with parts where `assembly` puts them.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    pub fn assembled(
+        topology: &M::Topology,
+        config: &Config,
+        options: &M::Options,
+        partitions: usize,
+        assembly: &impl Assembly,
+    ) -> Result<Self, ConfigError> {
         let network = M::Direct::build(topology, config, options, partitions)?;
-        let mut simulation = Self::of(network, config, false);
+        let mut simulation = Self::of(network, config, false, assembly);
         simulation.plan_faults(topology)?;
         simulation.plan_trace(topology)?;
         Ok(simulation)
@@ -177,14 +192,31 @@ impl<M: CycleModel> Simulation<M> {
         partitions: usize,
         executor: &mut dyn Executor,
     ) -> Result<Self, ConfigError> {
+        let how = (netem, partitions);
+        Self::assembled_encoded(topology, config, options, how, &InMemory, executor)
+    }
+
+    /// Like [`with_encoded_links`](Self::with_encoded_links), with parts where `assembly` puts
+    /// them.
+    ///
+    /// # Errors
+    /// See [`ConfigError`].
+    pub fn assembled_encoded(
+        topology: &M::Topology,
+        config: &Config,
+        options: &M::Options,
+        (netem, partitions): (Option<Netem>, usize),
+        assembly: &impl Assembly,
+        executor: &mut dyn Executor,
+    ) -> Result<Self, ConfigError> {
         if config.traced.is_some() {
             return Err(ConfigError::TracedEncoded);
         }
         let network = M::build_encoded(topology, config, options, netem, partitions)?;
-        let mut simulation = Self::of(network, config, true);
+        let mut simulation = Self::of(network, config, true, assembly);
         let up = simulation.phase(executor, BRING_UP_CYCLES, BATCH_CYCLES, |run, _| {
             all_up(&mut run.ends().encoded)
-        });
+        })?;
         if !up {
             return Err(ConfigError::LinksDown);
         }
@@ -193,12 +225,17 @@ impl<M: CycleModel> Simulation<M> {
         Ok(simulation)
     }
 
-    fn of<P: LocalPart>(network: Partitioned<P>, config: &Config, encoded: bool) -> Self {
-        let parts = Local(network.parts);
+    fn of<P: LocalPart>(
+        network: Partitioned<P>,
+        config: &Config,
+        encoded: bool,
+        assembly: &impl Assembly,
+    ) -> Self {
+        let parts = assembly.assemble(network.parts);
         let census = parts.summary(Section::Census).census;
         Self {
             config: config.clone(),
-            parts: Box::new(parts),
+            parts,
             senders: census.terminals.iter().filter(|t| t.sends).count() as u64,
             census,
             kinds: network.kinds,
@@ -270,7 +307,8 @@ impl<M: CycleModel> Simulation<M> {
     /// Runs `windows` windows without threads.
     #[cfg(any(test, feature = "testing"))]
     pub fn run_windows(&mut self, windows: u64) {
-        self.parts.run(&mut super::executor::Serial, windows);
+        let ran = self.parts.run(&mut super::executor::Serial, windows);
+        ran.expect("mail in memory is not damaged");
         self.cycle += windows * self.stride;
     }
 
@@ -280,23 +318,39 @@ impl<M: CycleModel> Simulation<M> {
         executor: &mut dyn Executor,
         mut progress: impl FnMut(SimProgress),
     ) -> Report {
-        let progress = &mut progress;
-        let converged = self.warm_up(executor, progress);
+        match self.run_phases(executor, &mut progress) {
+            Ok(report) => report,
+            // Without the mail the parts would do something else than what was asked for.
+            Err(error) => Report {
+                seed: self.config.seed,
+                cycles: self.cycle,
+                violations: vec![Violation::Mail(error)],
+                ..Report::default()
+            },
+        }
+    }
+
+    fn run_phases(
+        &mut self,
+        executor: &mut dyn Executor,
+        progress: &mut impl FnMut(SimProgress),
+    ) -> Result<Report, MailError> {
+        let converged = self.warm_up(executor, progress)?;
         let mut cycles = self.config.measure_cycles;
-        let mut report = self.measure(executor, cycles, progress);
+        let mut report = self.measure(executor, cycles, progress)?;
         let most = self.config.most_measure_cycles;
         while matches!(report.state, State::Unsettled(_)) && cycles.saturating_mul(2) <= most {
             cycles *= 2;
-            report = self.measure(executor, cycles, progress);
+            report = self.measure(executor, cycles, progress)?;
         }
         report.converged = converged;
-        if !report.saturated && !self.drain(executor, progress) {
+        if !report.saturated && !self.drain(executor, progress)? {
             report.saturated = true;
             report.state = State::Saturated;
         }
-        self.empty(executor, progress, &mut report.violations);
+        self.empty(executor, progress, &mut report.violations)?;
         self.finish(&mut report);
-        report
+        Ok(report)
     }
 
     /// Measures for the next `cycles` cycles.
@@ -305,7 +359,7 @@ impl<M: CycleModel> Simulation<M> {
         executor: &mut dyn Executor,
         cycles: u64,
         progress: &mut impl FnMut(SimProgress),
-    ) -> Report {
+    ) -> Result<Report, MailError> {
         let warmup_cycles = self.cycle;
         let measured = warmup_cycles..warmup_cycles + self.rounded(cycles);
         self.parts.command(&Command::Measure(measured));
@@ -326,13 +380,13 @@ impl<M: CycleModel> Simulation<M> {
                 account.add(run, cycles);
             }
             false
-        });
+        })?;
         let births = self.births();
         let after = self.mark();
         let mut report = self.measured((&before, &after), samples, &account);
         report.fairness.least = self.least_served(&before, &after, &births);
         report.warmup_cycles = warmup_cycles;
-        report
+        Ok(report)
     }
 
     /// Rounds up to whole windows.
@@ -349,7 +403,7 @@ impl<M: CycleModel> Simulation<M> {
         limit: u64,
         batch: u64,
         mut look: impl FnMut(&mut Self, u64) -> bool,
-    ) -> bool {
+    ) -> Result<bool, MailError> {
         let window = self.stride;
         let limit = self.rounded(limit);
         self.began = self.cycle;
@@ -358,22 +412,22 @@ impl<M: CycleModel> Simulation<M> {
             let quiet = self.break_links();
             let quiet = self.rounded(quiet);
             let windows = left.min(self.rounded(batch)).min(quiet) / window;
-            self.run_watched(executor, windows);
+            self.run_watched(executor, windows)?;
             if look(self, self.cycle - self.began) {
-                return true;
+                return Ok(true);
             }
         }
-        false
+        Ok(false)
     }
 
     /// Runs `windows` windows, calling the watcher when it is due.
-    fn run_watched(&mut self, executor: &mut dyn Executor, windows: u64) {
+    fn run_watched(&mut self, executor: &mut dyn Executor, windows: u64) -> Result<(), MailError> {
         let mut left = windows;
         while left > 0 {
             let due = self.watch.as_ref().map(|watch| watch.due_in(self.cycle));
             let due = due.map_or(left, |due| due.div_ceil(self.stride).max(1));
             let windows = left.min(due);
-            self.parts.run(executor, windows);
+            self.parts.run(executor, windows)?;
             self.cycle += windows * self.stride;
             left -= windows;
             if let Some(watch) = &mut self.watch
@@ -384,6 +438,7 @@ impl<M: CycleModel> Simulation<M> {
                 watch.tell(self.cycle, snapshot, broken);
             }
         }
+        Ok(())
     }
 
     /// Returns whether latency and accepted load have settled; true for a fixed number of cycles.
@@ -391,7 +446,7 @@ impl<M: CycleModel> Simulation<M> {
         &mut self,
         executor: &mut dyn Executor,
         progress: &mut impl FnMut(SimProgress),
-    ) -> bool {
+    ) -> Result<bool, MailError> {
         let (limit, fixed) = match self.config.warmup {
             Warmup::Cycles(cycles) => (cycles, true),
             Warmup::Converge { limit } => (limit, false),
@@ -419,8 +474,8 @@ impl<M: CycleModel> Simulation<M> {
             same = if is_same { same + 1 } else { 0 };
             means = Some((latency, accepted));
             same >= SAME_INTERVALS
-        });
-        settled || fixed
+        })?;
+        Ok(settled || fixed)
     }
 
     /// Returns whether all measured packets arrived in time.
@@ -428,14 +483,16 @@ impl<M: CycleModel> Simulation<M> {
         &mut self,
         executor: &mut dyn Executor,
         progress: &mut impl FnMut(SimProgress),
-    ) -> bool {
+    ) -> Result<bool, MailError> {
         let limit = self.config.drain_cycles;
         let mut tell = progress_of(progress, SimPhase::Drain, self.rounded(limit));
-        self.is_drained()
-            || self.phase(executor, limit, BATCH_CYCLES, |run, cycles| {
-                tell(cycles);
-                run.is_drained()
-            })
+        if self.is_drained() {
+            return Ok(true);
+        }
+        self.phase(executor, limit, BATCH_CYCLES, |run, cycles| {
+            tell(cycles);
+            run.is_drained()
+        })
     }
 
     fn is_drained(&self) -> bool {
@@ -453,7 +510,7 @@ impl<M: CycleModel> Simulation<M> {
         executor: &mut dyn Executor,
         progress: &mut impl FnMut(SimProgress),
         violations: &mut Vec<Violation>,
-    ) {
+    ) -> Result<(), MailError> {
         self.parts.command(&Command::Stop);
         let tally = self.tally();
         let inside = tally.sent_phits - tally.arrived_phits + self.terminals().reserved;
@@ -477,7 +534,7 @@ impl<M: CycleModel> Simulation<M> {
             done = self.phase(executor, limit, BATCH_CYCLES, |run, cycles| {
                 tell(cycles);
                 empty(run)
-            });
+            })?;
             limit = patience;
         }
         if !done {
@@ -496,9 +553,10 @@ impl<M: CycleModel> Simulation<M> {
         };
         self.phase(executor, rest, BATCH_CYCLES, |run, _| {
             run.encoded && run.links_amiss().is_empty()
-        });
+        })?;
         self.check_now(violations);
         self.check_packets(violations);
+        Ok(())
     }
 }
 
@@ -510,7 +568,7 @@ impl<M: CycleModel> Simulation<M> {
     /// If links are encoded.
     pub fn direct_parts(&self) -> &[super::DirectPart<M>] {
         let parts: &dyn core::any::Any = &*self.parts;
-        let parts: Option<&Local<super::DirectPart<M>>> = parts.downcast_ref();
+        let parts: Option<&super::parts::Local<super::DirectPart<M>>> = parts.downcast_ref();
         &parts.expect("a network with direct links").0
     }
 
@@ -520,7 +578,7 @@ impl<M: CycleModel> Simulation<M> {
     /// If links are encoded.
     pub fn direct_parts_mut(&mut self) -> &mut [super::DirectPart<M>] {
         let parts: &mut dyn core::any::Any = &mut *self.parts;
-        let parts: Option<&mut Local<super::DirectPart<M>>> = parts.downcast_mut();
+        let parts: Option<&mut super::parts::Local<super::DirectPart<M>>> = parts.downcast_mut();
         &mut parts.expect("a network with direct links").0
     }
 }

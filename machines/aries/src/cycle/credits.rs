@@ -1,7 +1,8 @@
 //! Returning credits and loads of a link.
 
 use crate::router::pipeline::LOAD_CYCLES;
-use phitwire::sim::direct::exchange::delay_cycles;
+use phitwire::sim::direct::exchange::{all_cycles, delay_cycles};
+use phitwire::sim::direct::mail::{MailError, Reader};
 use phitwire::sim::direct::model::MAX_VCS;
 
 /// Bits of a load and its presence mark.
@@ -84,6 +85,26 @@ impl Returned {
 
     pub(super) fn counts(&self) -> [u32; MAX_VCS] {
         core::array::from_fn(|vc| self.count_of(vc))
+    }
+
+    /// Appends all words to a mail: cycles, bits of the channels, loads.
+    pub(super) fn write(&self, mail: &mut Vec<u8>) {
+        let [low, middle, high] = self.vcs;
+        let words = [self.cycles, low, middle, high, self.loads];
+        mail.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    }
+
+    /// Reads what a window of `window` cycles returns.
+    pub(super) fn read(mail: &mut Reader<'_>, window: usize) -> Result<Self, MailError> {
+        let cycles = mail.u64()?;
+        let vcs = [mail.u64()?, mail.u64()?, mail.u64()?];
+        let loads = mail.u64()?;
+        let of_none = vcs.iter().any(|vcs| vcs & !cycles != 0);
+        let places = window.div_ceil(LOAD_CYCLES as usize) * LOAD_BITS;
+        if cycles & !all_cycles(window) != 0 || of_none || loads & !all_cycles(places) != 0 {
+            return Err(MailError::Credits);
+        }
+        Ok(Self { cycles, vcs, loads })
     }
 
     #[inline]

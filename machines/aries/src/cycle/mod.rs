@@ -18,6 +18,8 @@ mod build;
 mod credits;
 mod direct_router;
 #[cfg(test)]
+mod mail_tests;
+#[cfg(test)]
 mod mode_tests;
 mod options;
 mod packet;
@@ -42,6 +44,7 @@ use phitwire::device::{Device, PipelineReport};
 use phitwire::link::impair::Netem;
 use phitwire::node::PortId;
 use phitwire::sim::direct::config::{Config, ConfigError, Traffic};
+use phitwire::sim::direct::mail::{MailError, Reader};
 use phitwire::sim::direct::model::{
     ChipView, CycleModel, DirectModel, Lanes, MAX_VCS, Partitioned, Stream,
 };
@@ -203,6 +206,25 @@ impl Lanes for Aries {
 
     fn count_credits(credits: &Returned) -> [u32; MAX_VCS] {
         credits.counts()
+    }
+
+    /// The 48 bits of the flit.
+    fn write_phit(flit: u64, mail: &mut Vec<u8>) {
+        mail.extend(&flit.to_le_bytes()[..6]);
+    }
+
+    fn read_phit(mail: &mut Reader<'_>) -> Result<u64, MailError> {
+        let mut bytes = [0; 8];
+        bytes[..6].copy_from_slice(&mail.take::<6>()?);
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn write_credits(credits: &Returned, mail: &mut Vec<u8>) {
+        credits.write(mail);
+    }
+
+    fn read_credits(mail: &mut Reader<'_>, window: usize) -> Result<Returned, MailError> {
+        Returned::read(mail, window)
     }
 }
 

@@ -9,6 +9,8 @@ mod direct_router;
 #[cfg(test)]
 mod encoded_tests;
 mod length;
+#[cfg(test)]
+mod mail_tests;
 mod options;
 mod packet;
 #[cfg(test)]
@@ -34,7 +36,8 @@ use phitwire::link::EndStatus;
 use phitwire::link::impair::Netem;
 use phitwire::node::PortId;
 use phitwire::sim::direct::config::{Config, ConfigError, Traffic};
-use phitwire::sim::direct::exchange::delay_cycles;
+use phitwire::sim::direct::exchange::{all_cycles, delay_cycles};
+use phitwire::sim::direct::mail::{MailError, Reader};
 use phitwire::sim::direct::model::{
     ChipView, CycleModel, DirectModel, Lanes, MAX_VCS, Partitioned, Stream,
 };
@@ -190,6 +193,33 @@ impl Lanes for BlackWidow {
             *count = cycles.count_ones();
         }
         counts
+    }
+
+    /// The phit and its kind, as routers hold them.
+    fn write_phit(phit: u32, mail: &mut Vec<u8>) {
+        mail.extend(phit.to_le_bytes());
+    }
+
+    fn read_phit(mail: &mut Reader<'_>) -> Result<u32, MailError> {
+        let bits = mail.u32()?;
+        let phit = Phit::from_bits(bits);
+        // Sideband bits are those of frames.
+        match Phit::new(phit.kind(), phit.content()).to_bits() == bits {
+            true => Ok(bits),
+            false => Err(MailError::Phit),
+        }
+    }
+
+    fn write_credits(credits: &[u64; 2], mail: &mut Vec<u8>) {
+        mail.extend(credits.iter().flat_map(|cycles| cycles.to_le_bytes()));
+    }
+
+    fn read_credits(mail: &mut Reader<'_>, window: usize) -> Result<[u64; 2], MailError> {
+        let credits = [mail.u64()?, mail.u64()?];
+        match (credits[0] | credits[1]) & !all_cycles(window) {
+            0 => Ok(credits),
+            _ => Err(MailError::Credits),
+        }
     }
 }
 

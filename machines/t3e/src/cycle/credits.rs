@@ -1,5 +1,6 @@
 //! Credits on their way back: one with every flit, data or idle.
 
+use phitwire::sim::direct::mail::{MailError, Reader};
 use phitwire_framing::t3e::flit::VCS;
 
 use phitwire::sim::direct::model::MAX_VCS;
@@ -53,6 +54,21 @@ impl Returned {
     #[inline]
     pub(super) fn add(&mut self, more: Self) {
         self.0 |= more.0;
+    }
+
+    /// Appends the credits to a mail.
+    pub(super) fn write(self, mail: &mut Vec<u8>) {
+        mail.extend(self.0.to_le_bytes());
+    }
+
+    /// Reads what a window of `window` cycles returns.
+    pub(super) fn read(mail: &mut Reader<'_>, window: usize) -> Result<Self, MailError> {
+        let bytes: [u8; CYCLES] = mail.take()?;
+        let past = bytes.iter().skip(window);
+        if bytes.iter().any(|&vc| usize::from(vc) > VCS) || past.copied().any(|vc| vc != 0) {
+            return Err(MailError::Credits);
+        }
+        Ok(Self(u32::from_le_bytes(bytes)))
     }
 
     pub(super) fn counts(self) -> [u32; MAX_VCS] {

@@ -13,6 +13,8 @@ mod bound;
 mod build;
 mod credits;
 mod direct_router;
+#[cfg(test)]
+mod mail_tests;
 mod options;
 mod packet;
 mod terminal;
@@ -22,7 +24,7 @@ mod tests;
 pub use options::T3eOptions;
 pub use packet::Operation;
 
-use phitwire_framing::t3e::flit::{Flit, FlitKind, VCS, vc};
+use phitwire_framing::t3e::flit::{Control, Flit, FlitKind, VCS, vc};
 use phitwire_framing::t3e::packet::PacketBuf;
 
 use self::credits::Returned;
@@ -36,6 +38,7 @@ use phitwire::device::{Device, PipelineReport};
 use phitwire::link::impair::Netem;
 use phitwire::node::PortId;
 use phitwire::sim::direct::config::{Config, ConfigError, Traffic};
+use phitwire::sim::direct::mail::{MailError, Reader};
 use phitwire::sim::direct::model::{
     ChipView, CycleModel, DirectModel, Lanes, MAX_VCS, Partitioned, Stream,
 };
@@ -181,6 +184,27 @@ impl Lanes for T3e {
 
     fn count_credits(credits: &Returned) -> [u32; MAX_VCS] {
         credits.counts()
+    }
+
+    /// The word, and the control bits with the mark of the first flit in bit 6.
+    fn write_phit(flit: Flit, mail: &mut Vec<u8>) {
+        mail.extend(flit.word.to_le_bytes());
+        mail.push(flit.control.bits() | u8::from(flit.control.is_head()) << 6);
+    }
+
+    fn read_phit(mail: &mut Reader<'_>) -> Result<Flit, MailError> {
+        let (word, bits) = (mail.u64()?, mail.u8()?);
+        let control = Control::parse(bits & !0x40, bits & 0x40 != 0);
+        let control = control.ok_or(MailError::Phit)?;
+        Ok(Flit { word, control })
+    }
+
+    fn write_credits(credits: &Returned, mail: &mut Vec<u8>) {
+        credits.write(mail);
+    }
+
+    fn read_credits(mail: &mut Reader<'_>, window: usize) -> Result<Returned, MailError> {
+        Returned::read(mail, window)
     }
 }
 

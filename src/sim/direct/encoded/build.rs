@@ -112,11 +112,11 @@ impl<M: CycleModel> Builder<M> {
     /// Parts with only these terminals, and windows of `window` cycles.
     fn new(seed: u64, shared: &Shared<M>, terminals: Vec<Vec<M::Terminal>>, window: u32) -> Self {
         let count = terminals.len();
-        let part = |terminals| {
+        let part = |(number, terminals)| {
             let endpoints = Endpoints::new(terminals, shared.clone());
-            EncodedPart::new(seed, endpoints, window.into(), count)
+            EncodedPart::new(seed, endpoints, window.into(), (number, count))
         };
-        let parts = terminals.into_iter().map(part).collect();
+        let parts = (0..).zip(terminals).map(part).collect();
         Self { parts }
     }
 

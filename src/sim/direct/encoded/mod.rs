@@ -8,6 +8,7 @@
 
 pub mod build;
 pub(crate) mod endpoint;
+mod frame_mail;
 pub(crate) mod member;
 pub mod network;
 
@@ -18,6 +19,7 @@ pub(super) use endpoint::TerminalNode;
 use member::EncodedNode;
 
 use super::endpoints::Endpoints;
+use super::mail::{MailError, Postmarks};
 use super::model::CycleModel;
 use super::part::{Command, LocalPart, Part};
 use super::summary::{LinkAccount, PartSnapshot, Section, Summary};
@@ -75,6 +77,7 @@ pub struct EncodedPart<M: CycleModel> {
     /// Cycles of a window.
     window: u64,
     cycle: u64,
+    postmarks: Postmarks,
 }
 
 impl<M: CycleModel> core::fmt::Debug for EncodedPart<M> {
@@ -86,8 +89,8 @@ impl<M: CycleModel> core::fmt::Debug for EncodedPart<M> {
 }
 
 impl<M: CycleModel> EncodedPart<M> {
-    /// One of `count` parts, without nodes, that exchange mail after every `window` cycles.
-    fn new(seed: u64, endpoints: Endpoints<M>, window: u64, count: usize) -> Self {
+    /// Part `number` of `count`, without nodes, that exchange mail after every `window` cycles.
+    fn new(seed: u64, endpoints: Endpoints<M>, window: u64, (number, count): (u32, usize)) -> Self {
         Self {
             fabric: Fabric::new(seed),
             endpoints: Arc::new(Mutex::new(endpoints)),
@@ -97,6 +100,7 @@ impl<M: CycleModel> EncodedPart<M> {
             outboxes: vec![Vec::new(); count],
             window,
             cycle: 0,
+            postmarks: Postmarks::new(number, count),
         }
     }
 
@@ -181,6 +185,13 @@ impl<M: CycleModel> EncodedPart<M> {
                 visit(abroad.link, abroad.is_b, end);
             }
         }
+    }
+
+    /// The end here of a link from another part.
+    fn entry(&self, link: u32, is_b: bool) -> Option<&CrossLink> {
+        let abroad = &self.abroad;
+        let here = abroad.binary_search_by_key(&(link, is_b), |end| (end.link, end.is_b));
+        here.ok().map(|here| &abroad[here])
     }
 
     fn routers(&self) -> impl Iterator<Item = &M::Router> {
@@ -273,6 +284,28 @@ impl<M: CycleModel> Part for EncodedPart<M> {
                 self.outboxes[abroad.part].push(mail);
             }
         }
+        self.postmarks.advance();
+    }
+
+    fn give(&mut self, to: usize, mail: &mut Vec<u8>) {
+        frame_mail::write(&mut self.outboxes[to], mail, self.postmarks.to(to));
+    }
+
+    fn take(&mut self, from: usize, mail: &[u8]) -> Result<(), MailError> {
+        let address = self.postmarks.from(from)?;
+        // What a command makes a node send leaves at the end of the window before.
+        let since = M::CYCLE
+            .times(self.cycle.saturating_sub(self.window))
+            .as_ps();
+        let since = Time::from_ps(since.saturating_sub(1));
+        let leads_here = |link, is_b| {
+            let abroad = self.entry(link, is_b);
+            abroad.is_some_and(|abroad| abroad.part == from)
+        };
+        let mut frames = frame_mail::read(mail, address, (since, self.fabric.now()), leads_here)?;
+        self.postmarks.took(from);
+        self.receive(&mut frames);
+        Ok(())
     }
 
     fn command(&mut self, command: &Command) {
@@ -329,11 +362,9 @@ impl<M: CycleModel> LocalPart for EncodedPart<M> {
 
     fn receive(&mut self, mail: &mut Vec<LinkFrames>) {
         for (link, is_b, mut frames) in mail.drain(..) {
-            let here = self
-                .abroad
-                .binary_search_by_key(&(link, is_b), |abroad| (abroad.link, abroad.is_b))
-                .expect("a frame goes to where its link ends");
-            self.fabric.put_in(self.abroad[here].entry, &mut frames);
+            let here = self.entry(link, is_b);
+            let entry = here.expect("a frame goes to where its link ends").entry;
+            self.fabric.put_in(entry, &mut frames);
         }
     }
 }
