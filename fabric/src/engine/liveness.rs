@@ -152,6 +152,10 @@ impl Liveness {
                 }
             }
         }
+        debug_assert!(
+            awaited.iter().all(|&peer| !core.peers[peer].is_self),
+            "nobody awaits itself"
+        );
         self.watched = awaited;
     }
 

@@ -137,6 +137,44 @@ impl OneSided {
         ]
     }
 
+    /// Checks what holds between the fields. Returns the stages in use.
+    #[cfg(test)]
+    pub(super) fn check(&self) -> usize {
+        let left: usize = self.wholes.iter().map(|whole| whole.left).sum();
+        assert_eq!(
+            left,
+            self.pieces.len(),
+            "an operation ends with its last piece"
+        );
+        let changes = self.wholes.iter().filter(|whole| whole.is_atomic);
+        let counted: usize = self.changes.iter().sum();
+        assert_eq!(counted, changes.count(), "each change is counted");
+        assert!(self.singles <= MOST_SINGLES && self.blocks <= MOST_BLOCKS);
+        let blocks = self
+            .pieces
+            .iter()
+            .filter(|piece| piece.act.is_block())
+            .count();
+        assert_eq!(
+            self.blocks + self.waiting[1].len(),
+            blocks,
+            "a block is issued or waits"
+        );
+        let singles = self.pieces.len() - blocks;
+        assert_eq!(
+            self.singles + self.waiting[0].len(),
+            singles,
+            "so are others"
+        );
+        let mut parked = self.parked.values().flatten();
+        assert!(
+            parked.all(|&slot| self.pieces.get(slot).is_some()),
+            "parked, not ended"
+        );
+        let is_staged = |piece: &&Piece| matches!(piece.act, Act::BlockPut(_, Some(_)));
+        self.pieces.iter().filter(is_staged).count()
+    }
+
     /// The request of a piece; `None` if its operation has ended.
     pub(super) fn request(&self, slot: usize) -> Option<Request<'_>> {
         Some(self.pieces.get(slot)?.request())

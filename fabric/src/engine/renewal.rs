@@ -40,7 +40,8 @@ impl Renewal {
         }
         let number = self.next;
         self.next += 1;
-        self.under_way.insert(number, (head.key, vec![peer]));
+        let old = self.under_way.insert(number, (head.key, vec![peer]));
+        debug_assert!(old.is_none(), "each renewal has a number of its own");
         core.outbox
             .push(Outgoing::Deregister(names::RENEWAL | number, reach.handle));
     }

@@ -460,3 +460,12 @@ fn the_end_of_a_registration_that_was_given_up_is_not_that_of_the_next_one() {
     assert_eq!(net.close(0, other), Err(Status::NotYours));
     assert_eq!(net.close(0, handle as u16), Ok(0));
 }
+
+/// Canary of the checks between parts, which every turn of an endpoint makes.
+#[test]
+#[should_panic(expected = "each stage in use has an owner")]
+fn a_stage_without_an_owner_is_noticed() {
+    let mut net = all(1);
+    net.nodes[0].endpoint.lose_a_stage();
+    net.settle();
+}
