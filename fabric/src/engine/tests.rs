@@ -2,6 +2,7 @@
 
 mod liveness;
 mod network;
+mod parts;
 mod soak;
 
 use std::time::Duration;
