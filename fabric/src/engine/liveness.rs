@@ -2,8 +2,9 @@
 //!
 //! A NIC replies to a get as long as it works and can be reached, whatever its program does, and
 //! rejects it once that program has ended. So a peer that is awaited and has been silent for two
-//! seconds is probed repeatedly with a get of one word of its memory. After [`PATIENCE`](super::clock::PATIENCE) more
-//! without a reply it is lost, and all operations that await it fail.
+//! seconds is probed repeatedly with a get of one word of its memory. After
+//! [`PATIENCE`](super::clock::PATIENCE) more without a reply it is lost, and all operations that
+//! await it fail.
 //!
 //! Time is counted in checks ([`TICK`]) of what has arrived, not by the clock: a machine that was
 //! suspended, or a program that was computing, has not waited.
