@@ -91,10 +91,11 @@ impl Pulse {
 /// Whether a lost peer knows that it is lost.
 #[derive(Clone, Copy, Debug, Default)]
 struct Notice {
-    /// It knows, or has given this endpoint up itself.
+    /// The peer knows, or has given this endpoint up.
     is_known: bool,
-    /// The check at which it is probed next, and checks between the last two probes.
+    /// The check at which the peer is probed next.
     at: u32,
+    /// Checks between the last two probes.
     every: u32,
 }
 
@@ -155,7 +156,7 @@ impl Liveness {
         }
         debug_assert!(
             awaited.iter().all(|&peer| !core.peers[peer].is_self),
-            "nobody awaits itself"
+            "an endpoint does not await itself"
         );
         self.watched = awaited;
     }

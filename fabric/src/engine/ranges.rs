@@ -121,7 +121,7 @@ impl Ranges {
 
     /// Whether a range is open.
     pub(super) fn state(&self, range: usize) -> Opened {
-        debug_assert!(self.all[range].users > 0, "whoever asks uses it");
+        debug_assert!(self.all[range].users > 0, "only its users ask");
         self.all[range].state
     }
 

@@ -249,7 +249,7 @@ impl Session {
         let slot = self
             .sends
             .insert(sending)
-            .expect("there is room: looked at before");
+            .expect("there is room: the caller checked");
         let at = slots::send_at(slot);
         core.segment.write(at, &head.emit());
         core.segment.write(at + HEAD as u64, payload);

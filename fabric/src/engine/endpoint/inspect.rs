@@ -41,7 +41,7 @@ impl Endpoint {
         );
     }
 
-    /// Takes a stage for nobody.
+    /// Takes a stage without an owner.
     pub(in super::super) fn lose_a_stage(&mut self) {
         let stage = self.core.stages.insert(());
         assert!(stage.is_some(), "there is room");
