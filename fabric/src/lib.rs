@@ -14,10 +14,11 @@
 //! | `memory`, `flags` | memory of the program, and libfabric's flags |
 //!
 //! `unsafe` code is in [`abi`] and `memory`. Every call ends in the engine, behind one lock per
-//! domain. The engine gets commands, completions, memory and the time handed in, so that its tests
-//! run several endpoints over a network in virtual time (`engine::tests`). Progress is manual: reading a
-//! completion queue or a counter moves everything in flight, and sleeps briefly after a while
-//! without work, so that polling programs leave the core to NICs and routers.
+//! domain. The engine gets calls, completions, memory and the time handed in, so that its tests run
+//! several endpoints over a network in virtual time (`engine::tests`). Its parts own their fields
+//! and do not know each other (`engine`). Progress is manual: reading a completion queue or a
+//! counter moves everything in flight, and sleeps briefly after a while without work, so that
+//! polling programs leave the core to NICs and routers.
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 

@@ -157,7 +157,10 @@ unsafe fn suits(hints: &Info) -> bool {
             domain.cq_data_size <= 8
                 // Refuse automatic progress: it is not supported.
                 && [0, FI_PROGRESS_MANUAL].contains(&domain.data_progress)
-                && name.is_none_or(|name| unsafe { std::ffi::CStr::from_ptr(name) } == domain_name().as_c_str())
+                && name.is_none_or(|name| {
+                    let name = unsafe { std::ffi::CStr::from_ptr(name) };
+                    name == domain_name().as_c_str()
+                })
         })
 }
 
@@ -214,28 +217,7 @@ unsafe fn describe(hints: Option<&Info>, place: &Place) -> Result<*mut Info, i32
             hints.and_then(|hints| hints.domain_attr.as_ref()),
         )
     };
-    *tx = TxAttr {
-        caps: caps & TX_CAPS,
-        mode: 0,
-        op_flags: hinted.0.map_or(0, |tx| tx.op_flags),
-        msg_order: ORDERS,
-        comp_order: 0,
-        inject_size: MOST_INJECT,
-        size: MOST_OPERATIONS,
-        iov_limit: IOVS,
-        rma_iov_limit: 1,
-        tclass: FI_TC_BEST_EFFORT,
-    };
-    *rx = RxAttr {
-        caps: caps & RX_CAPS,
-        mode: 0,
-        op_flags: hinted.1.map_or(0, |rx| rx.op_flags),
-        msg_order: ORDERS,
-        comp_order: 0,
-        total_buffered_recv: 0,
-        size: MOST_OPERATIONS,
-        iov_limit: IOVS,
-    };
+    describe_contexts((tx, rx), (hinted.0, hinted.1), caps);
     ep.r#type = FI_EP_RDM;
     ep.protocol = FI_PROV_SPECIFIC | 0x7077;
     ep.protocol_version = 1;
@@ -250,6 +232,35 @@ unsafe fn describe(hints: Option<&Info>, place: &Place) -> Result<*mut Info, i32
     fabric.name = library::text(c"phitwire");
     fabric.prov_version = 1;
     Ok(info)
+}
+
+fn describe_contexts(
+    (tx, rx): (&mut TxAttr, &mut RxAttr),
+    hints: (Option<&TxAttr>, Option<&RxAttr>),
+    caps: u64,
+) {
+    *tx = TxAttr {
+        caps: caps & TX_CAPS,
+        mode: 0,
+        op_flags: hints.0.map_or(0, |tx| tx.op_flags),
+        msg_order: ORDERS,
+        comp_order: 0,
+        inject_size: MOST_INJECT,
+        size: MOST_OPERATIONS,
+        iov_limit: IOVS,
+        rma_iov_limit: 1,
+        tclass: FI_TC_BEST_EFFORT,
+    };
+    *rx = RxAttr {
+        caps: caps & RX_CAPS,
+        mode: 0,
+        op_flags: hints.1.map_or(0, |rx| rx.op_flags),
+        msg_order: ORDERS,
+        comp_order: 0,
+        total_buffered_recv: 0,
+        size: MOST_OPERATIONS,
+        iov_limit: IOVS,
+    };
 }
 
 fn describe_domain(domain: &mut DomainAttr, hints: Option<&DomainAttr>, asked: u64) {

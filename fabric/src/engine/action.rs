@@ -62,3 +62,6 @@ pub enum Action {
     /// may have been carried out have the second reason.
     Forget(usize, Failure, Failure),
 }
+
+// Each message passes the queue of actions once: they hold payloads by pointer, and stay small.
+const _: () = assert!(size_of::<Action>() <= 256);

@@ -61,6 +61,7 @@ impl Core {
     /// The number of a new operation.
     pub(super) const fn new_id(&mut self) -> u64 {
         let id = self.next_id;
+        debug_assert!(id > 0, "0 is no operation");
         self.next_id += 1;
         id
     }

@@ -2,8 +2,9 @@
 //!
 //! A NIC replies to a get as long as it works and can be reached, whatever its program does, and
 //! rejects it once that program has ended. So a peer that is awaited and has been silent for two
-//! seconds is probed repeatedly with a get of one word of its memory. After [`PATIENCE`](super::clock::PATIENCE) more
-//! without a reply it is lost, and all operations that await it fail.
+//! seconds is probed repeatedly with a get of one word of its memory. After
+//! [`PATIENCE`](super::clock::PATIENCE) more without a reply it is lost, and all operations that
+//! await it fail.
 //!
 //! Time is counted in checks ([`TICK`]) of what has arrived, not by the clock: a machine that was
 //! suspended, or a program that was computing, has not waited.
@@ -90,10 +91,11 @@ impl Pulse {
 /// Whether a lost peer knows that it is lost.
 #[derive(Clone, Copy, Debug, Default)]
 struct Notice {
-    /// It knows, or has given this endpoint up itself.
+    /// The peer knows, or has given this endpoint up.
     is_known: bool,
-    /// The check at which it is probed next, and checks between the last two probes.
+    /// The check at which the peer is probed next.
     at: u32,
+    /// Checks between the last two probes.
     every: u32,
 }
 
@@ -152,6 +154,10 @@ impl Liveness {
                 }
             }
         }
+        debug_assert!(
+            awaited.iter().all(|&peer| !core.peers[peer].is_self),
+            "an endpoint does not await itself"
+        );
         self.watched = awaited;
     }
 

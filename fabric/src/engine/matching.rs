@@ -114,6 +114,22 @@ impl Matching {
         self.least_room = bytes;
     }
 
+    /// Checks what holds between the fields.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        for posted in self.posted.iter().flatten() {
+            let multi = posted.multi.map(|slot| self.multis.get(slot));
+            assert!(
+                multi.is_none_or(|multi| multi.is_some()),
+                "its state is there"
+            );
+            if let Some(multi) = multi.flatten() {
+                assert!(!multi.is_full, "a full buffer is not posted");
+                assert!(multi.used <= posted.into.len(), "messages fit");
+            }
+        }
+    }
+
     /// Posts a receive.
     pub fn receive(
         &mut self,
@@ -179,6 +195,7 @@ impl Matching {
         if let Some(multi) = posted.multi.and_then(|slot| self.multis.get_mut(slot)) {
             (offset, room) = (multi.used, room - multi.used);
             debug_assert!(!multi.is_full, "a full buffer takes no message");
+            debug_assert!(multi.used <= posted.into.len(), "messages fit");
             multi.used += room.min(head.len as usize);
             multi.coming += 1;
             multi.is_full = posted.into.len() - multi.used < self.least_room.max(1);

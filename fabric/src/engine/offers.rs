@@ -56,6 +56,25 @@ impl Offers {
         awaited.extend(self.all.values().map(|offer| offer.peer));
     }
 
+    /// Checks what holds between the fields. Returns the stages in use.
+    #[cfg(test)]
+    pub(super) fn check(&self) -> usize {
+        for (id, offer) in &self.all {
+            assert!(offer.staged.len() <= STAGED, "few parts are staged");
+            assert!(
+                !offer.is_hungry || self.hungry.contains(id),
+                "it will get a stage"
+            );
+            assert!(
+                offer.range.is_none() || offer.staged.is_empty(),
+                "one way or the other"
+            );
+        }
+        let users = self.all.values().filter(|offer| offer.range.is_some());
+        assert_eq!(self.ranges.users(), users.count(), "each user leaves once");
+        self.all.values().map(|offer| offer.staged.len()).sum()
+    }
+
     /// Announces a transfer; `done` completes when all of it was taken.
     pub(super) fn offer(
         &mut self,

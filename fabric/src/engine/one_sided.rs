@@ -3,10 +3,11 @@
 //!
 //! An operation is one or more pieces, each a command. A piece is retried if it is known not to
 //! have been carried out, or if repeating it changes nothing: gets, and puts whose answer came
-//! damaged. A put without any answer may still be in flight and overwrite a later one, so the memory
-//! gets a new handle before it is repeated: the piece is parked until its owner has one
-//! ([`super::renewal`]). An atomic operation that may have
+//! damaged. A put without any answer may still be in flight and overwrite a later one, so the
+//! memory gets a new handle before it is repeated ([`parked`]). An atomic operation that may have
 //! been carried out fails.
+
+mod parked;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
@@ -24,7 +25,6 @@ use super::reach::Reach;
 use super::service::Service;
 use super::shared::{Entry, Failure, Op, Shared};
 use super::slots::{self, STAGES_AT, Slab};
-use super::wire::{Head, Kind};
 use crate::memory::Pieces;
 
 /// Maximum number of bytes sent as single puts, which are copied at once.
@@ -135,6 +135,44 @@ impl OneSided {
             ("parked pieces", parked),
             ("changes by NIC", self.changes.iter().sum()),
         ]
+    }
+
+    /// Checks what holds between the fields. Returns the stages in use.
+    #[cfg(test)]
+    pub(super) fn check(&self) -> usize {
+        let left: usize = self.wholes.iter().map(|whole| whole.left).sum();
+        assert_eq!(
+            left,
+            self.pieces.len(),
+            "an operation ends with its last piece"
+        );
+        let changes = self.wholes.iter().filter(|whole| whole.is_atomic);
+        let counted: usize = self.changes.iter().sum();
+        assert_eq!(counted, changes.count(), "each change is counted");
+        assert!(self.singles <= MOST_SINGLES && self.blocks <= MOST_BLOCKS);
+        let blocks = self
+            .pieces
+            .iter()
+            .filter(|piece| piece.act.is_block())
+            .count();
+        assert_eq!(
+            self.blocks + self.waiting[1].len(),
+            blocks,
+            "a block is issued or waits"
+        );
+        let singles = self.pieces.len() - blocks;
+        assert_eq!(
+            self.singles + self.waiting[0].len(),
+            singles,
+            "so are others"
+        );
+        let mut parked = self.parked.values().flatten();
+        assert!(
+            parked.all(|&slot| self.pieces.get(slot).is_some()),
+            "parked, not ended"
+        );
+        let is_staged = |piece: &&Piece| matches!(piece.act, Act::BlockPut(_, Some(_)));
+        self.pieces.iter().filter(is_staged).count()
     }
 
     /// The request of a piece; `None` if its operation has ended.
@@ -466,99 +504,6 @@ impl OneSided {
         let acts = acts.collect();
         let begun = (target, Owner::Served(service), 0);
         self.begin(core, shared, begun, None, acts);
-    }
-
-    /// Keeps a piece until there is a handle with which it can be repeated.
-    fn park(&mut self, core: &mut Core, shared: &Shared, slot: usize) {
-        let Some((peer, key, used)) = self.memory_of(slot) else {
-            return;
-        };
-        let is_self = core.peers[peer].is_self;
-        let current = match is_self {
-            true => shared.reach(key),
-            false => Reach::of_key(key),
-        };
-        let current = current.map(|reach| reach.handle);
-        let current = self.handles.get(&(peer, key)).copied().or(current);
-        if let Some(handle) = current.filter(|&current| current != used) {
-            // What used the old handle cannot arrive any more.
-            self.readdress_with(slot, handle);
-            return core.outbox.push(Outgoing::Direct(slot));
-        }
-        let parked = self.parked.entry((peer, key)).or_default();
-        debug_assert!(!parked.contains(&slot), "a piece waits once");
-        parked.push(slot);
-        if parked.len() > 1 {
-            return;
-        }
-        let head = Head {
-            kind: Kind::Renew,
-            key,
-            handle: used,
-            ..Head::default()
-        };
-        core.actions.push_back(match is_self {
-            true => Action::Renew(peer, head),
-            false => Action::Tell(peer, head),
-        });
-    }
-
-    /// Owner, key and handle of the memory that a piece accesses.
-    fn memory_of(&self, slot: usize) -> Option<(usize, u64, u16)> {
-        let piece = self.pieces.get(slot)?;
-        let whole = self.wholes.get(piece.whole)?;
-        Some((whole.peer, whole.key, piece.at.handle))
-    }
-
-    /// Has a piece use the current handle, before it is issued.
-    fn readdress(&mut self, slot: usize) {
-        if let Some((peer, key, _)) = self.memory_of(slot)
-            && let Some(&handle) = self.handles.get(&(peer, key))
-        {
-            self.readdress_with(slot, handle);
-        }
-    }
-
-    fn readdress_with(&mut self, slot: usize, handle: u16) {
-        if let Some(piece) = self.pieces.get_mut(slot) {
-            piece.at.handle = handle;
-        }
-    }
-
-    /// The owner of memory has said under which handle it is open.
-    pub(super) fn renewed(
-        &mut self,
-        core: &mut Core,
-        shared: &mut Shared,
-        peer: usize,
-        head: &Head,
-    ) {
-        let key = (peer, head.key);
-        if !head.failed && !core.peers[peer].is_self {
-            self.handles.insert(key, head.handle);
-        }
-        for slot in self.parked.remove(&key).unwrap_or_default() {
-            match head.failed {
-                true => self.end_piece(core, shared, slot, (Status::NoHandle, 0)),
-                false => {
-                    self.readdress_with(slot, head.handle);
-                    core.outbox.push(Outgoing::Direct(slot));
-                }
-            }
-        }
-        self.issue(core);
-    }
-
-    /// A peer is lost: whether its memory has been written is not known.
-    pub(super) fn lose(&mut self, core: &mut Core, shared: &mut Shared, peer: usize) {
-        let keys = self.parked.keys();
-        let of_peer: Vec<_> = keys.filter(|key| key.0 == peer).copied().collect();
-        for key in of_peer {
-            for slot in self.parked.remove(&key).unwrap_or_default() {
-                self.end_piece(core, shared, slot, (Status::TimedOut, 0));
-            }
-        }
-        self.issue(core);
     }
 }
 

@@ -53,6 +53,7 @@ impl Peers {
                 ..Peer::default()
             });
         }
+        debug_assert_eq!(self.all.len(), self.numbers.len(), "a peer has one address");
         number
     }
 

@@ -106,6 +106,7 @@ impl Piece {
 pub(super) fn blocks(address: u64, bytes: usize) -> impl Iterator<Item = (usize, Local)> {
     (0..bytes).step_by(MOST_BLOCK).map(move |skip| {
         let bytes = MOST_BLOCK.min(bytes - skip);
+        debug_assert!(bytes > 0, "no block is empty");
         (skip, Local::own(address + skip as u64, bytes as u64))
     })
 }

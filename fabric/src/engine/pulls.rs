@@ -79,6 +79,23 @@ impl Pulls {
         [("pulls", self.all.len()), ("fetches", fetches)]
     }
 
+    /// Checks what holds between the fields.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        for (key, pull) in &self.all {
+            let fetches = self.fetches.iter().chain(&self.unfetched);
+            let its = fetches.filter(|fetch| (fetch.peer, fetch.id) == *key);
+            let landing = its.filter(|fetch| fetch.into.is_some()).count();
+            assert_eq!(pull.landing as usize, landing, "each fetch lands once");
+            assert!(pull.got <= pull.wanted, "each byte is fetched once");
+        }
+        let has_room = self.fetches.room() > 0;
+        assert!(
+            !has_room || self.unfetched.is_empty(),
+            "nothing waits for a free slot"
+        );
+    }
+
     /// The request of a fetch; `None` if it has ended.
     pub(super) fn request(&self, slot: usize) -> Option<Request<'static>> {
         let fetch = self.fetches.get(slot)?;
@@ -289,7 +306,9 @@ impl Pulls {
         let landing = &mut pull.landing;
         self.unfetched.retain(|fetch| {
             let is_its = (fetch.peer, fetch.id) == key;
-            *landing -= u32::from(is_its && fetch.into.is_some());
+            let lands = u32::from(is_its && fetch.into.is_some());
+            debug_assert!(*landing >= lands, "each fetch lands once");
+            *landing -= lands;
             !is_its
         });
         if *landing > 0 && !core.is_gone {

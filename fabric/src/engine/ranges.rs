@@ -113,9 +113,15 @@ impl Ranges {
         std::mem::take(&mut range.waiting)
     }
 
+    /// Transfers that use a range.
+    #[cfg(test)]
+    pub(super) fn users(&self) -> usize {
+        self.all.iter().map(|range| range.users as usize).sum()
+    }
+
     /// Whether a range is open.
     pub(super) fn state(&self, range: usize) -> Opened {
-        debug_assert!(self.all[range].users > 0, "whoever asks uses it");
+        debug_assert!(self.all[range].users > 0, "only its users ask");
         self.all[range].state
     }
 

@@ -30,6 +30,10 @@ const BASES: u64 = 1 << HANDLE_SHIFT;
 impl Reach {
     /// The key that holds this reach; keys with the same handle differ by `serial`.
     pub const fn key(self, serial: u64) -> u64 {
+        debug_assert!(
+            self.base.is_multiple_of(LINE),
+            "memory is registered in lines"
+        );
         MARK | ((serial % SERIALS) << SERIAL_SHIFT)
             | ((self.handle as u64 % HANDLES) << HANDLE_SHIFT)
             | (self.base / LINE % BASES)

@@ -3,8 +3,9 @@
 //! A put that timed out may still be in flight, and would overwrite what is written later. Its
 //! sender requests that the program there closes the memory and opens it again: NICs reject what
 //! arrives with the old handle, and the put is repeated with the new one. All others whose commands
-//! are then rejected learn the new handle in the same way; keys stay as they are. Handles of NICs are
-//! reused as late as possible, so that a late put does not find another memory under its handle.
+//! are then rejected learn the new handle in the same way; keys stay as they are. Handles of NICs
+//! are reused as late as possible, so that a late put does not find another memory under its
+//! handle. This is the owner's part.
 
 use std::collections::HashMap;
 
@@ -40,7 +41,8 @@ impl Renewal {
         }
         let number = self.next;
         self.next += 1;
-        self.under_way.insert(number, (head.key, vec![peer]));
+        let old = self.under_way.insert(number, (head.key, vec![peer]));
+        debug_assert!(old.is_none(), "each renewal has a number of its own");
         core.outbox
             .push(Outgoing::Deregister(names::RENEWAL | number, reach.handle));
     }
@@ -65,12 +67,9 @@ impl Renewal {
         let current = match (reach, handle) {
             (Some((bytes, access, _)), Some(_)) if !is_opened => {
                 if let Some(part) = lines(&bytes) {
-                    let access = access_of(access);
-                    return core.outbox.push(Outgoing::Register(
-                        names::RENEWAL | number,
-                        part,
-                        access,
-                    ));
+                    let name = names::RENEWAL | number;
+                    let register = Outgoing::Register(name, part, access_of(access));
+                    return core.outbox.push(register);
                 }
                 None
             }

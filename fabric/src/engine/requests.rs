@@ -56,6 +56,14 @@ impl Requests {
         ]
     }
 
+    /// Checks what holds between the fields.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        let changes = self.all.values().filter(|request| request.is_change);
+        let counted: usize = self.changes.iter().sum();
+        assert_eq!(counted, changes.count(), "each change is counted");
+    }
+
     /// Adds the peers that requests await.
     pub(super) fn await_peers(&self, awaited: &mut BTreeSet<usize>) {
         awaited.extend(self.all.values().map(|request| request.peer));

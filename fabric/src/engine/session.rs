@@ -126,6 +126,32 @@ impl Session {
         ]
     }
 
+    /// Checks what holds between the fields.
+    #[cfg(test)]
+    pub(super) fn check(&self) {
+        let queued = self.channels.iter().map(|channel| channel.out.len()).sum();
+        assert_eq!(self.queued, queued, "each queued message is counted");
+        let waiting = self.channels.iter().filter(|channel| channel.is_waiting);
+        assert_eq!(self.waiting.len(), waiting.count(), "a peer waits once");
+        assert!(
+            self.rejected.len() <= RECEIVES,
+            "a receive is rejected once"
+        );
+        for channel in self.channels.iter() {
+            assert!(
+                channel.acked <= channel.next,
+                "what was acknowledged was sent"
+            );
+            assert!(channel.window <= WIDEST, "a peer has receives for it");
+            assert!(channel.held.len() <= MOST_HELD, "few messages are held");
+            let first = channel.held.keys().next();
+            assert!(
+                first.is_none_or(|first| *first > channel.expected),
+                "only early ones are"
+            );
+        }
+    }
+
     /// Sends a message as soon as the window and a free slot allow.
     pub(super) fn post(
         &mut self,
@@ -223,7 +249,7 @@ impl Session {
         let slot = self
             .sends
             .insert(sending)
-            .expect("there is room: looked at before");
+            .expect("there is room: the caller checked");
         let at = slots::send_at(slot);
         core.segment.write(at, &head.emit());
         core.segment.write(at + HEAD as u64, payload);

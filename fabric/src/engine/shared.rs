@@ -106,6 +106,10 @@ impl Vector {
         let number = self.all.len() as u64;
         self.all.push(Some(address));
         self.numbers.entry(address).or_insert(number);
+        debug_assert!(
+            self.numbers.len() <= self.all.len(),
+            "an address has one number"
+        );
         number
     }
 

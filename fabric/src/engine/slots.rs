@@ -20,6 +20,8 @@ const FETCHES_AT: u64 = STAGES_AT + (STAGES * PART) as u64;
 pub const PROBES_AT: u64 = FETCHES_AT + (FETCHES * PART) as u64;
 /// Bytes of the segment.
 pub const SEGMENT: u64 = PROBES_AT + 64;
+// Registered memory begins at a line, and the stages are registered.
+const _: () = assert!(STAGES_AT.is_multiple_of(64) && PROBES_AT.is_multiple_of(64));
 
 /// Offset of a receive slot.
 pub const fn receive_at(slot: usize) -> u64 {
@@ -61,12 +63,14 @@ impl<T> Slab<T> {
 
     /// Count of free numbers.
     pub fn room(&self) -> usize {
+        debug_assert!(self.len() <= self.most, "a slab does not outgrow its limit");
         self.most - (self.slots.len() - self.free.len())
     }
 
     /// Inserts a value and returns its number; `None` if full.
     pub fn insert(&mut self, value: T) -> Option<usize> {
         if let Some(slot) = self.free.pop() {
+            debug_assert!(self.slots[slot].is_none(), "a free slot is empty");
             self.slots[slot] = Some(value);
             return Some(slot);
         }
@@ -98,6 +102,7 @@ impl<T> Slab<T> {
     pub fn remove(&mut self, slot: usize) -> Option<T> {
         let value = self.slots.get_mut(slot)?.take()?;
         self.free.push(slot);
+        debug_assert!(self.free.len() <= self.slots.len(), "a slot is freed once");
         Some(value)
     }
 

@@ -2,6 +2,7 @@
 
 mod liveness;
 mod network;
+mod parts;
 mod soak;
 
 use std::time::Duration;
@@ -295,6 +296,25 @@ fn one_receive_takes_several_messages() {
     assert_eq!(into.now()[50..75], pattern(25, 2));
 }
 
+/// Rejects addresses outside the memory, and an unknown key.
+fn outside_is_rejected(net: &mut Network, far: impl Fn(u64) -> Far) {
+    for (far, len) in [
+        (far(3 * PART as u64 - 4), 8),
+        (Far { key: 12, ..far(0) }, 8),
+        (far(u64::MAX), PART),
+    ] {
+        let Node {
+            shared, endpoint, ..
+        } = &mut net.nodes[0];
+        let from = Pieces::leaked(vec![1; len]);
+        endpoint
+            .write(shared, far, from, None, op(4, 0))
+            .expect("there is room");
+        net.settle();
+        assert_eq!(net.nodes[0].errors(), [(4, libc::EREMOTEIO, Why::Refused)]);
+    }
+}
+
 #[test]
 fn memory_is_written_read_and_changed() {
     let mut net = all(2);
@@ -357,22 +377,7 @@ fn memory_is_written_read_and_changed() {
         (old.now(), memory.to_vec(0, 8)),
         (40_u64.to_ne_bytes().to_vec(), 42_u64.to_ne_bytes().to_vec())
     );
-    // Reject addresses outside the memory, and an unknown key.
-    for (far, len) in [
-        (far(3 * PART as u64 - 4), 8),
-        (Far { key: 12, ..far(0) }, 8),
-        (far(u64::MAX), PART),
-    ] {
-        let Node {
-            shared, endpoint, ..
-        } = &mut net.nodes[0];
-        let from = Pieces::leaked(vec![1; len]);
-        endpoint
-            .write(shared, far, from, None, op(4, 0))
-            .expect("there is room");
-        net.settle();
-        assert_eq!(net.nodes[0].errors(), [(4, libc::EREMOTEIO, Why::Refused)]);
-    }
+    outside_is_rejected(&mut net, far);
     assert!(Bytes::none().is_empty());
 }
 
@@ -459,4 +464,13 @@ fn the_end_of_a_registration_that_was_given_up_is_not_that_of_the_next_one() {
     let other = 3 - u16::try_from(handle).expect("1 or 2");
     assert_eq!(net.close(0, other), Err(Status::NotYours));
     assert_eq!(net.close(0, handle as u16), Ok(0));
+}
+
+/// Canary of the checks between parts, which every turn of an endpoint makes.
+#[test]
+#[should_panic(expected = "each stage in use has an owner")]
+fn a_stage_without_an_owner_is_noticed() {
+    let mut net = all(1);
+    net.nodes[0].endpoint.lose_a_stage();
+    net.settle();
 }

@@ -22,6 +22,9 @@ pub const PART: usize = 256 << 10;
 /// Part number of a transfer that is fetched in place, as a whole.
 pub const IN_PLACE: u32 = u32::MAX;
 
+// A message has room for data, and every part but the last is whole lines.
+const _: () = assert!(HEAD < SLOT && SLOT < PART && PART.is_multiple_of(64));
+
 /// Address of an endpoint. A later program at the same address has another incarnation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Address {
@@ -104,6 +107,15 @@ const KINDS: [Kind; 11] = [
     Kind::Renew,
     Kind::Renewed,
 ];
+
+// A kind is its index in the table that parses it.
+const _: () = {
+    let mut n = 0;
+    while n < KINDS.len() {
+        assert!(KINDS[n] as usize == n);
+        n += 1;
+    }
+};
 
 /// Purpose of a transfer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use super::Endpoint;
 impl Endpoint {
     /// The oldest command that the NIC has not taken; [`Self::command_taken`] removes it.
     pub fn poll_command(&mut self) -> Option<Command<'_>> {
+        debug_assert!(self.core.actions.is_empty(), "calls leave no actions");
         while self.encode(self.core.outbox.front()?).is_none() {
             self.core.outbox.pop();
         }

@@ -20,6 +20,33 @@ impl Endpoint {
         left
     }
 
+    /// Checks what holds between the fields of each part, and between parts.
+    pub(in super::super) fn check(&self) {
+        assert!(
+            self.core.actions.is_empty(),
+            "actions do not outlive a call"
+        );
+        if self.core.is_gone {
+            return;
+        }
+        self.session.check();
+        self.matching.check();
+        self.pulls.check();
+        self.requests.check();
+        let staged = self.offers.check() + self.one_sided.check();
+        assert_eq!(
+            self.core.stages.len(),
+            staged,
+            "each stage in use has an owner"
+        );
+    }
+
+    /// Takes a stage without an owner.
+    pub(in super::super) fn lose_a_stage(&mut self) {
+        let stage = self.core.stages.insert(());
+        assert!(stage.is_some(), "there is room");
+    }
+
     /// How many of a kind have not ended.
     pub(in super::super) fn count(&self, kind: &str) -> usize {
         let mut left = self.left().into_iter();

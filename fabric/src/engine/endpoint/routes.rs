@@ -251,7 +251,7 @@ impl Endpoint {
             ..failure
         };
         self.session.lose(core, shared, peer, (lost, unknown));
-        // Unsent requests fail first, for the better reason.
+        // First the unsent requests fail, which are known not to have been carried out.
         core.actions.push_back(Action::Forget(peer, lost, unknown));
     }
 

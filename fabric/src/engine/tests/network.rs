@@ -234,6 +234,7 @@ impl Network {
         }
         moved |= node.endpoint.advance(&mut node.shared);
         node.endpoint.handle_timeout(&mut node.shared, self.now);
+        node.endpoint.check();
         moved | self.take_commands(at)
     }
 

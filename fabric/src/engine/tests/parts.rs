@@ -1,0 +1,174 @@
+//! Single parts of an endpoint: what they want of others is what they leave as actions.
+
+use super::*;
+use crate::engine::action::Action;
+use crate::engine::core::{Core, Segment};
+use crate::engine::landing::Destination;
+use crate::engine::outbox::Outgoing;
+use crate::engine::parcel::{End, Parcel};
+use crate::engine::pulls::Pulls;
+use crate::engine::requests::Requests;
+use crate::engine::session::Session;
+use crate::engine::shared::{Binds, Failure, Queue, Shared};
+use crate::engine::wire::{Head, IN_PLACE, Kind, Purpose};
+
+/// A segment whose content does not matter.
+#[derive(Debug)]
+struct Zeros;
+
+impl Segment for Zeros {
+    fn read(&self, _: u64, out: &mut [u8]) {
+        out.fill(0);
+    }
+
+    fn write(&self, _: u64, _: &[u8]) {}
+}
+
+const LOST: Failure = Failure {
+    errno: libc::EHOSTUNREACH,
+    why: Why::Unknown,
+};
+
+/// A core with two peers, and what it completes.
+fn core() -> (Core, Shared, [usize; 2]) {
+    let address = |processor| Address {
+        processor,
+        ..Address::default()
+    };
+    let mut shared = Shared::default();
+    let mut core = Core::new(address(0), Box::new(Zeros), true);
+    core.binds = Binds {
+        transmit: shared
+            .queues
+            .insert(Queue::default())
+            .map(|slot| (slot, false)),
+        ..Binds::default()
+    };
+    let peers = [1, 2].map(|processor| core.peers.number(address(processor)));
+    (core, shared, peers)
+}
+
+fn errors(shared: &mut Shared) -> Vec<i32> {
+    let queue = shared.queues.get_mut(0).expect("it is there");
+    queue
+        .errors
+        .drain(..)
+        .map(|(_, failure, _)| failure.errno)
+        .collect()
+}
+
+fn head(kind: Kind, id: u64) -> Head {
+    Head {
+        kind,
+        id,
+        len: 8,
+        ..Head::default()
+    }
+}
+
+#[test]
+fn a_request_ends_with_the_fetch_of_its_reply() {
+    let (mut core, mut shared, [peer, other]) = core();
+    let mut requests = Requests::default();
+    let into = Pieces::leaked(vec![0; 8]);
+    let message = (head(Kind::Read, 7), Vec::new());
+    requests.ask(&mut core, peer, message, (op(1, 0), Some(into)), false);
+    assert!(matches!(core.actions.pop_front(), Some(Action::Post(..))));
+    let announced = Head {
+        purpose: Purpose::Reply,
+        key: 7,
+        ..head(Kind::Ready, 1)
+    };
+    // Only the peer that was asked gets the memory, and once.
+    let is_memory = [(other, false), (peer, true), (peer, false)];
+    for (from, expected) in is_memory {
+        requests.reply_announced(&mut core, from, announced);
+        let Some(Action::Pull(_, _, Destination::Reply(7, into))) = core.actions.pop_front() else {
+            panic!("it is fetched");
+        };
+        assert_eq!(into.is_some(), expected);
+    }
+    // The NIC may still write: neither a loss nor another answer ends the request.
+    requests.lose(&core, &mut shared, peer, LOST);
+    requests.answered(&core, &mut shared, peer, &head(Kind::Done, 7));
+    requests.fail(&core, &mut shared, 7, LOST);
+    assert_eq!((requests.len(), errors(&mut shared)), (1, vec![]));
+    requests.pulled(&core, &mut shared, 7, Some(LOST));
+    assert_eq!((requests.len(), errors(&mut shared)), (0, vec![LOST.errno]));
+}
+
+#[test]
+fn a_transfer_in_place_ends_when_nothing_of_it_can_land() {
+    let (mut core, shared, [peer, _]) = core();
+    let mut pulls = Pulls::default();
+    let into = || Destination::Reply(7, Some(Pieces::leaked(vec![0; 8])));
+    let in_place = Head {
+        part: IN_PLACE,
+        ..head(Kind::Ready, 1)
+    };
+    pulls.pull(&mut core, &shared, peer, in_place, into());
+    assert!(matches!(core.outbox.front(), Some(Outgoing::Fetch(0))));
+    // A second transfer under its number is rejected, and a part of it.
+    pulls.pull(&mut core, &shared, peer, in_place, into());
+    let rejected = core.actions.pop_front();
+    let Some(Action::Pulled(_, _, _, Some(failure))) = rejected else {
+        panic!("{rejected:?}");
+    };
+    assert_eq!(failure.errno, libc::EPROTO);
+    let part = Head {
+        part_bytes: 8,
+        ..head(Kind::Part, 1)
+    };
+    pulls.part(&mut core, &shared, peer, &part);
+    pulls.lose(&mut core, peer, LOST);
+    assert!(core.actions.is_empty(), "the NIC still writes");
+    pulls.completed(&mut core, &shared, 0, Status::Done);
+    assert!(matches!(core.actions.pop_front(), Some(Action::Tell(_, head)) if head.failed));
+    let ended = core.actions.pop_front();
+    let Some(Action::Pulled(_, _, _, Some(failure))) = ended else {
+        panic!("{ended:?}");
+    };
+    assert_eq!(failure.errno, libc::EPROTO, "the first failure counts");
+    pulls.check();
+    assert!(pulls.left().iter().all(|(_, count)| *count == 0));
+}
+
+#[test]
+fn what_follows_an_announcement_waits_for_it() {
+    let (mut core, mut shared, [peer, other]) = core();
+    let mut session = Session::new(&mut core);
+    while core.outbox.front().is_some() {
+        core.outbox.pop();
+    }
+    let mut announcement = Parcel::new(head(Kind::Ready, 5), Vec::new(), End::Offer(5));
+    announcement.is_ready = false;
+    session.post(&mut core, &mut shared, peer, announcement);
+    session.post(
+        &mut core,
+        &mut shared,
+        peer,
+        Parcel::bare(head(Kind::Done, 6)),
+    );
+    session.send_waiting(&mut core, &mut shared);
+    session.check();
+    assert_eq!((session.queued(), core.outbox.front().is_none()), (2, true));
+    // Other peers do not wait.
+    session.post(
+        &mut core,
+        &mut shared,
+        other,
+        Parcel::bare(head(Kind::Done, 8)),
+    );
+    assert!(matches!(core.outbox.front(), Some(Outgoing::Send(0))));
+    session.announce(&mut core, &mut shared, peer, head(Kind::Ready, 5));
+    session.check();
+    assert_eq!(session.queued(), 0);
+    // A loss fails the announcement, whose message is in flight.
+    core.peers.lose(peer, LOST);
+    session.lose(&mut core, &mut shared, peer, (LOST, LOST));
+    assert!(matches!(
+        core.actions.pop_front(),
+        Some(Action::OfferFailed(5, _))
+    ));
+    assert!(core.actions.is_empty());
+}
