@@ -2,7 +2,7 @@
 
 use super::T3e;
 use super::credits::Returned;
-use crate::format::{Flit, vc};
+use phitwire_framing::t3e::flit::{Flit, vc};
 use phitwire::sim::direct::mail::{MailError, Reader};
 use phitwire::sim::direct::model::Lanes as _;
 
