@@ -273,13 +273,15 @@ impl Session {
 
     /// Takes in the messages of the endpoint to itself. Returns whether there were any.
     pub(super) fn take_own(&mut self, core: &mut Core) -> bool {
+        if self.to_self.is_empty() {
+            return false;
+        }
         let own = core.peers.own();
-        let is_any = !self.to_self.is_empty();
         for parcel in self.to_self.drain(..) {
             let arrived = Action::Arrived(own, parcel.head, parcel.payload);
             core.actions.push_back(arrived);
         }
-        is_any
+        true
     }
 
     /// Sends what had to wait, where it can be sent now.
