@@ -2,9 +2,9 @@
 
 use super::T3e;
 use super::credits::Returned;
-use phitwire_framing::t3e::flit::{Flit, vc};
 use phitwire::sim::direct::mail::{MailError, Reader};
 use phitwire::sim::direct::model::Lanes as _;
+use phitwire_framing::t3e::flit::{Flit, vc};
 
 #[test]
 fn flits_are_golden() {
