@@ -159,6 +159,7 @@ impl<M: PacketModel> CycleModel for M {
     const PORTS: usize = M::Core::PORTS;
     const CYCLE: Duration = Duration::from_ps(M::Core::CYCLE_PS);
     const LINK_KINDS: &'static [&'static str] = &["links"];
+    const STAGES: &'static [&'static str] = &["input queues"];
     const MAX_MESSAGE_BYTES: u8 = M::Packet::ABILITIES.max_size as u8;
     const MESSAGE_BYTES: u8 = Self::MAX_MESSAGE_BYTES;
     const BIRTH_BITS: u32 = M::BIRTH_BITS;

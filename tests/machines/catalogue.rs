@@ -30,7 +30,7 @@ fn all_machines_and_the_toy_are_distinct() {
 }
 
 #[test]
-#[should_panic(expected = "two machines have one `family`")]
+#[should_panic(expected = "two machines have the same `family`")]
 fn two_machines_of_one_family_are_refused() {
     with(|toy| toy.networks = phitwire_aries::MACHINE.networks);
 }

@@ -144,6 +144,7 @@ impl<M: CycleModel> DirectPart<M> {
 
     /// Makes all routers watch the packets of a flow.
     fn watch(&mut self, witness: &Witness) {
+        self.records.clear();
         let Some(flow) = witness.flow else { return };
         for router in &mut self.routers {
             if let Some(watch) = router.watch() {

@@ -46,7 +46,7 @@ pub enum Kind {
 pub enum MailError {
     #[error("the mail has {0} bytes, less than its header and its hash")]
     Short(usize),
-    #[error("this is no mail, or of another version")]
+    #[error("not a mail of version {VERSION}")]
     Magic,
     #[error("the mail has {found} bytes instead of {stated}")]
     Length { stated: u32, found: usize },
@@ -60,15 +60,17 @@ pub enum MailError {
     Address(u32, u32),
     #[error("the mail is of exchange {found} instead of {expected}")]
     Exchange { expected: u64, found: u64 },
-    #[error("the mail has been taken")]
+    #[error("the mail was taken already")]
     Again,
+    #[error("the previous mail of part {0} was never taken")]
+    Missing(u32),
     #[error("the entries end before their contents, or after them")]
     Entries,
-    #[error("slot {0} is no link end of this part")]
+    #[error("slot {0} is not a link end of this part")]
     Slot(u32),
     #[error("window {0} is past, or farther ahead than any link is long")]
     Window(u64),
-    #[error("something arrives in no cycle of a window")]
+    #[error("an entry of a window has no cycle")]
     Cycle,
     #[error("no link carries such a phit")]
     Phit,
@@ -129,7 +131,7 @@ impl Postmarks {
     /// The address of the mail of part number `from`, which is taken once.
     ///
     /// # Errors
-    /// If it has been taken, or there is no such part.
+    /// If it has been taken, or the one before has not, or there is no such part.
     pub(super) fn from(&self, from: usize) -> Result<Address, MailError> {
         let address = Address {
             from: from as u32,
@@ -139,6 +141,7 @@ impl Postmarks {
         match self.taken.get(from) {
             None => Err(MailError::Address(address.from, address.to)),
             Some(&taken) if taken == self.exchange => Err(MailError::Again),
+            Some(&taken) if taken + 1 != self.exchange => Err(MailError::Missing(address.from)),
             Some(_) => Ok(address),
         }
     }
@@ -322,8 +325,13 @@ mod tests {
             assert_eq!(others.to(1).exchange, exchange);
             marks.took(2);
             assert_eq!(marks.from(2), Err(MailError::Again));
-            assert!(marks.from(0).is_ok());
+            marks.took(0);
         }
+        marks.advance();
+        marks.took(2);
+        marks.advance();
+        assert!(marks.from(2).is_ok());
+        assert_eq!(marks.from(0), Err(MailError::Missing(0)));
         assert_eq!(marks.from(3), Err(MailError::Address(3, 1)));
     }
 }

@@ -72,8 +72,8 @@ pub trait CycleModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
     const MESSAGE_BYTES: u8;
     /// Bits of its birth cycle that a packet carries; one under way for longer is dated wrongly.
     const BIRTH_BITS: u32;
-    /// Names in reports of the stages of [`ChipView`].
-    const STAGES: [&'static str; 3] = ["input queues", "row buffers", "column buffers"];
+    /// Names in reports of the stages of [`ChipView`], at most three.
+    const STAGES: &'static [&'static str] = &["input queues", "row buffers", "column buffers"];
     /// Name in reports of the other choices in `ChipView::choices`.
     const OTHER_WAYS: &'static str = "non-minimal";
 

@@ -81,6 +81,8 @@ pub enum Unsettled {
     Drift,
     /// Too few cycles or messages to decide.
     Short,
+    /// The run was aborted: its violations say why.
+    Aborted,
 }
 
 impl State {
@@ -102,6 +104,7 @@ impl State {
             Self::Unsettled(Unsettled::Short) => {
                 Some("too few cycles or messages to detect a shortfall of 5 %")
             }
+            Self::Unsettled(Unsettled::Aborted) => Some("the run was aborted"),
             Self::Steady | Self::Saturated => None,
         }
     }

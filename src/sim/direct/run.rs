@@ -17,7 +17,7 @@ use super::mail::MailError;
 use super::model::{ChipView, CycleModel, DirectModel, Partitioned, PortUse};
 use super::part::{Command, LocalPart};
 use super::parts::{Assembly, InMemory, Parts};
-use super::report::{Report, State};
+use super::report::{Report, State, Unsettled};
 use super::steady::BATCHES;
 use super::summary::{Census, EndName, Loads, Section};
 use super::tally::Tally;
@@ -324,6 +324,7 @@ impl<M: CycleModel> Simulation<M> {
             Err(error) => Report {
                 seed: self.config.seed,
                 cycles: self.cycle,
+                state: State::Unsettled(Unsettled::Aborted),
                 violations: vec![Violation::Mail(error)],
                 ..Report::default()
             },

@@ -276,14 +276,16 @@ impl ChipView {
     pub fn add(&mut self, other: &Self) {
         let each = |own: &mut [u64], other: &[u64]| {
             for (own, other) in own.iter_mut().zip(other) {
-                *own = own.wrapping_add(*other);
+                *own += *other;
             }
         };
         each(&mut self.phits_by_stage, &other.phits_by_stage);
         each(&mut self.stalls, &other.stalls);
         each(&mut self.discarded, &other.discarded);
         // Each may be below zero: a packet under way may have changed its path since it was counted.
-        each(&mut self.choices, &other.choices);
+        for (own, other) in self.choices.iter_mut().zip(&other.choices) {
+            *own = own.wrapping_add(*other);
+        }
         self.phit_hops += other.phit_hops;
         self.overflows += other.overflows;
         self.rule_violations += other.rule_violations;

@@ -65,6 +65,7 @@ impl CycleModel for T3e {
     const PORTS: usize = PORTS;
     const CYCLE: Duration = Duration::from_ps(CYCLE_PS);
     const LINK_KINDS: &'static [&'static str] = &["x", "y", "z"];
+    const STAGES: &'static [&'static str] = &["input queues"];
     const MAX_MESSAGE_BYTES: u8 = 64;
     const MESSAGE_BYTES: u8 = 64;
     const BIRTH_BITS: u32 = 48;

@@ -49,7 +49,7 @@ impl<M: CycleModel> Simulation<M> {
             accepted_load: tally.arrived_phits as f64 / per_terminal,
             saturated: state == State::Saturated,
             state,
-            stages: M::STAGES.into_iter().zip((0..3).map(stage)).collect(),
+            stages: M::STAGES.iter().copied().zip((0..3).map(stage)).collect(),
             other_ways: other_ways(before.chips.choices, after.chips.choices)
                 .map(|share| (M::OTHER_WAYS, share)),
             source_backlog: after.backlog() as f64 / self.senders as f64,
