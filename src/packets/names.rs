@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic = "4097 requests"]
+    #[should_panic = "4097 outstanding requests"]
     fn requests_without_a_slot_in_a_name_are_refused() {
         let _ = Names::new(16, 4_097);
     }

@@ -161,7 +161,7 @@ fn wrong_tables_are_refused() {
     bad(
         path,
         "topology check given.toml --lines",
-        "given.toml:8:13: packets can wait for each other in a circle",
+        "given.toml:8:13: possible deadlock: packets can wait for each other in a cycle",
     );
     fs::create_dir(path.join("folder")).expect("it can be made");
     for (name, told) in [

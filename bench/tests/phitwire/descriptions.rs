@@ -171,7 +171,7 @@ fn what_is_no_file_is_not_read() {
 fn standard_input_is_read_as_far_as_a_description_goes() {
     let zeros = File::open("/dev/zero").expect("there is /dev/zero");
     let output = answer(phitwire(&["topology", "check", "-"]).stdin(zeros));
-    assert!(text_of(&output).contains("exceeds 8388608 bytes"));
+    assert!(text_of(&output).contains("is too large: more than 8388608 bytes"));
     let pair = File::open("../netns-scripts/topologies/pair.toml").expect("a ready one");
     let output = answer(phitwire(&["topology", "check", "/dev/stdin"]).stdin(pair));
     assert!(output.status.success(), "{}", text_of(&output));

@@ -229,7 +229,7 @@ pub fn the_checker_can_fail<L: Link>() {
     });
     let message = *outcome.unwrap_err().downcast::<String>().unwrap();
     assert!(
-        message.contains("each packet once and in order"),
+        message.contains("each packet arrives once and in order"),
         "{message}"
     );
 }

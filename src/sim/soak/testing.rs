@@ -230,7 +230,7 @@ pub fn trace_tells_what_was_done<M: Soaked>() {
     let mut told = Vec::new();
     case.run(&mut |at, text| told.push((at, text.to_owned())))
         .expect("the case passes");
-    let harms = told.iter().filter(|(_, text)| text.starts_with("harm: "));
+    let harms = told.iter().filter(|(_, text)| text.starts_with("fault: "));
     assert_eq!(harms.count(), case.harms.len());
     assert!(told.iter().any(|(_, text)| text.contains("Up {")));
 }
