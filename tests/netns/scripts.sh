@@ -84,11 +84,11 @@ for pid in "${starters[@]}"; do
     (( SETTLED != 0 )) || (( ++started ))
 done
 check "of eight starts at once, one starts it" test "$started" = 1
-check "and the others say so" test "$(grep -c "$node runs already" "$T_SCRATCH/starts.err")" = 7
+check "and the others say so" test "$(grep -c "$node is already running" "$T_SCRATCH/starts.err")" = 7
 # shellcheck disable=SC2016  # expanded by the inner shell
 check "its process is the one that answers" bash -c 'test "$("$1" ctl --lab "$2" "$3" info --json | jq .pid)" = "$4"' \
     bash "$PHITWIRE_BIN_DIR/phitwire" "$first" "$node" "$(phw_node_pid "$first" "$node" || echo none)"
-check_fails "which blocks no other start" "$node runs already" \
+check_fails "which blocks no other start" "$node is already running" \
     timeout 10 "$PHW_SCRIPTS/node.sh" --lab "$first" start "$node"
 check "and node.sh can kill it" "$PHW_SCRIPTS/node.sh" --lab "$first" kill "$node"
 check_fails "status.sh reports an ended process" "$node .*ended" "$status" --lab "$first"

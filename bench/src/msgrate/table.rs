@@ -133,7 +133,7 @@ pub fn verdict(outcome: &RateResult) -> String {
         ),
         (
             &outcome.restarted,
-            "messages not known to have arrived count as lost at",
+            "processes ended during the run, so unacknowledged messages count as lost, at",
         ),
         (
             &outcome.unfinished,
@@ -326,7 +326,7 @@ mod tests {
              r1-0:3, nic6:0",
             "counts exclude resent frames and packets (those received count as dropped) of: \
              nic5, nic6, r1-0",
-            "messages not known to have arrived count as lost at: nic5",
+            "processes ended during the run, so unacknowledged messages count as lost, at: nic5",
             "did not finish, so these counts are older: nic6",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");

@@ -256,7 +256,9 @@ impl Program {
         let mut words = vec![None; self.all.len()];
         words[self.rank] = Some(word);
         for [_, rank, word] in self.told.extract_if(.., |told| told[0] == round) {
-            *words.get_mut(rank as usize).ok_or("a message of nobody")? = Some(word);
+            *words
+                .get_mut(rank as usize)
+                .ok_or("a message from an unknown rank")? = Some(word);
         }
         let words: Option<Vec<u64>> = words.into_iter().collect();
         words.ok_or_else(|| "somebody told twice, and somebody not".into())

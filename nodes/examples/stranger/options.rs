@@ -18,17 +18,17 @@ pub enum Form {
     Asks,
     /// Training frames of this session whose sender says that it is disabled.
     Disabled,
-    /// Training frames of this session whose sender says that its last lane is gone.
+    /// Training frames of this session that report the sender's last lane as dead.
     Dead,
-    /// Training frames of incarnations that never were.
+    /// Training frames of incarnations that never existed.
     Restarted,
-    /// The link's own frames, cut off anywhere.
+    /// The link's own frames, truncated at random.
     Truncated,
-    /// The link's own frames and more behind them; by UDP also more than an MTU.
+    /// The link's own frames with bytes appended; over UDP also beyond the MTU.
     Oversize,
     /// The link's own frames with 1 to 16 bits flipped anywhere.
     Flipped,
-    /// Random bytes, half of them behind a header as it should be, but for its check.
+    /// Random bytes, half of them after a valid header with a wrong check.
     Random,
 }
 
@@ -43,39 +43,39 @@ impl Form {
 /// A stranger on the wires of a lab.
 #[derive(Debug, Parser)]
 pub struct Options {
-    /// The lab.
+    /// Lab to attack.
     #[arg(long)]
     pub lab: String,
-    /// Links to attack, by their number in the topology; each from both of its ends.
+    /// Links to attack, by number in the topology, each from both ends.
     #[arg(long, value_delimiter = ',', required = true)]
     pub links: Vec<u16>,
-    /// What to send.
+    /// Kind of frames to send.
     #[arg(long, value_enum)]
     pub form: Form,
-    /// Frames to send out of each end.
+    /// Frames to send from each end.
     #[arg(long, default_value_t = 100_000)]
     pub count: u64,
-    /// Frames per second out of each end; 0: as fast as it goes. Copies have the rate of what they
-    /// copy.
+    /// Frames per second from each end; 0: as fast as possible. Copies have the rate of their
+    /// originals.
     #[arg(long, default_value_t = 0)]
     pub rate: u64,
-    /// Copies: how late, each by one of these. Replay: how old the record is when it is played
-    /// first, by the first.
+    /// Copies: delays in ms, of which each copy draws one. Replay: age of the recording at its first
+    /// playback, from the first value.
     #[arg(long, value_delimiter = ',', default_value = "0")]
     pub delay_ms: Vec<u64>,
-    /// Copies: of 100 frames, how many are copied.
+    /// Copies: percentage of frames to copy.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub share: u64,
-    /// Copies: how often each is sent.
+    /// Copies: number of times each is sent.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub times: u64,
-    /// Replay: how long to record.
+    /// Replay: length of the recording in ms.
     #[arg(long, default_value_t = 200)]
     pub record_ms: u64,
-    /// Ends after this many seconds, whatever was sent until then.
+    /// Stop after this many seconds.
     #[arg(long, default_value_t = 60)]
     pub seconds: u64,
-    /// Seed of all draws.
+    /// Random seed.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }

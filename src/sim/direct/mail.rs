@@ -182,7 +182,8 @@ impl<'a> Writer<'a> {
     /// # Panics
     /// If it is longer than 4 GiB.
     pub fn finish(self) {
-        let length = u32::try_from(self.out.len() + HASH_BYTES).expect("a mail fits its length");
+        let length =
+            u32::try_from(self.out.len() + HASH_BYTES).expect("a mail is shorter than 4 GiB");
         self.out[24..28].copy_from_slice(&self.entries.to_le_bytes());
         self.out[28..32].copy_from_slice(&length.to_le_bytes());
         let hash = hash(self.out);

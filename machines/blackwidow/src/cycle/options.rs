@@ -53,7 +53,7 @@ impl Simulated for BlackWidow {
             "link-cycles",
             "N",
             Kind::Number(1, MAX_LINK_CYCLES as u64),
-            "Cycles of a phit on links without a length in the description [default: 20]",
+            "Latency in cycles of links without a length in the description [default: 20]",
         ),
         OptionSpec::new(
             "grain",

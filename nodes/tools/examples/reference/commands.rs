@@ -186,7 +186,7 @@ pub fn statuses(tools: &[Tool]) -> Outcome<String> {
                 rows.push((status, what.to_vec()));
             }
             (_, Some((_, what))) => what.extend(words),
-            _ => return Err(format!("no line of a table of statuses: {line}")),
+            _ => return Err(format!("not a row of the exit status table: {line}")),
         }
     }
     for (status, what) in rows {

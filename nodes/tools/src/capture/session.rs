@@ -40,7 +40,7 @@ const OTHER_FILES: u64 = 64;
 pub enum CaptureError {
     /// A node's namespace cannot be entered.
     #[error("{}: {source}{}", path.display(), if source.kind() == io::ErrorKind::PermissionDenied {
-        "; captures need root, or a shell of the `rootless.sh` in which the lab was brought up"
+        "; captures need root, or the `rootless.sh` shell in which the lab was brought up"
     } else {
         "; bring the lab down and up again"
     })]
@@ -52,7 +52,7 @@ pub enum CaptureError {
     #[error("all interfaces to capture have been deleted; bring the lab down and up again")]
     NoInterfaces,
     #[error(
-        "{interface} of {node}: {source}; captures need root, or a shell of the `rootless.sh` in \
+        "{interface} of {node}: {source}; captures need root, or the `rootless.sh` shell in \
          which the lab was brought up"
     )]
     Tap {

@@ -65,8 +65,8 @@ pub enum SweepError {
     Empty,
     /// Points of different networks without the figures that convert their units.
     #[error(
-        "some points are of {0}, others of {1}: drawing both needs `full_gbytes_per_second` in \
-         each row, which this command writes"
+        "some points are from {0}, others from {1}: to draw both, each row needs \
+         `full_gbytes_per_second`, which `phitwire sim --csv` writes"
     )]
     Mixed(String, String),
     /// A load that cannot be plotted.

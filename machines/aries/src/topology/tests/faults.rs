@@ -187,7 +187,9 @@ fn tables_that_lead_nowhere_are_found() {
     let before = network.route(&Faults::default());
     let stale = check_routes(&network, &wiring, &faults, &before);
     assert!(
-        stale.iter().any(|m| m.message.contains("which is not connected")),
+        stale
+            .iter()
+            .any(|m| m.message.contains("which is not connected")),
         "{stale:?}"
     );
 }
