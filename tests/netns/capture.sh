@@ -110,7 +110,7 @@ check "come from it" equal "$(interfaces "$T_SCRATCH/y.pcapng")" "0:nic0->g0-c0s
 check "frames of link control alone" capture --filter ack --count 20 -w "$T_SCRATCH/y.pcapng"
 check "carry no packets" equal "$(shark -r "$T_SCRATCH/y.pcapng" -Y phitwire.lcb.ack_only | wc -l)" 20
 check "into a pipe" bash -c "set -o pipefail; '$PHITWIRE_BIN_DIR/phitwire' capture --lab $LAB --count 20 -w - | HOME=$T_SCRATCH tshark -r - 2>/dev/null | wc -l | grep -x 20"
-check "a pipe whose reader goes away" bash -c "'$PHITWIRE_BIN_DIR/phitwire' capture --lab $LAB --seconds 20 -w - 2>'$T_SCRATCH/log' | head -c 100 >/dev/null; grep 'nobody reads' '$T_SCRATCH/log'"
+check "a pipe whose reader goes away" bash -c "'$PHITWIRE_BIN_DIR/phitwire' capture --lab $LAB --seconds 20 -w - 2>'$T_SCRATCH/log' | head -c 100 >/dev/null; grep 'the reader is gone' '$T_SCRATCH/log'"
 cut_short() {
     local pid status=0
     "$PHITWIRE_BIN_DIR/phitwire" capture --lab "$LAB" --seconds 20 -w "$T_SCRATCH/y.pcapng" 2>"$T_SCRATCH/cut.log" &

@@ -125,7 +125,7 @@ done
 t_lab raced
 "$up" quickstart --lab "$LAB" 2>/dev/null &
 pid=$!
-sleep 0.3
+phw_until 10 test -e "$(phw_lab_dir "$LAB")" || true
 check "down.sh while up.sh is at work" "$down" --lab "$LAB"
 wait "$pid" || true
 check "leaves nothing" nothing_left "$LAB"
