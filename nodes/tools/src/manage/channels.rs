@@ -345,7 +345,7 @@ impl Loaded {
         );
         // Writing to a String cannot fail.
         if let Some(why) = &self.forced {
-            let _ = writeln!(out, "forced, although {why}");
+            let _ = writeln!(out, "forced despite: {why}");
         }
         if let Some(unseen) = self.unseen {
             let _ = writeln!(out, "{unseen}");

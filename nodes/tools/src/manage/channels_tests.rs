@@ -123,7 +123,9 @@ fn tables_with_a_circle_are_loaded_by_force_only() {
     let forced = load_all(&mut lab, "11111111", true).expect("forced");
     assert_eq!((forced.changed.len(), lab.written), (16, 16));
     assert!(
-        forced.text().contains("forced, although packets can wait"),
+        forced
+            .text()
+            .contains("forced despite: possible deadlock: packets can wait"),
         "{}",
         forced.text()
     );

@@ -97,7 +97,7 @@ fn mistakes_have_places() {
             "size = \"4x4x2\"\npartial = [\"4x5x1\"]\n",
             (4, 11),
             "partial plane of 5 nodes in Y",
-            "smaller in X or Y",
+            "smaller than the torus in X or Y",
         ),
         (
             "size = \"4x4x1\"\npartial = [\"4x2x1\"]\n",
