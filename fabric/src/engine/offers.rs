@@ -58,7 +58,11 @@ impl Offers {
 
     /// Checks what holds between the fields. Returns the stages in use.
     #[cfg(test)]
-    pub(super) fn check(&self) -> usize {
+    pub(super) fn check(&self, core: &Core) -> usize {
+        assert!(
+            self.hungry.is_empty() || core.stages.room() == 0,
+            "no stage is free while a transfer waits for one"
+        );
         for (id, offer) in &self.all {
             assert!(offer.staged.len() <= STAGED, "few parts are staged");
             assert!(
@@ -195,12 +199,13 @@ impl Offers {
             self.leave_range(&mut offer);
             offer.complete(core, shared, head.failed);
         }
-        self.feed(core);
     }
 
-    /// Hands free stages to the transfers that wait for some.
-    fn feed(&mut self, core: &mut Core) {
-        for _ in 0..self.hungry.len().min(core.stages.room()) {
+    /// Hands free stages to the transfers that wait for some, whichever part freed them. Returns
+    /// whether there were both.
+    pub(super) fn feed(&mut self, core: &mut Core) -> bool {
+        let count = self.hungry.len().min(core.stages.room());
+        for _ in 0..count {
             if let Some(id) = self.hungry.pop_front() {
                 if let Some(offer) = self.all.get_mut(&id) {
                     debug_assert!(offer.is_hungry, "it was queued once");
@@ -209,6 +214,7 @@ impl Offers {
                 self.stage_more(core, id);
             }
         }
+        count > 0
     }
 
     /// A transfer fails.
@@ -241,7 +247,6 @@ impl Offers {
         for id in ids {
             self.fail(core, shared, id, failure);
         }
-        self.feed(core);
     }
 }
 

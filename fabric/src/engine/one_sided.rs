@@ -2,10 +2,10 @@
 //! operations on memory that peers have opened ([`Reach`]), without their programs.
 //!
 //! An operation is one or more pieces, each a command. A piece is retried if it is known not to
-//! have been carried out, or if repeating it changes nothing: gets, and puts whose answer came
-//! damaged. A put without any answer may still be in flight and overwrite a later one, so the
-//! memory gets a new handle before it is repeated ([`parked`]). An atomic operation that may have
-//! been carried out fails.
+//! have been carried out, or if repeating it changes nothing: gets, and puts of one packet whose
+//! answer came damaged. A put without any answer, or a failed one of several packets, may still be
+//! in flight and overwrite a later one, so the memory gets a new handle before it is repeated
+//! ([`parked`]). An atomic operation that may have been carried out fails.
 
 mod parked;
 
@@ -20,7 +20,7 @@ use super::core::Core;
 use super::elements::{self, Form};
 use super::outbox::Outgoing;
 use super::peers::PerPeer;
-use super::piece::{Act, Piece, behind, blocks, failure_of};
+use super::piece::{Act, Piece, behind, blocks, failure_of, perhaps_carried_out};
 use super::reach::Reach;
 use super::service::Service;
 use super::shared::{Entry, Failure, Op, Shared};
@@ -68,6 +68,8 @@ struct Whole {
     into: Option<(Pieces, usize)>,
     /// Pieces that have not ended.
     left: usize,
+    /// Whether a piece may have changed the peer's memory.
+    may_have_arrived: bool,
     failure: Option<Failure>,
 }
 
@@ -199,6 +201,7 @@ impl OneSided {
             len,
             into,
             left: acts.len(),
+            may_have_arrived: false,
             failure: core.peers[peer].failed,
         };
         let has_failed = whole.failure.is_some();
@@ -225,6 +228,7 @@ impl OneSided {
             at,
             act,
             tries: 0,
+            may_have_arrived: false,
             since: core.clock.now(),
         };
         let slot = self.pieces.insert(piece);
@@ -267,10 +271,8 @@ impl OneSided {
             return;
         };
         piece.tries += 1;
-        let may_again = match status {
-            Status::Damaged | Status::Busy => true,
-            status => status.is_unknown() && piece.act.is_repeatable(status),
-        };
+        piece.may_have_arrived |= piece.act.may_have_arrived(status);
+        let may_again = piece.act.is_repeatable(status);
         let is_tried = piece.tries < TRIES || core.clock.is_patient(piece.since);
         let needs_renewal = piece.act.needs_renewal(status);
         let Some(whole) = self.wholes.get(piece.whole) else {
@@ -312,10 +314,12 @@ impl OneSided {
         *issued -= 1;
         free_stage(core, &piece.act);
         let (number, at) = (piece.whole, piece.at);
+        let may_have_arrived = piece.may_have_arrived;
         let Some(whole) = self.wholes.get_mut(number) else {
             debug_assert!(false, "an operation outlives its pieces");
             return;
         };
+        whole.may_have_arrived |= may_have_arrived;
         match (status, piece.act) {
             (Status::Done, Act::Atomic(amo)) => {
                 if let Owner::Served(service) = &mut whole.owner {
@@ -346,7 +350,11 @@ impl OneSided {
         let changes = self.changes.of(whole.peer);
         debug_assert!(*changes >= usize::from(whole.is_atomic));
         *changes -= usize::from(whole.is_atomic);
-        match (whole.owner, whole.failure) {
+        let failure = match whole.may_have_arrived {
+            true => whole.failure.map(perhaps_carried_out),
+            false => whole.failure,
+        };
+        match (whole.owner, failure) {
             (Owner::Program(op), None) => {
                 let entry = Entry {
                     len: whole.len,

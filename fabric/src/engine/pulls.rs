@@ -11,7 +11,7 @@ use super::core::Core;
 use super::landing::Destination;
 use super::outbox::Outgoing;
 use super::shared::{Failure, Shared, Why};
-use super::slots::{self, FETCHES, STAGES_AT, Slab};
+use super::slots::{self, FETCHES, STAGES, STAGES_AT, Slab};
 use super::wire::{Head, IN_PLACE, Kind, PART};
 use crate::flags::FI_REMOTE_WRITE;
 use crate::memory::{Bytes, Pieces};
@@ -134,6 +134,10 @@ impl Pulls {
             let (errno, why) = (libc::EPROTO, Why::Plain);
             return end(core, peer, pull, Some(Failure { errno, why }));
         }
+        if head.part == IN_PLACE && core.peers[peer].is_self {
+            let (errno, why) = (libc::EPROTO, Why::Plain);
+            return end(core, peer, pull, Some(Failure { errno, why }));
+        }
         if head.part == IN_PLACE {
             return self.pull_in_place(core, shared, peer, pull);
         }
@@ -204,8 +208,12 @@ impl Pulls {
     fn fetch(&mut self, core: &mut Core, shared: &Shared, fetch: Fetch) {
         debug_assert!(fetch.bytes <= PART, "a part fits its slot");
         if core.peers[fetch.peer].is_self {
-            let at = STAGES_AT + fetch.from.offset;
-            return self.landed(core, shared, &fetch, at);
+            let offset = fetch.from.offset;
+            let is_staged = offset <= ((STAGES - 1) * PART) as u64 && fetch.into.is_none();
+            return match is_staged {
+                true => self.landed(core, shared, &fetch, STAGES_AT + offset),
+                false => self.fail(core, (fetch.peer, fetch.id), libc::EPROTO),
+            };
         }
         if self.fetches.room() == 0 {
             return self.unfetched.push_back(fetch);

@@ -11,6 +11,7 @@ impl Endpoint {
         let mut left = vec![
             ("offers", self.offers.len()),
             ("served", self.serving.len()),
+            ("renewals", self.renewal.len()),
             ("stages", self.core.stages.len()),
         ];
         left.extend(self.session.left());
@@ -33,7 +34,7 @@ impl Endpoint {
         self.matching.check();
         self.pulls.check();
         self.requests.check();
-        let staged = self.offers.check() + self.one_sided.check();
+        let staged = self.offers.check(&self.core) + self.one_sided.check();
         assert_eq!(
             self.core.stages.len(),
             staged,

@@ -523,6 +523,8 @@ fn faults(dice: &mut Dice, shape: Shape) -> Faults {
     if shape == Shape::LatePuts {
         return Faults {
             late: 150,
+            damaged: 50,
+            refused: 50,
             latency,
             ..Faults::default()
         };
