@@ -113,6 +113,9 @@ pub struct Liveness {
     /// Checks at which a receive from any source had no message.
     quiet: u32,
     pulses: PerPeer<(Pulse, Notice)>,
+    /// Probes so far.
+    #[cfg(test)]
+    pub(super) probes: u64,
 }
 
 impl Liveness {
@@ -243,6 +246,10 @@ impl Liveness {
     }
 
     fn probe(&mut self, core: &mut Core, peer: usize) {
+        #[cfg(test)]
+        {
+            self.probes += 1;
+        }
         core.outbox.push(Outgoing::Probe(peer));
         self.pulses.of(peer).0.asked();
     }

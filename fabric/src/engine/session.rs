@@ -443,7 +443,13 @@ impl Session {
     }
 
     /// A message arrived from this processor, as the NIC says.
-    fn message(&mut self, core: &mut Core, processor: u16, head: Head, payload: Vec<u8>) {
+    pub(super) fn message(
+        &mut self,
+        core: &mut Core,
+        processor: u16,
+        head: Head,
+        payload: Vec<u8>,
+    ) {
         let is_forged = head.from.processor != processor || head.from == core.address;
         if is_forged || head.to_incarnation != core.address.incarnation {
             return;

@@ -48,6 +48,11 @@ impl Endpoint {
         assert!(stage.is_some(), "there is room");
     }
 
+    /// Probes so far.
+    pub(in super::super) const fn probes(&self) -> u64 {
+        self.liveness.probes
+    }
+
     /// How many of a kind have not ended.
     pub(in super::super) fn count(&self, kind: &str) -> usize {
         let mut left = self.left().into_iter();
