@@ -59,12 +59,22 @@ impl Landing {
     }
 }
 
+/// The source of an announced transfer.
+#[derive(Clone, Copy, Debug)]
+pub enum Source {
+    /// Memory of this operation of the program.
+    Program(Op),
+    /// Registered memory with this key, which may be closed before the transfer ends.
+    Region(u64),
+}
+
 /// The destination of a transfer.
 #[derive(Debug)]
 pub enum Destination {
     /// A receive.
     Receive(Landing),
-    /// Registered memory, looked up for each part since it may be closed before the transfer ends.
+    /// Registered memory, which may be closed before the transfer ends: looked up for each part that
+    /// is copied in. The NIC writes it only while the closing waits for that.
     Memory,
     /// The reply to the request with this number, whose memory it hands over.
     Reply(u64, Option<Pieces>),

@@ -23,7 +23,7 @@ use super::peers::PerPeer;
 use super::piece::{Act, Piece, behind, blocks, failure_of, perhaps_carried_out};
 use super::reach::Reach;
 use super::service::Service;
-use super::shared::{Entry, Failure, Op, Shared};
+use super::shared::{Entry, Failure, Op, Shared, Why};
 use super::slots::{self, STAGES_AT, Slab};
 use crate::memory::Pieces;
 
@@ -43,7 +43,7 @@ const PROGRAMS: usize = 4;
 const _: () = assert!(MOST_SINGLES + 64 <= OUTSTANDING / (PROGRAMS + 1));
 /// Tries of a piece.
 const TRIES: u32 = 6;
-/// Maximum number of pieces.
+/// Maximum number of pieces. The program's operations use half of them, and those of peers the rest.
 const MOST_PIECES: usize = 1 << 20;
 
 /// The owner of an operation.
@@ -113,6 +113,11 @@ impl OneSided {
     /// Operations in flight.
     pub(super) const fn len(&self) -> usize {
         self.wholes.len()
+    }
+
+    /// Whether the program may begin another operation.
+    pub(super) fn has_room(&self) -> bool {
+        self.pieces.room() > MOST_PIECES / 2
     }
 
     /// The program's unfinished atomic operations on a peer's memory.
@@ -190,6 +195,8 @@ impl OneSided {
         into: Option<(Pieces, usize)>,
         acts: Vec<(Remote, Act)>,
     ) {
+        let (errno, why) = (libc::EAGAIN, Why::Plain);
+        let no_room = (self.pieces.room() < acts.len()).then_some(Failure { errno, why });
         let is_change = |(_, act): &(Remote, Act)| matches!(act, Act::Atomic(_));
         let is_atomic = acts.iter().any(is_change) && matches!(owner, Owner::Program(_));
         *self.changes.of(peer) += usize::from(is_atomic);
@@ -202,7 +209,7 @@ impl OneSided {
             into,
             left: acts.len(),
             may_have_arrived: false,
-            failure: core.peers[peer].failed,
+            failure: core.peers[peer].failed.or(no_room),
         };
         let has_failed = whole.failure.is_some();
         let Some(number) = self.wholes.insert(whole) else {
@@ -232,7 +239,7 @@ impl OneSided {
             since: core.clock.now(),
         };
         let slot = self.pieces.insert(piece);
-        debug_assert!(slot.is_some(), "programs have fewer pieces");
+        debug_assert!(slot.is_some(), "there is room for all pieces");
         self.waiting[kind].extend(slot);
     }
 

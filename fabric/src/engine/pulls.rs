@@ -181,6 +181,10 @@ impl Pulls {
         let Some(pull) = self.all.get(&key) else {
             return;
         };
+        if head.failed {
+            let (errno, why) = (libc::EREMOTEIO, Why::Refused);
+            return self.give_up(core, key, Failure { errno, why });
+        }
         let is_staged = pull.head.part != IN_PLACE;
         let bytes = head.part_bytes as usize;
         let begin = u64::from(head.part) * PART as u64;
@@ -247,7 +251,9 @@ impl Pulls {
             core.peers.heard(fetch.peer);
         }
         let is_tried = fetch.tries < TRIES || core.clock.is_patient(fetch.since);
-        if again && is_tried && core.peers[fetch.peer].failed.is_none() {
+        let pull = self.all.get(&(fetch.peer, fetch.id));
+        let is_wanted = pull.is_some_and(|pull| pull.failure.is_none());
+        if again && is_tried && is_wanted && core.peers[fetch.peer].failed.is_none() {
             return core.outbox.push(Outgoing::Fetch(slot));
         }
         let Some(fetch) = self.fetches.remove(slot) else {
@@ -328,6 +334,22 @@ impl Pulls {
         }
     }
 
+    /// The memory of a key has been closed: what is written there fails.
+    pub(super) fn region_closed(&mut self, core: &mut Core, key: u64) {
+        let pulls = self.all.iter().filter(|(_, pull)| pull.is_into(key));
+        let mut keys: Vec<_> = pulls.map(|(key, _)| *key).collect();
+        keys.sort_unstable();
+        for key in keys {
+            self.fail(core, key, libc::EKEYREJECTED);
+        }
+    }
+
+    /// Whether the NIC may write the memory of a key.
+    pub(super) fn lands_in(&self, key: u64) -> bool {
+        let mut pulls = self.all.values();
+        pulls.any(|pull| pull.is_into(key) && pull.landing > 0)
+    }
+
     /// A peer is lost: what is fetched from it fails.
     pub(super) fn lose(&mut self, core: &mut Core, peer: usize, failure: Failure) {
         let keys = self.all.keys().filter(|key| key.0 == peer);
@@ -341,6 +363,10 @@ impl Pulls {
 }
 
 impl Pull {
+    const fn is_into(&self, key: u64) -> bool {
+        matches!(self.into, Destination::Memory) && self.head.key == key
+    }
+
     /// The fetches of a transfer in place; `None` if the memory for it has been closed.
     fn parts(&self, core: &Core, shared: &Shared, peer: usize) -> Option<Vec<Fetch>> {
         let (head, mut parts) = (self.head, Vec::new());

@@ -390,7 +390,7 @@ impl Session {
         for parcel in unsent {
             never_sent(core, shared, parcel.end, lost);
         }
-        // Keep the slots: the NIC still holds the messages.
+        // Keep the slots: the NIC holds the messages, or takes their commands later.
         for sending in self.sends.iter_mut() {
             if sending.peer == peer {
                 let end = std::mem::replace(&mut sending.end, End::Nothing);

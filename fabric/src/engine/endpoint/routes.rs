@@ -172,8 +172,8 @@ impl Endpoint {
             Action::Arrived(peer, head, payload) => self.arrived(shared, peer, head, payload),
             Action::RequestFailed(id, why) => self.requests.fail(core, shared, id, why),
             Action::OfferFailed(id, why) => self.offers.fail(core, shared, id, why),
-            Action::Offer(peer, head, from, done) => {
-                self.offers.offer(core, peer, head, from, done);
+            Action::Offer(peer, head, from, source) => {
+                self.offers.offer(core, peer, head, from, source);
             }
             Action::Pull(peer, head, into) => self.pulls.pull(core, shared, peer, head, into),
             Action::Discard(peer, head, failed) => pulls::discard(core, peer, &head, failed),
