@@ -48,6 +48,12 @@ pub struct Outbox {
 }
 
 impl Outbox {
+    /// Commands that the NIC has not taken.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
     pub(super) fn push(&mut self, command: Outgoing) {
         self.queue.push_back(command);
     }

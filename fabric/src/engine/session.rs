@@ -117,12 +117,13 @@ impl Session {
 
     /// What is left of messages, by kind.
     #[cfg(test)]
-    pub(super) fn left(&self) -> [(&'static str, usize); 3] {
+    pub(super) fn left(&self) -> [(&'static str, usize); 4] {
         let held = self.channels.iter().map(|channel| channel.held.len()).sum();
         [
             ("sends", self.sends.len()),
             ("queued", self.queued + self.to_self.len()),
             ("held", held),
+            ("owed", self.owed.len()),
         ]
     }
 

@@ -12,6 +12,7 @@ impl Endpoint {
             ("offers", self.offers.len()),
             ("served", self.serving.len()),
             ("renewals", self.renewal.len()),
+            ("commands", self.core.outbox.len()),
             ("stages", self.core.stages.len()),
         ];
         left.extend(self.session.left());

@@ -101,3 +101,76 @@ fn stages_of_puts_go_to_the_transfers_that_wait_for_some() {
         assert!(written == pattern(4_000, n), "put {n}");
     }
 }
+
+/// Closes registered memory, as the program does.
+fn close(net: &mut Network, at: usize, key: u64) {
+    let node = &mut net.nodes[at];
+    assert!(node.shared.regions.remove(&key).is_some(), "it was open");
+    node.endpoint.region_closed(&mut node.shared, key);
+}
+
+#[test]
+fn writes_to_memory_that_is_closed_end_before_that() {
+    let mut opened = Opened::new(600_000);
+    let from = Pieces::One(opened.lend(&pattern(600_000, 1)));
+    let (far, key) = (opened.far(0), opened.key);
+    let Node {
+        shared, endpoint, ..
+    } = &mut opened.net.nodes[0];
+    // With data it is a request, whose data the target fetches.
+    let begun = endpoint.write(shared, far, from, Some(5), op(1, 0));
+    assert_eq!(begun, Ok(()));
+    let net = &mut opened.net;
+    let soon = net.now + Duration::from_secs(1);
+    assert!(net.run(soon, |net| net.nodes[1].endpoint.lands_in(key)));
+    // The answers are lost: the fetches would be repeated.
+    net.faults.lost = 1_000;
+    close(net, 1, key);
+    let late = net.now + Duration::from_secs(5);
+    assert!(net.run(late, |net| !net.nodes[1].endpoint.lands_in(key)));
+    net.faults.lost = 0;
+    Pieces::One(opened.region).fill(0, &vec![9; 600_000]);
+    net.run(net.now + Duration::from_secs(20), |_| false);
+    assert!(
+        Pieces::One(opened.region)
+            .now()
+            .iter()
+            .all(|&byte| byte == 9)
+    );
+    assert_eq!(net.nodes[0].errors(), [(1, libc::EREMOTEIO, Why::Refused)]);
+    assert_eq!(net.nodes[1].endpoint.count("pulls"), 0);
+}
+
+#[test]
+fn reads_of_memory_that_is_closed_end() {
+    let mut net = all(2);
+    let memory = Pieces::leaked(vec![0; 12 * PART]);
+    let Pieces::One(bytes) = memory else {
+        unreachable!("it is one");
+    };
+    let region = Region {
+        bytes,
+        access: FI_REMOTE_READ,
+        base: 0,
+        reach: None,
+    };
+    net.nodes[1].shared.regions.insert(11, region);
+    let far = Far {
+        number: 1,
+        address: 0,
+        key: 11,
+    };
+    let Node {
+        shared, endpoint, ..
+    } = &mut net.nodes[0];
+    let into = Pieces::leaked(vec![0; 12 * PART]);
+    assert_eq!(endpoint.read(shared, far, into, op(1, 0)), Ok(()));
+    let soon = net.now + Duration::from_secs(1);
+    assert!(net.run(soon, |net| net.nodes[1].endpoint.count("stages") > 1));
+    close(&mut net, 1, 11);
+    net.settle();
+    assert_eq!(net.nodes[0].errors(), [(1, libc::EREMOTEIO, Why::Refused)]);
+    for (at, kind) in [(0, "pulls"), (0, "requests"), (1, "offers"), (1, "stages")] {
+        assert_eq!(net.nodes[at].endpoint.count(kind), 0, "{kind} at {at}");
+    }
+}
