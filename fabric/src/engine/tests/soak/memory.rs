@@ -38,6 +38,14 @@ fn memory(plan: &Plan, context: usize, outcome: &Outcome) -> Option<(Pieces, Opt
     }
 }
 
+/// Bytes of memory that the operation may have written: at most as many as it received.
+fn touched(memory: &Pieces, outcome: &Outcome) -> usize {
+    match outcome {
+        Ok((entry, _)) if entry.flags & FI_RECV != 0 => entry.len,
+        _ => memory.len(),
+    }
+}
+
 /// Checks the bytes of an operation that has ended, and overwrites its memory.
 pub fn at_end(plan: &Plan, context: usize, outcome: &Outcome) -> Result<(), String> {
     let Some((memory, wanted)) = memory(plan, context, outcome) else {
@@ -48,7 +56,7 @@ pub fn at_end(plan: &Plan, context: usize, outcome: &Outcome) -> Result<(), Stri
     {
         return Err(format!("{} has wrong bytes", name(context)));
     }
-    memory.fill(0, &vec![OWN; memory.len()]);
+    memory.fill(0, &vec![OWN; touched(&memory, outcome)]);
     Ok(())
 }
 
@@ -57,7 +65,8 @@ pub fn is_untouched(plan: &Plan, context: usize, outcome: &Outcome) -> Result<()
     let Some((memory, _)) = memory(plan, context, outcome) else {
         return Ok(());
     };
-    match memory.now().iter().all(|&byte| byte == OWN) {
+    let bytes = memory.to_vec(0, touched(&memory, outcome));
+    match bytes.iter().all(|&byte| byte == OWN) {
         true => Ok(()),
         false => Err(format!("{} was written after its end", name(context))),
     }
