@@ -76,6 +76,6 @@ pub enum Destination {
     /// Registered memory, which may be closed before the transfer ends: looked up for each part that
     /// is copied in. The NIC writes it only while the closing waits for that.
     Memory,
-    /// The reply to the request with this number, whose memory it hands over.
-    Reply(u64, Option<Pieces>),
+    /// The reply to a request, which hands over its memory.
+    Reply(Option<Pieces>),
 }

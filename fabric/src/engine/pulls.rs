@@ -389,7 +389,7 @@ impl Pull {
         let room = match &self.into {
             Destination::Receive(landing) => landing.room(),
             Destination::Memory => memory_of(shared, &head)?.len(),
-            Destination::Reply(_, into) => into.as_ref().map_or(0, Pieces::len),
+            Destination::Reply(into) => into.as_ref().map_or(0, Pieces::len),
         };
         let len = room.min(head.len as usize);
         if !core.reaches_own {
@@ -408,8 +408,8 @@ impl Pull {
         match &self.into {
             Destination::Receive(landing) => landing.visit(0, len, add),
             Destination::Memory => Pieces::One(memory_of(shared, &head)?).visit(0, len, add),
-            Destination::Reply(_, Some(into)) => into.visit(0, len, add),
-            Destination::Reply(_, None) => {}
+            Destination::Reply(Some(into)) => into.visit(0, len, add),
+            Destination::Reply(None) => {}
         }
         Some(parts)
     }
@@ -426,8 +426,8 @@ impl Pull {
                 Some(memory) => Pieces::One(memory).visit(begin, len, copy),
                 None => return false,
             },
-            Destination::Reply(_, Some(into)) => into.visit(begin, len, copy),
-            Destination::Reply(_, None) => {}
+            Destination::Reply(Some(into)) => into.visit(begin, len, copy),
+            Destination::Reply(None) => {}
         }
         true
     }

@@ -135,7 +135,7 @@ impl Requests {
         };
         request.pulled = Some(head.id);
         let into = request.into.take();
-        let into = Destination::Reply(head.key, into);
+        let into = Destination::Reply(into);
         core.actions.push_back(Action::Pull(peer, head, into));
     }
 

@@ -85,7 +85,7 @@ fn a_request_ends_with_the_fetch_of_its_reply() {
     for (from, is_owed) in [(other, false), (peer, true), (peer, false)] {
         requests.reply_announced(&mut core, from, announced);
         match core.actions.pop_front() {
-            Some(Action::Pull(_, _, Destination::Reply(7, Some(_)))) => assert!(is_owed),
+            Some(Action::Pull(_, _, Destination::Reply(Some(_)))) => assert!(is_owed),
             Some(Action::Discard(_, _, true)) => assert!(!is_owed),
             action => panic!("{action:?}"),
         }
@@ -108,7 +108,7 @@ fn a_request_ends_with_the_fetch_of_its_reply() {
 fn a_transfer_in_place_ends_when_nothing_of_it_can_land() {
     let (mut core, shared, [peer, _]) = core();
     let mut pulls = Pulls::default();
-    let into = || Destination::Reply(7, Some(Pieces::leaked(vec![0; 8])));
+    let into = || Destination::Reply(Some(Pieces::leaked(vec![0; 8])));
     let in_place = Head {
         part: IN_PLACE,
         ..head(Kind::Ready, 1)

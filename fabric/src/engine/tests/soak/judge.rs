@@ -264,31 +264,32 @@ impl Judge {
             let access = &plan.accesses[number];
             let outcome = self.outcome(ACCESS | number);
             let is_done = matches!(outcome, Some(Ok(_)));
-            match access.kind {
-                Kind::Write {
-                    slot,
-                    len,
-                    with_data,
-                } => {
-                    let told = self.announced.get(&(number as u64)).copied().unwrap_or(0);
-                    if told > 1 || (with_data && is_done && told == 0) {
-                        return Err(format!("write {number} was announced {told} times"));
-                    }
-                    let key = (access.from, access.to, slot);
-                    let may = slots
-                        .entry(key)
-                        .or_insert_with(|| vec![vec![0; SLOT_BYTES]]);
-                    let mut next: Vec<_> = may.clone();
+            let Kind::Write {
+                slot,
+                len,
+                with_data,
+            } = access.kind
+            else {
+                continue;
+            };
+            let told = self.announced.get(&(number as u64)).copied().unwrap_or(0);
+            if told > 1 || (with_data && is_done && told == 0) {
+                return Err(format!("write {number} was announced {told} times"));
+            }
+            let key = (access.from, access.to, slot);
+            let may = slots
+                .entry(key)
+                .or_insert_with(|| vec![vec![0; SLOT_BYTES]]);
+            match outcome {
+                Some(Ok(_)) => {
                     let data = pattern(len, number + 77);
-                    next.iter_mut()
+                    may.iter_mut()
                         .for_each(|bytes| bytes[..len].copy_from_slice(&data));
-                    // After a failure some of its bytes may be there: nothing is known.
-                    match is_done && !may.is_empty() {
-                        true => *may = next,
-                        false => may.clear(),
-                    }
                 }
-                _ => {}
+                // It was not carried out.
+                Some(Err((_, Why::Unreachable | Why::Departed | Why::Refused))) => {}
+                // Some of its bytes may be there: nothing is known.
+                _ => may.clear(),
             }
         }
         for ((from, to, slot), may) in slots {
