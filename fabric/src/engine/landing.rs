@@ -73,8 +73,8 @@ pub enum Source {
 pub enum Destination {
     /// A receive.
     Receive(Landing),
-    /// Registered memory, which may be closed before the transfer ends: looked up for each part that
-    /// is copied in. The NIC writes it only while the closing waits for that.
+    /// Registered memory, which may be closed before the transfer ends: looked up for each part
+    /// that is copied in. Closing it waits for parts that the NIC writes in place.
     Memory,
     /// The reply to a request, which hands over its memory.
     Reply(Option<Pieces>),

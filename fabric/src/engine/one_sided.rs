@@ -43,7 +43,7 @@ const PROGRAMS: usize = 4;
 const _: () = assert!(MOST_SINGLES + 64 <= OUTSTANDING / (PROGRAMS + 1));
 /// Tries of a piece.
 const TRIES: u32 = 6;
-/// Maximum number of pieces. The program's operations use half of them, and those of peers the rest.
+/// Maximum number of pieces. The program's operations use half of them, those of peers the rest.
 const MOST_PIECES: usize = 1 << 20;
 
 /// The owner of an operation.
