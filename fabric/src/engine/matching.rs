@@ -441,7 +441,7 @@ impl Matching {
     }
 
     /// Adds the peers that receives and peeks await, at a check. Returns whether any source is
-    /// awaited and no message has arrived since the last check.
+    /// awaited, and whether a message has arrived since the last check.
     pub(super) fn await_peers(
         &mut self,
         core: &mut Core,
