@@ -278,7 +278,22 @@ impl Driver {
         }
     }
 
-    /// Closes opened memory; no peer reaches it once this returns.
+    /// Ends transfers from and to registered memory that has been removed. Waits until the NIC no
+    /// longer writes it on their behalf.
+    pub fn end_transfers(&mut self, shared: &mut Shared, key: u64) {
+        self.endpoint.region_closed(shared, key);
+        self.issue(shared);
+        let (mut patience, mut asleep) = (Patience::new(attach::PATIENCE), Duration::ZERO);
+        while self.endpoint.lands_in(key)
+            && !self.endpoint.is_gone()
+            && patience.left(asleep).is_some()
+        {
+            asleep = self.turn(shared);
+        }
+    }
+
+    /// Closes opened memory; no peer's NIC reaches it under this handle once this returns, unless
+    /// the NIC does not answer.
     pub fn close_memory(&mut self, shared: &mut Shared, handle: u16) {
         self.endpoint.begin_closing(handle);
         self.wait_for_registration(shared);

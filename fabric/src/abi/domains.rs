@@ -195,10 +195,14 @@ unsafe extern "C" fn close_region(fid: *mut c_void) -> c_int {
         let (domain, key) = &object.own;
         within(domain, |state| {
             let region = state.shared.regions.remove(key);
+            // Memory without a handle at the moment is closed by then: the NIC answers in order.
             if let Some((reach, slot)) = region.and_then(|region| region.reach)
                 && let Some(driver) = state.endpoints.get_mut(slot)
             {
                 driver.close_memory(&mut state.shared, reach.handle);
+            }
+            for driver in state.endpoints.iter_mut() {
+                driver.end_transfers(&mut state.shared, *key);
             }
             Ok(())
         })

@@ -2,10 +2,10 @@
 //! hands each to the part that carries it out, so that no part knows another.
 
 use super::access::Target;
-use super::landing::Destination;
+use super::landing::{Destination, Source};
 use super::parcel::Parcel;
 use super::service::Service;
-use super::shared::{Failure, Op};
+use super::shared::Failure;
 use super::wire::Head;
 use crate::memory::Pieces;
 
@@ -29,8 +29,8 @@ pub enum Action {
     OfferFailed(u64, Failure),
 
     // For transfers.
-    /// Announce a long transfer, and complete the operation when it was taken.
-    Offer(usize, Head, Pieces, Option<Op>),
+    /// Announce a long transfer, and complete its operation when it was taken.
+    Offer(usize, Head, Pieces, Source),
     /// Fetch an announced transfer.
     Pull(usize, Head, Destination),
     /// Tell the peer that nothing of an announced transfer is wanted, and whether that is a

@@ -81,8 +81,8 @@ impl Endpoint {
         }
     }
 
-    /// Whether nothing is left of what the program and its peers have asked for, except what is
-    /// addressed to lost peers.
+    /// Whether all messages have arrived, except those to lost peers, and all operations on opened
+    /// memory have ended. Transfers that peers have not fetched yet are not waited for.
     pub fn is_drained(&self) -> bool {
         self.session.is_drained(&self.core) && self.one_sided.len() == 0
     }

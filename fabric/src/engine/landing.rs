@@ -59,13 +59,23 @@ impl Landing {
     }
 }
 
+/// The source of an announced transfer.
+#[derive(Clone, Copy, Debug)]
+pub enum Source {
+    /// Memory of this operation of the program.
+    Program(Op),
+    /// Registered memory with this key, which may be closed before the transfer ends.
+    Region(u64),
+}
+
 /// The destination of a transfer.
 #[derive(Debug)]
 pub enum Destination {
     /// A receive.
     Receive(Landing),
-    /// Registered memory, looked up for each part since it may be closed before the transfer ends.
+    /// Registered memory, which may be closed before the transfer ends: looked up for each part
+    /// that is copied in. Closing it waits for parts that the NIC writes in place.
     Memory,
-    /// The reply to the request with this number, whose memory it hands over.
-    Reply(u64, Option<Pieces>),
+    /// The reply to a request, which hands over its memory.
+    Reply(Option<Pieces>),
 }

@@ -113,6 +113,9 @@ pub struct Liveness {
     /// Checks at which a receive from any source had no message.
     quiet: u32,
     pulses: PerPeer<(Pulse, Notice)>,
+    /// Probes so far.
+    #[cfg(test)]
+    pub(super) probes: u64,
 }
 
 impl Liveness {
@@ -161,18 +164,21 @@ impl Liveness {
         self.watched = awaited;
     }
 
-    /// Adds the peers to probe because a receive is from any source; `is_quiet` says that one is,
-    /// and that no message has arrived since the last check.
+    /// Adds the peers to probe because a receive is from any source, if one is. Waits of several
+    /// such receives add up until a message arrives.
     pub(super) fn patrol(
         &mut self,
         core: &mut Core,
         shared: &Shared,
-        is_quiet: bool,
+        (is_for_anyone, has_received): (bool, bool),
         awaited: &mut BTreeSet<usize>,
     ) {
-        if !is_quiet {
+        if has_received {
             self.quiet = 0;
             return self.patrolled.clear();
+        }
+        if !is_for_anyone {
+            return;
         }
         self.quiet = self.quiet.saturating_add(1);
         let peers = &core.peers;
@@ -240,6 +246,10 @@ impl Liveness {
     }
 
     fn probe(&mut self, core: &mut Core, peer: usize) {
+        #[cfg(test)]
+        {
+            self.probes += 1;
+        }
         core.outbox.push(Outgoing::Probe(peer));
         self.pulses.of(peer).0.asked();
     }
@@ -267,6 +277,12 @@ impl Liveness {
         }
         match status {
             Status::Done | Status::Damaged | Status::Busy => core.peers.heard(peer),
+            // A lost peer has ended: nothing there waits for this endpoint any more.
+            Status::NoHandle | Status::WrongKey | Status::OutOfBounds | Status::Forbidden
+                if failed.is_some() =>
+            {
+                self.notified(peer);
+            }
             Status::NoHandle | Status::WrongKey | Status::OutOfBounds | Status::Forbidden => {
                 let failure = Failure {
                     errno: libc::EHOSTUNREACH,

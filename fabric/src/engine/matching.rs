@@ -441,8 +441,12 @@ impl Matching {
     }
 
     /// Adds the peers that receives and peeks await, at a check. Returns whether any source is
-    /// awaited and no message has arrived since the last check.
-    pub(super) fn await_peers(&mut self, core: &mut Core, awaited: &mut BTreeSet<usize>) -> bool {
+    /// awaited, and whether a message has arrived since the last check.
+    pub(super) fn await_peers(
+        &mut self,
+        core: &mut Core,
+        awaited: &mut BTreeSet<usize>,
+    ) -> (bool, bool) {
         awaited.extend(self.peeked.keys());
         self.peeked.retain(|_, checks| {
             debug_assert!(*checks > 0, "a peek that is no longer awaited is removed");
@@ -460,7 +464,7 @@ impl Matching {
             }
         }
         let has_received = std::mem::take(&mut self.has_received);
-        is_for_anyone && !has_received
+        (is_for_anyone, has_received)
     }
 }
 

@@ -7,9 +7,10 @@ use phitwire_client::door::Status;
 
 use super::action::Action;
 use super::core::Core;
+use super::landing::Source;
 use super::parcel::{End, Parcel};
 use super::ranges::{Opened, Ranges};
-use super::shared::{Entry, Failure, Op, Shared, Why};
+use super::shared::{Entry, Failure, Shared, Why};
 use super::slots::{self, STAGES, STAGES_AT};
 use super::wire::{Head, IN_PLACE, Kind, PART};
 use crate::memory::Pieces;
@@ -33,7 +34,9 @@ struct Offer {
     is_hungry: bool,
     /// The range from which peers fetch it without stages.
     range: Option<usize>,
-    done: Option<Op>,
+    source: Source,
+    /// Whether its memory has been closed. The peer then ends it.
+    is_closed: bool,
 }
 
 /// The announced transfers.
@@ -58,7 +61,11 @@ impl Offers {
 
     /// Checks what holds between the fields. Returns the stages in use.
     #[cfg(test)]
-    pub(super) fn check(&self) -> usize {
+    pub(super) fn check(&self, core: &Core) -> usize {
+        assert!(
+            self.hungry.is_empty() || core.stages.room() == 0,
+            "no stage is free while a transfer waits for one"
+        );
         for (id, offer) in &self.all {
             assert!(offer.staged.len() <= STAGED, "few parts are staged");
             assert!(
@@ -75,14 +82,14 @@ impl Offers {
         self.all.values().map(|offer| offer.staged.len()).sum()
     }
 
-    /// Announces a transfer; `done` completes when all of it was taken.
+    /// Announces a transfer; its operation completes when all of it was taken.
     pub(super) fn offer(
         &mut self,
         core: &mut Core,
         peer: usize,
         head: Head,
         from: Pieces,
-        done: Option<Op>,
+        source: Source,
     ) {
         let id = match head.id {
             // Writes use the number of their request.
@@ -100,7 +107,8 @@ impl Offers {
             is_announced: false,
             is_hungry: false,
             range: None,
-            done,
+            source,
+            is_closed: false,
         };
         if let Pieces::One(bytes) = &offer.from
             && !core.peers[peer].is_self
@@ -126,6 +134,9 @@ impl Offers {
             if let Some(mut offer) = self.all.remove(&id) {
                 let head = self.announcement(core, &mut offer);
                 core.actions.push_back(Action::Announce(offer.peer, head));
+                if offer.is_closed {
+                    offer.tell_closed(core);
+                }
                 self.all.insert(id, offer);
             }
         }
@@ -170,7 +181,8 @@ impl Offers {
             let action = Action::Tell(offer.peer, Head { kind, ..head });
             core.actions.push_back(action);
         }
-        let has_more = u64::from(offer.next_part) * (PART as u64) < offer.head.len;
+        let has_more =
+            !offer.is_closed && u64::from(offer.next_part) * (PART as u64) < offer.head.len;
         if has_more && offer.staged.len() < STAGED && !offer.is_hungry {
             debug_assert_eq!(core.stages.room(), 0, "only a stage is missing");
             offer.is_hungry = true;
@@ -195,18 +207,38 @@ impl Offers {
             self.leave_range(&mut offer);
             offer.complete(core, shared, head.failed);
         }
-        self.feed(core);
     }
 
-    /// Hands free stages to the transfers that wait for some.
-    fn feed(&mut self, core: &mut Core) {
-        for _ in 0..self.hungry.len().min(core.stages.room()) {
+    /// Hands free stages to the transfers that wait for some, whichever part freed them. Returns
+    /// whether there were both.
+    pub(super) fn feed(&mut self, core: &mut Core) -> bool {
+        let count = self.hungry.len().min(core.stages.room());
+        for _ in 0..count {
             if let Some(id) = self.hungry.pop_front() {
                 if let Some(offer) = self.all.get_mut(&id) {
                     debug_assert!(offer.is_hungry, "it was queued once");
                     offer.is_hungry = false;
                 }
                 self.stage_more(core, id);
+            }
+        }
+        count > 0
+    }
+
+    /// The memory of a key has been closed: nothing more of it is staged, and the peers end their
+    /// transfers.
+    pub(super) fn region_closed(&mut self, core: &mut Core, key: u64) {
+        let is_its = |offer: &Offer| matches!(offer.source, Source::Region(its) if its == key);
+        let mut closed: Vec<_> = self
+            .all
+            .iter_mut()
+            .filter(|(_, offer)| is_its(offer))
+            .collect();
+        closed.sort_unstable_by_key(|(id, _)| **id);
+        for (_, offer) in closed {
+            let was_closed = std::mem::replace(&mut offer.is_closed, true);
+            if offer.is_announced && !was_closed {
+                offer.tell_closed(core);
             }
         }
     }
@@ -218,7 +250,7 @@ impl Offers {
         };
         free_stages(core, &mut offer, |_| true);
         self.leave_range(&mut offer);
-        if let Some(op) = offer.done {
+        if let Source::Program(op) = offer.source {
             let entry = Entry {
                 tag: op.tag,
                 ..Entry::default()
@@ -241,13 +273,23 @@ impl Offers {
         for id in ids {
             self.fail(core, shared, id, failure);
         }
-        self.feed(core);
     }
 }
 
 impl Offer {
+    /// Has the peer end the transfer: there will be no other part.
+    fn tell_closed(&self, core: &mut Core) {
+        let (kind, failed) = (Kind::Part, true);
+        let head = Head {
+            kind,
+            failed,
+            ..self.head
+        };
+        core.actions.push_back(Action::Tell(self.peer, head));
+    }
+
     fn complete(&self, core: &Core, shared: &mut Shared, failed: bool) {
-        let Some(op) = self.done else {
+        let Source::Program(op) = self.source else {
             return;
         };
         let entry = Entry {
@@ -270,7 +312,7 @@ impl Offer {
 fn stage(core: &mut Core, offer: &mut Offer) -> Option<Head> {
     let offset = offer.next_part as usize * PART;
     let bytes = (offer.head.len as usize).saturating_sub(offset).min(PART);
-    if bytes == 0 {
+    if bytes == 0 || offer.is_closed {
         return None;
     }
     let stage = core.stages.insert(())?;

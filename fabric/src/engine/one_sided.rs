@@ -2,10 +2,10 @@
 //! operations on memory that peers have opened ([`Reach`]), without their programs.
 //!
 //! An operation is one or more pieces, each a command. A piece is retried if it is known not to
-//! have been carried out, or if repeating it changes nothing: gets, and puts whose answer came
-//! damaged. A put without any answer may still be in flight and overwrite a later one, so the
-//! memory gets a new handle before it is repeated ([`parked`]). An atomic operation that may have
-//! been carried out fails.
+//! have been carried out, or if repeating it changes nothing: gets, and puts of one packet whose
+//! answer came damaged. A put without any answer, or a failed one of several packets, may still be
+//! in flight and overwrite a later one, so the memory gets a new handle before it is repeated
+//! ([`parked`]). An atomic operation that may have been carried out fails.
 
 mod parked;
 
@@ -20,10 +20,10 @@ use super::core::Core;
 use super::elements::{self, Form};
 use super::outbox::Outgoing;
 use super::peers::PerPeer;
-use super::piece::{Act, Piece, behind, blocks, failure_of};
+use super::piece::{Act, Piece, behind, blocks, failure_of, perhaps_carried_out};
 use super::reach::Reach;
 use super::service::Service;
-use super::shared::{Entry, Failure, Op, Shared};
+use super::shared::{Entry, Failure, Op, Shared, Why};
 use super::slots::{self, STAGES_AT, Slab};
 use crate::memory::Pieces;
 
@@ -43,7 +43,7 @@ const PROGRAMS: usize = 4;
 const _: () = assert!(MOST_SINGLES + 64 <= OUTSTANDING / (PROGRAMS + 1));
 /// Tries of a piece.
 const TRIES: u32 = 6;
-/// Maximum number of pieces.
+/// Maximum number of pieces. The program's operations use half of them, those of peers the rest.
 const MOST_PIECES: usize = 1 << 20;
 
 /// The owner of an operation.
@@ -68,6 +68,8 @@ struct Whole {
     into: Option<(Pieces, usize)>,
     /// Pieces that have not ended.
     left: usize,
+    /// Whether a piece may have changed the peer's memory.
+    may_have_arrived: bool,
     failure: Option<Failure>,
 }
 
@@ -111,6 +113,11 @@ impl OneSided {
     /// Operations in flight.
     pub(super) const fn len(&self) -> usize {
         self.wholes.len()
+    }
+
+    /// Whether the program may begin another operation.
+    pub(super) fn has_room(&self) -> bool {
+        self.pieces.room() > MOST_PIECES / 2
     }
 
     /// The program's unfinished atomic operations on a peer's memory.
@@ -188,6 +195,8 @@ impl OneSided {
         into: Option<(Pieces, usize)>,
         acts: Vec<(Remote, Act)>,
     ) {
+        let (errno, why) = (libc::EAGAIN, Why::Plain);
+        let no_room = (self.pieces.room() < acts.len()).then_some(Failure { errno, why });
         let is_change = |(_, act): &(Remote, Act)| matches!(act, Act::Atomic(_));
         let is_atomic = acts.iter().any(is_change) && matches!(owner, Owner::Program(_));
         *self.changes.of(peer) += usize::from(is_atomic);
@@ -199,7 +208,8 @@ impl OneSided {
             len,
             into,
             left: acts.len(),
-            failure: core.peers[peer].failed,
+            may_have_arrived: false,
+            failure: core.peers[peer].failed.or(no_room),
         };
         let has_failed = whole.failure.is_some();
         let Some(number) = self.wholes.insert(whole) else {
@@ -225,10 +235,11 @@ impl OneSided {
             at,
             act,
             tries: 0,
+            may_have_arrived: false,
             since: core.clock.now(),
         };
         let slot = self.pieces.insert(piece);
-        debug_assert!(slot.is_some(), "programs have fewer pieces");
+        debug_assert!(slot.is_some(), "there is room for all pieces");
         self.waiting[kind].extend(slot);
     }
 
@@ -267,10 +278,8 @@ impl OneSided {
             return;
         };
         piece.tries += 1;
-        let may_again = match status {
-            Status::Damaged | Status::Busy => true,
-            status => status.is_unknown() && piece.act.is_repeatable(status),
-        };
+        piece.may_have_arrived |= piece.act.may_have_arrived(status);
+        let may_again = piece.act.is_repeatable(status);
         let is_tried = piece.tries < TRIES || core.clock.is_patient(piece.since);
         let needs_renewal = piece.act.needs_renewal(status);
         let Some(whole) = self.wholes.get(piece.whole) else {
@@ -312,10 +321,12 @@ impl OneSided {
         *issued -= 1;
         free_stage(core, &piece.act);
         let (number, at) = (piece.whole, piece.at);
+        let may_have_arrived = piece.may_have_arrived;
         let Some(whole) = self.wholes.get_mut(number) else {
             debug_assert!(false, "an operation outlives its pieces");
             return;
         };
+        whole.may_have_arrived |= may_have_arrived;
         match (status, piece.act) {
             (Status::Done, Act::Atomic(amo)) => {
                 if let Owner::Served(service) = &mut whole.owner {
@@ -346,7 +357,11 @@ impl OneSided {
         let changes = self.changes.of(whole.peer);
         debug_assert!(*changes >= usize::from(whole.is_atomic));
         *changes -= usize::from(whole.is_atomic);
-        match (whole.owner, whole.failure) {
+        let failure = match whole.may_have_arrived {
+            true => whole.failure.map(perhaps_carried_out),
+            false => whole.failure,
+        };
+        match (whole.owner, failure) {
             (Owner::Program(op), None) => {
                 let entry = Entry {
                     len: whole.len,

@@ -20,8 +20,9 @@ pub mod names {
     pub const RENEWAL: u64 = 1 << 33;
 }
 
-/// A command that the NIC has not taken yet. Slots stand for what is encoded when it is taken, so
-/// that an operation that has failed in between is not carried out.
+/// A command that the NIC has not taken yet. Slots stand for what is encoded when it is taken; the
+/// command of an operation whose slot is free by then is dropped. Messages to a lost peer, and
+/// fetches from one, keep their slots and are still sent.
 #[derive(Clone, Copy, Debug)]
 pub enum Outgoing {
     /// A receive, by slot.
@@ -47,6 +48,12 @@ pub struct Outbox {
 }
 
 impl Outbox {
+    /// Commands that the NIC has not taken.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
     pub(super) fn push(&mut self, command: Outgoing) {
         self.queue.push_back(command);
     }

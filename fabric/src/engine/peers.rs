@@ -25,7 +25,12 @@ pub struct Peers {
     all: Vec<Peer>,
     numbers: HashMap<Address, usize>,
     own: Address,
+    /// Peers that were first known as senders.
+    senders: usize,
 }
+
+/// Maximum number of peers that are known only because their messages say so.
+const MOST_SENDERS: usize = 4096;
 
 impl Peers {
     /// No peers yet, of the endpoint with this address.
@@ -34,6 +39,7 @@ impl Peers {
             all: Vec::new(),
             numbers: HashMap::new(),
             own,
+            senders: 0,
         }
     }
 
@@ -55,6 +61,17 @@ impl Peers {
         }
         debug_assert_eq!(self.all.len(), self.numbers.len(), "a peer has one address");
         number
+    }
+
+    /// The number of a sender; `None` if it is new and too many were.
+    pub fn number_of_sender(&mut self, address: Address) -> Option<usize> {
+        if !self.numbers.contains_key(&address) {
+            if self.senders >= MOST_SENDERS {
+                return None;
+            }
+            self.senders += 1;
+        }
+        Some(self.number(address))
     }
 
     /// The peer with this number, if there is one.

@@ -9,6 +9,8 @@ use super::shared::{Failure, Why};
 
 /// Maximum number of bytes of a block transfer; a NIC allows up to 4 GB.
 const MOST_BLOCK: usize = 1 << 30;
+/// Maximum number of bytes of a put that is one packet.
+const PACKET: u64 = 64;
 
 /// The action of a piece.
 #[derive(Clone, Debug)]
@@ -33,6 +35,8 @@ pub struct Piece {
     pub(super) at: Remote,
     pub(super) act: Act,
     pub(super) tries: u32,
+    /// Whether a try may have changed the peer's memory.
+    pub(super) may_have_arrived: bool,
     pub(super) since: Duration,
 }
 
@@ -42,13 +46,26 @@ impl Act {
         matches!(self, Self::BlockPut(..) | Self::BlockGet(_))
     }
 
-    /// Whether repeating the piece is harmless even if the first try was carried out.
+    /// Whether it writes in several packets, which may end differently. The NIC reports the first
+    /// failure; a later packet may still be in the network.
+    const fn is_long_put(&self) -> bool {
+        matches!(self, Self::BlockPut(from, _) if from.bytes > PACKET)
+    }
+
+    /// Whether the piece is repeated at once after it ended so. Then either nothing of it was
+    /// carried out, or repeating it is harmless.
     pub(super) const fn is_repeatable(&self, status: Status) -> bool {
-        match self {
-            Self::Get(_) | Self::BlockGet(_) => true,
-            Self::Put(_) | Self::BlockPut(..) => matches!(status, Status::DamagedAnswer),
-            // An OR with 0 changes nothing.
-            Self::Atomic(amo) => amo.changes_nothing(),
+        match status {
+            Status::Damaged | Status::Busy => !self.is_long_put(),
+            Status::TimedOut | Status::DamagedAnswer => match self {
+                Self::Get(_) | Self::BlockGet(_) => true,
+                Self::Put(_) | Self::BlockPut(..) => {
+                    matches!(status, Status::DamagedAnswer) && !self.is_long_put()
+                }
+                // An OR with 0 changes nothing.
+                Self::Atomic(amo) => amo.changes_nothing(),
+            },
+            _ => false,
         }
     }
 
@@ -56,8 +73,22 @@ impl Act {
     pub(super) const fn needs_renewal(&self, status: Status) -> bool {
         match status {
             Status::TimedOut | Status::Aborted => matches!(self, Self::Put(_) | Self::BlockPut(..)),
+            Status::Damaged | Status::DamagedAnswer | Status::Busy => self.is_long_put(),
             // The owner says whether the memory is still there.
             Status::NoHandle => true,
+            _ => false,
+        }
+    }
+
+    /// Whether a piece that ended so may have changed the peer's memory, perhaps in part.
+    pub(super) const fn may_have_arrived(&self, status: Status) -> bool {
+        match status {
+            Status::Done | Status::TimedOut | Status::DamagedAnswer => {
+                !matches!(self, Self::Get(_) | Self::BlockGet(_))
+            }
+            Status::Aborted | Status::Damaged | Status::Busy | Status::Unreachable => {
+                self.is_long_put()
+            }
             _ => false,
         }
     }
@@ -116,6 +147,17 @@ pub(super) const fn behind(at: Remote, bytes: usize) -> Remote {
     Remote {
         offset: at.offset + bytes as u64,
         ..at
+    }
+}
+
+/// The failure of an operation of which a part may have been carried out.
+pub(super) const fn perhaps_carried_out(failure: Failure) -> Failure {
+    Failure {
+        errno: match failure.why {
+            Why::Unreachable => libc::ETIMEDOUT,
+            _ => failure.errno,
+        },
+        why: Why::Unknown,
     }
 }
 

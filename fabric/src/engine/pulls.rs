@@ -11,7 +11,7 @@ use super::core::Core;
 use super::landing::Destination;
 use super::outbox::Outgoing;
 use super::shared::{Failure, Shared, Why};
-use super::slots::{self, FETCHES, STAGES_AT, Slab};
+use super::slots::{self, FETCHES, STAGES, STAGES_AT, Slab};
 use super::wire::{Head, IN_PLACE, Kind, PART};
 use crate::flags::FI_REMOTE_WRITE;
 use crate::memory::{Bytes, Pieces};
@@ -134,6 +134,10 @@ impl Pulls {
             let (errno, why) = (libc::EPROTO, Why::Plain);
             return end(core, peer, pull, Some(Failure { errno, why }));
         }
+        if head.part == IN_PLACE && core.peers[peer].is_self {
+            let (errno, why) = (libc::EPROTO, Why::Plain);
+            return end(core, peer, pull, Some(Failure { errno, why }));
+        }
         if head.part == IN_PLACE {
             return self.pull_in_place(core, shared, peer, pull);
         }
@@ -177,6 +181,10 @@ impl Pulls {
         let Some(pull) = self.all.get(&key) else {
             return;
         };
+        if head.failed {
+            let (errno, why) = (libc::EREMOTEIO, Why::Refused);
+            return self.give_up(core, key, Failure { errno, why });
+        }
         let is_staged = pull.head.part != IN_PLACE;
         let bytes = head.part_bytes as usize;
         let begin = u64::from(head.part) * PART as u64;
@@ -204,8 +212,12 @@ impl Pulls {
     fn fetch(&mut self, core: &mut Core, shared: &Shared, fetch: Fetch) {
         debug_assert!(fetch.bytes <= PART, "a part fits its slot");
         if core.peers[fetch.peer].is_self {
-            let at = STAGES_AT + fetch.from.offset;
-            return self.landed(core, shared, &fetch, at);
+            let offset = fetch.from.offset;
+            let is_staged = offset <= ((STAGES - 1) * PART) as u64 && fetch.into.is_none();
+            return match is_staged {
+                true => self.landed(core, shared, &fetch, STAGES_AT + offset),
+                false => self.fail(core, (fetch.peer, fetch.id), libc::EPROTO),
+            };
         }
         if self.fetches.room() == 0 {
             return self.unfetched.push_back(fetch);
@@ -239,7 +251,9 @@ impl Pulls {
             core.peers.heard(fetch.peer);
         }
         let is_tried = fetch.tries < TRIES || core.clock.is_patient(fetch.since);
-        if again && is_tried && core.peers[fetch.peer].failed.is_none() {
+        let pull = self.all.get(&(fetch.peer, fetch.id));
+        let is_wanted = pull.is_some_and(|pull| pull.failure.is_none());
+        if again && is_tried && is_wanted && core.peers[fetch.peer].failed.is_none() {
             return core.outbox.push(Outgoing::Fetch(slot));
         }
         let Some(fetch) = self.fetches.remove(slot) else {
@@ -320,6 +334,22 @@ impl Pulls {
         }
     }
 
+    /// The memory of a key has been closed: what is written there fails.
+    pub(super) fn region_closed(&mut self, core: &mut Core, key: u64) {
+        let pulls = self.all.iter().filter(|(_, pull)| pull.is_into(key));
+        let mut keys: Vec<_> = pulls.map(|(key, _)| *key).collect();
+        keys.sort_unstable();
+        for key in keys {
+            self.fail(core, key, libc::EKEYREJECTED);
+        }
+    }
+
+    /// Whether the NIC may write the memory of a key.
+    pub(super) fn lands_in(&self, key: u64) -> bool {
+        let mut pulls = self.all.values();
+        pulls.any(|pull| pull.is_into(key) && pull.landing > 0)
+    }
+
     /// A peer is lost: what is fetched from it fails.
     pub(super) fn lose(&mut self, core: &mut Core, peer: usize, failure: Failure) {
         let keys = self.all.keys().filter(|key| key.0 == peer);
@@ -333,6 +363,10 @@ impl Pulls {
 }
 
 impl Pull {
+    const fn is_into(&self, key: u64) -> bool {
+        matches!(self.into, Destination::Memory) && self.head.key == key
+    }
+
     /// The fetches of a transfer in place; `None` if the memory for it has been closed.
     fn parts(&self, core: &Core, shared: &Shared, peer: usize) -> Option<Vec<Fetch>> {
         let (head, mut parts) = (self.head, Vec::new());
@@ -355,7 +389,7 @@ impl Pull {
         let room = match &self.into {
             Destination::Receive(landing) => landing.room(),
             Destination::Memory => memory_of(shared, &head)?.len(),
-            Destination::Reply(_, into) => into.as_ref().map_or(0, Pieces::len),
+            Destination::Reply(into) => into.as_ref().map_or(0, Pieces::len),
         };
         let len = room.min(head.len as usize);
         if !core.reaches_own {
@@ -374,8 +408,8 @@ impl Pull {
         match &self.into {
             Destination::Receive(landing) => landing.visit(0, len, add),
             Destination::Memory => Pieces::One(memory_of(shared, &head)?).visit(0, len, add),
-            Destination::Reply(_, Some(into)) => into.visit(0, len, add),
-            Destination::Reply(_, None) => {}
+            Destination::Reply(Some(into)) => into.visit(0, len, add),
+            Destination::Reply(None) => {}
         }
         Some(parts)
     }
@@ -392,8 +426,8 @@ impl Pull {
                 Some(memory) => Pieces::One(memory).visit(begin, len, copy),
                 None => return false,
             },
-            Destination::Reply(_, Some(into)) => into.visit(begin, len, copy),
-            Destination::Reply(_, None) => {}
+            Destination::Reply(Some(into)) => into.visit(begin, len, copy),
+            Destination::Reply(None) => {}
         }
         true
     }

@@ -10,6 +10,9 @@ use crate::memory::Bytes;
 pub const LINE: u64 = 64;
 const WORD: u64 = 4;
 
+/// The handle of memory that has none at the moment: no NIC assigns it.
+pub(super) const NO_HANDLE: u16 = u16::MAX;
+
 /// Where a NIC finds the memory of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reach {

@@ -14,40 +14,68 @@ use phitwire_client::door::Status;
 use super::action::Action;
 use super::core::Core;
 use super::outbox::{Outgoing, names};
-use super::reach::{access_of, lines};
-use super::shared::Shared;
+use super::reach::{NO_HANDLE, Reach, access_of, lines};
+use super::shared::{Region, Shared};
 use super::wire::{Head, Kind};
 
-/// Own memory that is being closed and opened again.
+/// Own memory that is being closed and opened again. Meanwhile its handle is [`NO_HANDLE`]: the NIC
+/// may assign the old one to other memory.
+#[derive(Debug)]
+struct Renewing {
+    key: u64,
+    old_handle: u16,
+    /// The peers that wait.
+    waiting: Vec<usize>,
+    /// Whether all handles were in use, so that opening it must be tried again.
+    is_full: bool,
+}
+
+/// Renewals by number.
 #[derive(Debug, Default)]
 pub struct Renewal {
-    /// By number: the key, and the peers that wait.
-    under_way: HashMap<u64, (u64, Vec<usize>)>,
+    under_way: HashMap<u64, Renewing>,
     next: u64,
 }
 
 impl Renewal {
+    /// Renewals under way.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.under_way.len()
+    }
+
     /// Carries out a peer's request for a new handle, or this endpoint's own.
-    pub(super) fn renew(&mut self, core: &mut Core, shared: &Shared, peer: usize, head: &Head) {
+    pub(super) fn renew(&mut self, core: &mut Core, shared: &mut Shared, peer: usize, head: &Head) {
         let mut under_way = self.under_way.values_mut();
-        if let Some((_, waiting)) = under_way.find(|(key, _)| *key == head.key) {
-            return waiting.push(peer);
+        if let Some(renewing) = under_way.find(|renewing| renewing.key == head.key) {
+            if !renewing.waiting.contains(&peer) {
+                renewing.waiting.push(peer);
+            }
+            return;
         }
-        let Some(reach) = shared.reach(head.key) else {
+        let region = shared.regions.get_mut(&head.key);
+        let Some((reach, _)) = region.and_then(|region| region.reach.as_mut()) else {
             return reply(core, peer, head.key, None);
         };
         if reach.handle != head.handle {
             return reply(core, peer, head.key, Some(reach.handle));
         }
+        let old_handle = std::mem::replace(&mut reach.handle, NO_HANDLE);
         let number = self.next;
         self.next += 1;
-        let old = self.under_way.insert(number, (head.key, vec![peer]));
+        let renewing = Renewing {
+            key: head.key,
+            old_handle,
+            waiting: vec![peer],
+            is_full: false,
+        };
+        let old = self.under_way.insert(number, renewing);
         debug_assert!(old.is_none(), "each renewal has a number of its own");
         core.outbox
-            .push(Outgoing::Deregister(names::RENEWAL | number, reach.handle));
+            .push(Outgoing::Deregister(names::RENEWAL | number, old_handle));
     }
 
-    /// The NIC has closed or opened memory that is being renewed.
+    /// The NIC has closed or opened memory that is being renewed, or has not.
     pub(super) fn completed(
         &mut self,
         core: &mut Core,
@@ -56,25 +84,27 @@ impl Renewal {
         is_opened: bool,
         (status, word): (Status, u64),
     ) {
-        let Some((key, _)) = self.under_way.get(&number) else {
+        let Some(renewing) = self.under_way.get_mut(&number) else {
             return;
         };
-        let key = *key;
         let handle = u16::try_from(word).ok().filter(|_| status == Status::Done);
-        let region = shared.regions.get_mut(&key);
-        let reach =
-            region.and_then(|region| Some((region.bytes, region.access, region.reach.as_mut()?)));
-        let current = match (reach, handle) {
-            (Some((bytes, access, _)), Some(_)) if !is_opened => {
-                if let Some(part) = lines(&bytes) {
-                    let name = names::RENEWAL | number;
-                    let register = Outgoing::Register(name, part, access_of(access));
-                    return core.outbox.push(register);
-                }
+        let current = match (closed(shared, renewing.key), handle) {
+            (Some(region), Some(_)) if !is_opened => return register(core, number, region),
+            (Some(Region { reach, .. }), None) if !is_opened => {
+                set_handle(reach, renewing.old_handle);
                 None
             }
-            (Some((_, _, reach)), Some(handle)) => {
-                reach.0.handle = handle;
+            (Some(_), None) if status == Status::TooMany => {
+                renewing.is_full = true;
+                return;
+            }
+            // The NIC does not reach this memory any more.
+            (Some(region), None) => {
+                region.reach = None;
+                None
+            }
+            (Some(Region { reach, .. }), Some(handle)) => {
+                set_handle(reach, handle);
                 Some(handle)
             }
             (None, Some(handle)) if is_opened => {
@@ -82,19 +112,66 @@ impl Renewal {
                 core.outbox.push(Outgoing::Deregister(0, handle));
                 None
             }
-            _ => None,
+            (None, _) => None,
         };
-        let (_, waiting) = self.under_way.remove(&number).unwrap_or_default();
-        for peer in waiting {
-            reply(core, peer, key, current);
+        self.end(core, number, current);
+    }
+
+    /// Tries again to open memory for which there was no handle.
+    pub(super) fn retry(&mut self, core: &mut Core, shared: &mut Shared) {
+        let full = self.under_way.iter_mut().filter(|(_, one)| one.is_full);
+        let mut full: Vec<_> = full
+            .map(|(&number, one)| {
+                one.is_full = false;
+                (number, one.key)
+            })
+            .collect();
+        full.sort_unstable();
+        for (number, key) in full {
+            match closed(shared, key) {
+                Some(region) => register(core, number, region),
+                None => self.end(core, number, None),
+            }
+        }
+    }
+
+    fn end(&mut self, core: &mut Core, number: u64, current: Option<u16>) {
+        let Some(renewing) = self.under_way.remove(&number) else {
+            return;
+        };
+        for peer in renewing.waiting {
+            reply(core, peer, renewing.key, current);
         }
     }
 
     /// A peer is lost: it waits no more.
     pub(super) fn lose(&mut self, peer: usize) {
-        for (_, waiting) in self.under_way.values_mut() {
-            waiting.retain(|&waiting| waiting != peer);
+        for renewing in self.under_way.values_mut() {
+            renewing.waiting.retain(|&waiting| waiting != peer);
         }
+    }
+}
+
+/// The memory with this key, if it is closed for its renewal.
+fn closed(shared: &mut Shared, key: u64) -> Option<&mut Region> {
+    let region = shared.regions.get_mut(&key)?;
+    let (reach, _) = region.reach?;
+    (reach.handle == NO_HANDLE).then_some(region)
+}
+
+fn set_handle(reach: &mut Option<(Reach, usize)>, handle: u16) {
+    if let Some((reach, _)) = reach {
+        reach.handle = handle;
+    }
+}
+
+fn register(core: &mut Core, number: u64, region: &Region) {
+    let part = lines(&region.bytes);
+    debug_assert!(part.is_some(), "it was registered before");
+    if let Some(part) = part {
+        let access = access_of(region.access);
+        core.outbox
+            .push(Outgoing::Register(names::RENEWAL | number, part, access));
     }
 }
 

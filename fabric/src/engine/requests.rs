@@ -22,9 +22,9 @@ struct Request {
     is_change: bool,
     /// Destination of the reply.
     into: Option<Pieces>,
-    /// Whether the reply is being fetched. Until that ends the NIC may write the destination, so
-    /// only its end also ends the request.
-    is_pulled: bool,
+    /// The peer's number of the transfer by which the reply is being fetched. Until that ends the
+    /// NIC may write the destination, so only its end also ends the request.
+    pulled: Option<u64>,
 }
 
 /// The unanswered requests.
@@ -86,7 +86,7 @@ impl Requests {
             len: head.len as usize,
             is_change,
             into,
-            is_pulled: false,
+            pulled: None,
         };
         let old = self.all.insert(head.id, request);
         debug_assert!(old.is_none(), "each request has a number of its own");
@@ -97,7 +97,7 @@ impl Requests {
     /// The request with this number, if this peer owes the answer.
     fn owed(&mut self, peer: usize, id: u64) -> Option<&mut Request> {
         let request = self.all.get_mut(&id)?;
-        (request.peer == peer && !request.is_pulled).then_some(request)
+        (request.peer == peer && request.pulled.is_none()).then_some(request)
     }
 
     /// A peer's answer without data.
@@ -127,14 +127,15 @@ impl Requests {
         }
     }
 
-    /// A peer's answer whose data are to be fetched: straight into the request's memory, or into
-    /// none if there is no such request.
+    /// A peer's answer whose data are to be fetched, straight into the request's memory; rejected
+    /// if the peer owes none.
     pub(super) fn reply_announced(&mut self, core: &mut Core, peer: usize, head: Head) {
-        let into = self.owed(peer, head.key).and_then(|request| {
-            request.is_pulled = true;
-            request.into.take()
-        });
-        let into = Destination::Reply(head.key, into);
+        let Some(request) = self.owed(peer, head.key) else {
+            return core.actions.push_back(Action::Discard(peer, head, true));
+        };
+        request.pulled = Some(head.id);
+        let into = request.into.take();
+        let into = Destination::Reply(into);
         core.actions.push_back(Action::Pull(peer, head, into));
     }
 
@@ -143,17 +144,22 @@ impl Requests {
         &mut self,
         core: &Core,
         shared: &mut Shared,
-        id: u64,
+        (peer, head): (usize, &Head),
         failure: Option<Failure>,
     ) {
-        if self.all.get(&id).is_some_and(|request| request.is_pulled) {
-            self.end(core, shared, id, failure);
+        let request = self.all.get(&head.key);
+        if request.is_some_and(|request| request.peer == peer && request.pulled == Some(head.id)) {
+            self.end(core, shared, head.key, failure);
         }
     }
 
     /// The message of a request never arrived.
     pub(super) fn fail(&mut self, core: &Core, shared: &mut Shared, id: u64, failure: Failure) {
-        if self.all.get(&id).is_some_and(|request| !request.is_pulled) {
+        if self
+            .all
+            .get(&id)
+            .is_some_and(|request| request.pulled.is_none())
+        {
             self.end(core, shared, id, Some(failure));
         }
     }
@@ -181,7 +187,7 @@ impl Requests {
     /// with the fetch.
     pub(super) fn lose(&mut self, core: &Core, shared: &mut Shared, peer: usize, failure: Failure) {
         let lost = self.all.iter();
-        let lost = lost.filter(|(_, request)| request.peer == peer && !request.is_pulled);
+        let lost = lost.filter(|(_, request)| request.peer == peer && request.pulled.is_none());
         let mut ids: Vec<_> = lost.map(|(id, _)| *id).collect();
         ids.sort_unstable();
         for id in ids {

@@ -13,7 +13,7 @@ use super::access::{MOST_ELEMENT_BYTES, Target};
 use super::action::Action;
 use super::core::Core;
 use super::elements;
-use super::landing::Destination;
+use super::landing::{Destination, Source};
 use super::parcel::{End, Parcel};
 use super::reach::Reach;
 use super::service::Service;
@@ -85,7 +85,8 @@ impl Serving {
             None => answer(core, peer, head.id, true),
             Some(memory) if memory.len() > MOST_EAGER => {
                 let reply = reply_to(head.id, memory.len());
-                let offer = Action::Offer(peer, reply, Pieces::One(memory), None);
+                let offer =
+                    Action::Offer(peer, reply, Pieces::One(memory), Source::Region(head.key));
                 core.actions.push_back(offer);
             }
             Some(memory) => answer_with(core, peer, head.id, memory.with(<[u8]>::to_vec)),

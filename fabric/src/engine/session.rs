@@ -22,8 +22,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Tries without a reply, and more while patience lasts: while routes change, a network drops
 /// what is in flight.
 const TRIES: u32 = 6;
-/// Maximum number of messages held until earlier ones arrive.
-const MOST_HELD: usize = 1024;
 
 /// A message that the NIC holds.
 #[derive(Debug)]
@@ -33,6 +31,8 @@ struct Sending {
     end: End,
     since: Duration,
     tries: u32,
+    /// Whether a try may have reached the peer.
+    may_have_arrived: bool,
 }
 
 /// Messages to and from one peer.
@@ -117,12 +117,13 @@ impl Session {
 
     /// What is left of messages, by kind.
     #[cfg(test)]
-    pub(super) fn left(&self) -> [(&'static str, usize); 3] {
+    pub(super) fn left(&self) -> [(&'static str, usize); 4] {
         let held = self.channels.iter().map(|channel| channel.held.len()).sum();
         [
             ("sends", self.sends.len()),
             ("queued", self.queued + self.to_self.len()),
             ("held", held),
+            ("owed", self.owed.len()),
         ]
     }
 
@@ -143,7 +144,10 @@ impl Session {
                 "what was acknowledged was sent"
             );
             assert!(channel.window <= WIDEST, "a peer has receives for it");
-            assert!(channel.held.len() <= MOST_HELD, "few messages are held");
+            assert!(
+                (channel.held.len() as u64) < WIDEST,
+                "few messages are held"
+            );
             let first = channel.held.keys().next();
             assert!(
                 first.is_none_or(|first| *first > channel.expected),
@@ -245,6 +249,7 @@ impl Session {
             end,
             since: core.clock.now(),
             tries: 0,
+            may_have_arrived: false,
         };
         let slot = self
             .sends
@@ -337,6 +342,8 @@ impl Session {
             self.sends.remove(slot);
             return has_arrived(core, shared, end);
         }
+        sending.may_have_arrived |= status.is_unknown();
+        let may_have_arrived = sending.may_have_arrived;
         // The peer ignores duplicates, so any message may be resent.
         let again = match status {
             // NoHandle: the program there ended, or gave up, when half of the message had arrived.
@@ -355,7 +362,7 @@ impl Session {
             return core.outbox.push(Outgoing::Send(slot));
         }
         self.sends.remove(slot);
-        let why = match status.is_unknown() {
+        let why = match may_have_arrived {
             true => Why::Unknown,
             false => Why::Unreachable,
         };
@@ -384,7 +391,7 @@ impl Session {
         for parcel in unsent {
             never_sent(core, shared, parcel.end, lost);
         }
-        // Keep the slots: the NIC still holds the messages.
+        // Keep the slots: the NIC holds the messages, or takes their commands later.
         for sending in self.sends.iter_mut() {
             if sending.peer == peer {
                 let end = std::mem::replace(&mut sending.end, End::Nothing);
@@ -403,7 +410,12 @@ impl Session {
     }
 
     /// The NIC has filled a receive, or rejected it.
-    pub(super) fn received(&mut self, core: &mut Core, slot: usize, bytes: Option<usize>) {
+    pub(super) fn received(
+        &mut self,
+        core: &mut Core,
+        slot: usize,
+        (processor, bytes): (u16, Option<usize>),
+    ) {
         debug_assert!(slot < RECEIVES, "the NIC returns our names");
         if let Some(len) = bytes.and_then(|bytes| bytes.checked_sub(HEAD)) {
             let at = slots::receive_at(slot);
@@ -412,7 +424,7 @@ impl Session {
             core.segment.read(at, &mut head);
             core.segment.read(at + HEAD as u64, &mut payload);
             if let Some(head) = Head::parse(&head) {
-                self.message(core, head, payload);
+                self.message(core, processor, head, payload);
             }
         }
         core.outbox.push(Outgoing::Receive(slot));
@@ -431,12 +443,21 @@ impl Session {
         }
     }
 
-    /// A message arrived.
-    fn message(&mut self, core: &mut Core, head: Head, payload: Vec<u8>) {
-        if head.to_incarnation != core.address.incarnation {
+    /// A message arrived from this processor, as the NIC says.
+    pub(super) fn message(
+        &mut self,
+        core: &mut Core,
+        processor: u16,
+        head: Head,
+        payload: Vec<u8>,
+    ) {
+        let is_forged = head.from.processor != processor || head.from == core.address;
+        if is_forged || head.to_incarnation != core.address.incarnation {
             return;
         }
-        let peer = core.peers.number(head.from);
+        let Some(peer) = core.peers.number_of_sender(head.from) else {
+            return;
+        };
         core.peers.heard(peer);
         let is_lost = core.peers[peer].failed.is_some();
         let from = self.channels.of(peer);
@@ -451,7 +472,7 @@ impl Session {
         }
         if head.seq > from.expected {
             // What comes from a lost peer may have a gap for ever.
-            if from.held.len() < MOST_HELD && !is_lost {
+            if head.seq - from.expected < WIDEST && !is_lost {
                 from.held.insert(head.seq, (head, payload));
             }
             return;

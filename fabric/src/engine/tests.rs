@@ -2,6 +2,7 @@
 
 mod liveness;
 mod network;
+mod opened;
 mod parts;
 mod soak;
 

@@ -5,6 +5,7 @@ use phitwire_client::door::Status;
 use phitwire_client::door::{Access, Local};
 
 use super::super::access::{Change, Far, MOST_ELEMENT_BYTES};
+use super::super::landing::Source;
 use super::super::matching::Posted;
 use super::super::one_sided::OneSided;
 use super::super::parcel::{End, Parcel};
@@ -27,7 +28,7 @@ impl Endpoint {
         }
         let operations =
             self.session.queued() + self.requests.len() + self.offers.len() + self.one_sided.len();
-        if operations >= MOST_OPERATIONS {
+        if operations >= MOST_OPERATIONS || !self.one_sided.has_room() {
             return Err(libc::EAGAIN);
         }
         let peer = core.peers.number(address);
@@ -66,7 +67,7 @@ impl Endpoint {
         };
         if len > MOST_EAGER {
             self.offers
-                .offer(&mut self.core, peer, head, from, Some(op));
+                .offer(&mut self.core, peer, head, from, Source::Program(op));
         } else {
             let parcel = Parcel::new(head, from.to_vec(0, len), End::Op(op, len));
             self.session.post(&mut self.core, shared, peer, parcel);
@@ -109,7 +110,8 @@ impl Endpoint {
             ..Head::default()
         };
         if len > MOST_EAGER {
-            self.offers.offer(core, peer, head, from, Some(op));
+            self.offers
+                .offer(core, peer, head, from, Source::Program(op));
         } else {
             let message = (head, from.to_vec(0, len));
             self.requests.ask(core, peer, message, (op, None), false);
@@ -247,6 +249,20 @@ impl Endpoint {
     /// there.
     pub fn begin_closing(&mut self, handle: u16) {
         self.registration.close(&mut self.core, handle);
+    }
+
+    /// The program closes registered memory: transfers from and to it end. Those to it end only
+    /// once [`Self::lands_in`] is false.
+    pub fn region_closed(&mut self, shared: &mut Shared, key: u64) {
+        let core = &mut self.core;
+        self.offers.region_closed(core, key);
+        self.pulls.region_closed(core, key);
+        self.route(shared);
+    }
+
+    /// Whether the NIC may still write registered memory on behalf of a transfer.
+    pub fn lands_in(&self, key: u64) -> bool {
+        self.pulls.lands_in(key)
     }
 
     /// The outcome of the last registration or closing that was begun, and its handle.

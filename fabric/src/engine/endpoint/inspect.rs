@@ -11,6 +11,8 @@ impl Endpoint {
         let mut left = vec![
             ("offers", self.offers.len()),
             ("served", self.serving.len()),
+            ("renewals", self.renewal.len()),
+            ("commands", self.core.outbox.len()),
             ("stages", self.core.stages.len()),
         ];
         left.extend(self.session.left());
@@ -33,7 +35,7 @@ impl Endpoint {
         self.matching.check();
         self.pulls.check();
         self.requests.check();
-        let staged = self.offers.check() + self.one_sided.check();
+        let staged = self.offers.check(&self.core) + self.one_sided.check();
         assert_eq!(
             self.core.stages.len(),
             staged,
@@ -45,6 +47,11 @@ impl Endpoint {
     pub(in super::super) fn lose_a_stage(&mut self) {
         let stage = self.core.stages.insert(());
         assert!(stage.is_some(), "there is room");
+    }
+
+    /// Probes so far.
+    pub(in super::super) const fn probes(&self) -> u64 {
+        self.liveness.probes
     }
 
     /// How many of a kind have not ended.

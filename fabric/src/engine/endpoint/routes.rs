@@ -36,12 +36,12 @@ impl Endpoint {
             Completion::Received {
                 name,
                 status,
+                processor,
                 bytes,
-                ..
             } => {
                 let slot = (name & !names::KINDS) as usize;
                 let bytes = (status == Status::Done).then_some(bytes as usize);
-                self.session.received(core, slot, bytes);
+                self.session.received(core, slot, (processor, bytes));
             }
             Completion::End {
                 name, status, word, ..
@@ -95,20 +95,25 @@ impl Endpoint {
         let core = &mut self.core;
         self.liveness.begin_check(core, now);
         self.session.post_rejected(core);
-        if !core.clock.gives_up() {
-            return;
+        self.renewal.retry(core, shared);
+        if core.clock.gives_up() {
+            self.check_peers(shared);
         }
+        self.route(shared);
+        self.liveness.probe_lost(&mut self.core);
+    }
+
+    fn check_peers(&mut self, shared: &Shared) {
+        let core = &mut self.core;
         let mut awaited = BTreeSet::new();
-        let is_quiet = self.matching.await_peers(core, &mut awaited);
-        self.liveness.patrol(core, shared, is_quiet, &mut awaited);
+        let waits = self.matching.await_peers(core, &mut awaited);
+        self.liveness.patrol(core, shared, waits, &mut awaited);
         self.requests.await_peers(&mut awaited);
         self.one_sided.await_peers(&mut awaited);
         self.offers.await_peers(&mut awaited);
         self.pulls.await_peers(&mut awaited);
         self.session.await_peers(&mut awaited);
         self.liveness.check(core, awaited);
-        self.route(shared);
-        self.liveness.probe_lost(&mut self.core);
     }
 
     /// Probes at once the peers that messages have not reached, unless a probe is in flight. A live
@@ -142,42 +147,52 @@ impl Endpoint {
             .end(&self.core, shared, Failure { why, ..failure });
     }
 
-    /// Hands what parts want of each other to the parts that carry it out, in order.
+    /// Hands what parts want of each other to the parts that carry it out, in order, and free
+    /// stages to the transfers that wait for some.
     pub(super) fn route(&mut self, shared: &mut Shared) {
-        while let Some(action) = self.core.actions.pop_front() {
-            let core = &mut self.core;
-            match action {
-                Action::Post(peer, parcel) => self.session.post(core, shared, peer, parcel),
-                Action::Tell(peer, head) => {
-                    self.session.post(core, shared, peer, Parcel::bare(head));
-                }
-                Action::Announce(peer, head) => self.session.announce(core, shared, peer, head),
-                Action::Notify(peer) => self.session.notify(core, peer),
-                Action::Arrived(peer, head, payload) => self.arrived(shared, peer, head, payload),
-                Action::RequestFailed(id, why) => self.requests.fail(core, shared, id, why),
-                Action::OfferFailed(id, why) => self.offers.fail(core, shared, id, why),
-                Action::Offer(peer, head, from, done) => {
-                    self.offers.offer(core, peer, head, from, done);
-                }
-                Action::Pull(peer, head, into) => self.pulls.pull(core, shared, peer, head, into),
-                Action::Discard(peer, head, failed) => pulls::discard(core, peer, &head, failed),
-                Action::Pulled(peer, head, into, failure) => {
-                    self.pulled(shared, (peer, &head), into, failure);
-                }
-                Action::Renew(peer, head) => self.renewal.renew(core, shared, peer, &head),
-                Action::Renewed(peer, head) => self.one_sided.renewed(core, shared, peer, &head),
-                Action::Serve(target, service) => {
-                    self.one_sided.serve(core, shared, target, service);
-                }
-                Action::Served(service, failed) => {
-                    self.serving.served(core, shared, service, failed);
-                }
-                Action::LostLives(peer) => self.liveness.lost_lives(core, peer),
-                Action::LostBy(peer) => self.liveness.lost_by(core, peer),
-                Action::Notified(peer) => self.liveness.notified(peer),
-                Action::Lose(peer, failure) => self.lose(shared, peer, failure),
-                Action::Forget(peer, lost, unknown) => self.forget(shared, peer, lost, unknown),
+        loop {
+            while let Some(action) = self.core.actions.pop_front() {
+                self.carry_out(shared, action);
             }
+            if !self.offers.feed(&mut self.core) {
+                return;
+            }
+        }
+    }
+
+    fn carry_out(&mut self, shared: &mut Shared, action: Action) {
+        let core = &mut self.core;
+        match action {
+            Action::Post(peer, parcel) => self.session.post(core, shared, peer, parcel),
+            Action::Tell(peer, head) => {
+                self.session.post(core, shared, peer, Parcel::bare(head));
+            }
+            Action::Announce(peer, head) => self.session.announce(core, shared, peer, head),
+            Action::Notify(peer) => self.session.notify(core, peer),
+            Action::Arrived(peer, head, payload) => self.arrived(shared, peer, head, payload),
+            Action::RequestFailed(id, why) => self.requests.fail(core, shared, id, why),
+            Action::OfferFailed(id, why) => self.offers.fail(core, shared, id, why),
+            Action::Offer(peer, head, from, source) => {
+                self.offers.offer(core, peer, head, from, source);
+            }
+            Action::Pull(peer, head, into) => self.pulls.pull(core, shared, peer, head, into),
+            Action::Discard(peer, head, failed) => pulls::discard(core, peer, &head, failed),
+            Action::Pulled(peer, head, into, failure) => {
+                self.pulled(shared, (peer, &head), into, failure);
+            }
+            Action::Renew(peer, head) => self.renewal.renew(core, shared, peer, &head),
+            Action::Renewed(peer, head) => self.one_sided.renewed(core, shared, peer, &head),
+            Action::Serve(target, service) => {
+                self.one_sided.serve(core, shared, target, service);
+            }
+            Action::Served(service, failed) => {
+                self.serving.served(core, shared, service, failed);
+            }
+            Action::LostLives(peer) => self.liveness.lost_lives(core, peer),
+            Action::LostBy(peer) => self.liveness.lost_by(core, peer),
+            Action::Notified(peer) => self.liveness.notified(peer),
+            Action::Lose(peer, failure) => self.lose(shared, peer, failure),
+            Action::Forget(peer, lost, unknown) => self.forget(shared, peer, lost, unknown),
         }
     }
 
@@ -227,7 +242,7 @@ impl Endpoint {
                 self.serving.written(core, shared, peer, head);
             }
             Destination::Memory => {}
-            Destination::Reply(id, _) => self.requests.pulled(core, shared, id, failure),
+            Destination::Reply(..) => self.requests.pulled(core, shared, (peer, head), failure),
         }
     }
 

@@ -8,7 +8,7 @@ use phitwire_client::door::Status;
 use super::super::action::Action;
 use super::super::core::Core;
 use super::super::outbox::Outgoing;
-use super::super::reach::Reach;
+use super::super::reach::{NO_HANDLE, Reach};
 use super::super::shared::Shared;
 use super::super::wire::{Head, Kind};
 use super::OneSided;
@@ -26,7 +26,8 @@ impl OneSided {
         };
         let current = current.map(|reach| reach.handle);
         let current = self.handles.get(&(peer, key)).copied().or(current);
-        if let Some(handle) = current.filter(|&current| current != used) {
+        let is_new = |&current: &u16| current != used && current != NO_HANDLE;
+        if let Some(handle) = current.filter(is_new) {
             // What used the old handle cannot arrive any more.
             self.readdress_with(slot, handle);
             return core.outbox.push(Outgoing::Direct(slot));
@@ -80,10 +81,15 @@ impl OneSided {
         head: &Head,
     ) {
         let key = (peer, head.key);
-        if !head.failed && !core.peers[peer].is_self {
+        let Some(parked) = self.parked.remove(&key) else {
+            return;
+        };
+        if head.failed {
+            self.handles.remove(&key);
+        } else if !core.peers[peer].is_self {
             self.handles.insert(key, head.handle);
         }
-        for slot in self.parked.remove(&key).unwrap_or_default() {
+        for slot in parked {
             match head.failed {
                 true => self.end_piece(core, shared, slot, (Status::NoHandle, 0)),
                 false => {
@@ -104,6 +110,7 @@ impl OneSided {
                 self.end_piece(core, shared, slot, (Status::TimedOut, 0));
             }
         }
+        self.handles.retain(|key, _| key.0 != peer);
         self.issue(core);
     }
 }

@@ -284,3 +284,40 @@ fn who_found_no_place_for_receives_has_them_when_another_leaves() {
     net.settle();
     assert_eq!(net.nodes[4].commands(), 0, "all are posted");
 }
+
+/// A peer is lost to a cut, and its program ends before it learns of that.
+#[test]
+fn lost_programs_that_have_ended_are_not_probed_for_ever() {
+    let mut net = all(2);
+    net.cuts.insert((0, 1), Duration::MAX);
+    net.nodes[0].expect(Some(1), true, 1);
+    assert_eq!(net.looks(0, ENOUGH), [(1, LOST, Why::Unreachable)]);
+    net.cuts.clear();
+    net.leave(1);
+    net.looks(0, 100);
+    let probes = net.nodes[0].endpoint.probes();
+    net.looks(0, 200);
+    assert_eq!(net.nodes[0].endpoint.probes(), probes);
+}
+
+/// Each wait is shorter than the time until the first probe.
+#[test]
+fn waits_from_anyone_add_up() {
+    let mut net = all(3);
+    net.nodes[1].is_silent = true;
+    let mut failed = Vec::new();
+    for n in 0..ENOUGH {
+        net.nodes[0].expect(None, true, 1);
+        failed = net.looks(0, 2);
+        if !failed.is_empty() {
+            break;
+        }
+        let Node {
+            shared, endpoint, ..
+        } = &mut net.nodes[0];
+        assert!(endpoint.cancel(shared, 1), "round {n}");
+        net.nodes[0].errors();
+        assert_eq!(net.looks(0, 1), []);
+    }
+    assert_eq!(failed, [(1, LOST, Why::SomeoneLost)]);
+}

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use phitwire_client::door::{Access, AtomicOp, Completion, Local, Status};
+use phitwire_client::door::{Access, AtomicOp, Completion, Local, Remote, Status};
 
 use crate::engine::core::Segment;
 use crate::engine::endpoint::Endpoint;
@@ -309,12 +309,18 @@ impl Network {
         let is_block = matches!(act, Act::Message(..)) || data.len() > 64;
         let (fate, mut time) = self.draw((source, target), is_block);
         match fate {
-            Fate::Refused(status) => return self.answer(from, name, Err(status), time),
+            Fate::Refused(status) => {
+                self.leave_behind((from, name), act, &data);
+                return self.answer(from, name, Err(status), time);
+            }
             Fate::Late => {
                 self.answer(from, name, Err(Status::TimedOut), time);
                 time += self.dice.between(Duration::ZERO, Duration::from_secs(4));
             }
             _ => {}
+        }
+        if matches!(fate, Fate::DamagedReply | Fate::Unanswered) {
+            self.leave_behind((from, name), act, &data);
         }
         if is_ordered {
             let last = self.ordered.entry((from, target)).or_default();
@@ -322,6 +328,24 @@ impl Network {
             *last = self.now + time;
         }
         let flight = self.flight(from, name, act, data, fate);
+        self.after(time, Event::Arrive(flight));
+    }
+
+    /// A block that fails may leave a late part behind: its packets end differently, and the NIC
+    /// reports the first failure.
+    fn leave_behind(&mut self, (from, name): (usize, u64), act: Act, data: &[u8]) {
+        let Act::Write(to) = act else {
+            return;
+        };
+        if data.len() <= 64 || !self.dice.chance(500) {
+            return;
+        }
+        let skip = 64 * self.dice.below((data.len() as u64 - 1) / 64 + 1);
+        let offset = to.offset + skip;
+        let rest = Act::Write(Remote { offset, ..to });
+        let data = data[skip as usize..].to_vec();
+        let flight = self.flight(from, name, rest, data, Fate::Late);
+        let time = self.dice.between(Duration::ZERO, Duration::from_secs(4));
         self.after(time, Event::Arrive(flight));
     }
 

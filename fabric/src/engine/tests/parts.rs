@@ -7,6 +7,8 @@ use crate::engine::landing::Destination;
 use crate::engine::outbox::Outgoing;
 use crate::engine::parcel::{End, Parcel};
 use crate::engine::pulls::Pulls;
+use crate::engine::reach::{NO_HANDLE, Reach};
+use crate::engine::renewal::Renewal;
 use crate::engine::requests::Requests;
 use crate::engine::session::Session;
 use crate::engine::shared::{Binds, Failure, Queue, Shared};
@@ -80,20 +82,25 @@ fn a_request_ends_with_the_fetch_of_its_reply() {
         ..head(Kind::Ready, 1)
     };
     // Only the peer that was asked gets the memory, and once.
-    let is_memory = [(other, false), (peer, true), (peer, false)];
-    for (from, expected) in is_memory {
+    for (from, is_owed) in [(other, false), (peer, true), (peer, false)] {
         requests.reply_announced(&mut core, from, announced);
-        let Some(Action::Pull(_, _, Destination::Reply(7, into))) = core.actions.pop_front() else {
-            panic!("it is fetched");
-        };
-        assert_eq!(into.is_some(), expected);
+        match core.actions.pop_front() {
+            Some(Action::Pull(_, _, Destination::Reply(Some(_)))) => assert!(is_owed),
+            Some(Action::Discard(_, _, true)) => assert!(!is_owed),
+            action => panic!("{action:?}"),
+        }
+    }
+    // The end of another transfer is not that of the reply's.
+    let another = Head { id: 2, ..announced };
+    for end in [(other, &announced), (peer, &another)] {
+        requests.pulled(&core, &mut shared, end, None);
     }
     // The NIC may still write: neither a loss nor another answer ends the request.
     requests.lose(&core, &mut shared, peer, LOST);
     requests.answered(&core, &mut shared, peer, &head(Kind::Done, 7));
     requests.fail(&core, &mut shared, 7, LOST);
     assert_eq!((requests.len(), errors(&mut shared)), (1, vec![]));
-    requests.pulled(&core, &mut shared, 7, Some(LOST));
+    requests.pulled(&core, &mut shared, (peer, &announced), Some(LOST));
     assert_eq!((requests.len(), errors(&mut shared)), (0, vec![LOST.errno]));
 }
 
@@ -101,7 +108,7 @@ fn a_request_ends_with_the_fetch_of_its_reply() {
 fn a_transfer_in_place_ends_when_nothing_of_it_can_land() {
     let (mut core, shared, [peer, _]) = core();
     let mut pulls = Pulls::default();
-    let into = || Destination::Reply(7, Some(Pieces::leaked(vec![0; 8])));
+    let into = || Destination::Reply(Some(Pieces::leaked(vec![0; 8])));
     let in_place = Head {
         part: IN_PLACE,
         ..head(Kind::Ready, 1)
@@ -171,4 +178,92 @@ fn what_follows_an_announcement_waits_for_it() {
         Some(Action::OfferFailed(5, _))
     ));
     assert!(core.actions.is_empty());
+}
+
+/// All handles are in use, and another memory gets the one that was closed.
+#[test]
+fn memory_without_a_handle_is_opened_as_soon_as_there_is_one() {
+    let (mut core, mut shared, [peer, other]) = core();
+    while core.outbox.front().is_some() {
+        core.outbox.pop();
+    }
+    let Pieces::One(bytes) = Pieces::leaked(vec![0; 64]) else {
+        unreachable!("it is one");
+    };
+    let (handle, base) = (5, bytes.address() / 64 * 64);
+    let region = Region {
+        bytes,
+        access: FI_REMOTE_WRITE,
+        base: bytes.address(),
+        reach: Some((Reach { handle, base }, 0)),
+    };
+    shared.regions.insert(9, region);
+    let mut renewal = Renewal::default();
+    let wanted = |handle| Head {
+        key: 9,
+        handle,
+        ..head(Kind::Renew, 0)
+    };
+    renewal.renew(&mut core, &mut shared, peer, &wanted(5));
+    assert!(matches!(
+        core.outbox.front(),
+        Some(Outgoing::Deregister(_, 5))
+    ));
+    core.outbox.pop();
+    assert_eq!(shared.reach(9).map(|reach| reach.handle), Some(NO_HANDLE));
+    renewal.completed(&mut core, &mut shared, 0, false, (Status::Done, 0));
+    for _ in 0..2 {
+        assert!(matches!(core.outbox.front(), Some(Outgoing::Register(..))));
+        core.outbox.pop();
+        renewal.completed(&mut core, &mut shared, 0, true, (Status::TooMany, 0));
+        // Others wait too, once each, and the old number is not closed again.
+        for peer in [peer, other] {
+            renewal.renew(&mut core, &mut shared, peer, &wanted(5));
+        }
+        assert!(core.outbox.front().is_none() && core.actions.is_empty());
+        renewal.retry(&mut core, &mut shared);
+    }
+    renewal.completed(&mut core, &mut shared, 0, true, (Status::Done, 8));
+    for to in [peer, other] {
+        let told = core.actions.pop_front();
+        let Some(Action::Tell(at, head)) = told else {
+            panic!("{told:?}");
+        };
+        assert_eq!((at, head.handle, head.failed), (to, 8, false));
+    }
+    assert!(core.actions.is_empty());
+    assert_eq!(
+        (renewal.len(), shared.reach(9).map(|r| r.handle)),
+        (0, Some(8))
+    );
+}
+
+#[test]
+fn senders_are_those_that_the_network_interface_names() {
+    let (mut core, _, [peer, _]) = core();
+    let mut session = Session::new(&mut core);
+    let address = core.peers[peer].address;
+    let own = core.address;
+    let heads = [
+        (address, 1, true),
+        (address, 2, false),
+        (own, own.processor, false),
+    ];
+    for (seq, (from, processor, is_taken)) in heads.into_iter().enumerate() {
+        let message = Head {
+            from,
+            seq: u64::from(!is_taken && seq > 0),
+            ..head(Kind::Done, 3)
+        };
+        session.message(&mut core, processor, message, Vec::new());
+        let arrived = core.actions.pop_front();
+        assert_eq!(arrived.is_some(), is_taken, "{arrived:?}");
+        let lost = Head {
+            kind: Kind::Lost,
+            ..message
+        };
+        session.message(&mut core, processor, lost, Vec::new());
+        let lost = core.actions.pop_front();
+        assert_eq!(lost.is_some(), is_taken, "{lost:?}");
+    }
 }

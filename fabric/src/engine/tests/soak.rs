@@ -2,6 +2,7 @@
 //! it should, and nothing is left.
 
 mod judge;
+mod memory;
 mod plan;
 
 use std::time::Duration;
@@ -48,7 +49,7 @@ fn run_plan(plan: &mut Plan, seed: u64, harm: Option<Harm>) -> Result<(), String
         }
         postponed.retain(|action| !plan.act(net, &mut judge, action));
         for at in 0..net.nodes.len() {
-            wrong = std::mem::replace(&mut wrong, Ok(())).and_then(|()| judge.take(net, at));
+            wrong = std::mem::replace(&mut wrong, Ok(())).and_then(|()| judge.take(plan, net, at));
         }
         // What was refused for lack of room is tried again.
         if !postponed.is_empty() && net.next_event().is_none_or(|next| next > net.now + RETRY) {

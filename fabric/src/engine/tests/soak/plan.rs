@@ -153,6 +153,8 @@ pub struct Plan {
     memories: Vec<Bytes>,
     ring: usize,
     most_receives: usize,
+    /// Whether silent peers are given up.
+    gives_up: bool,
 }
 
 impl Plan {
@@ -175,6 +177,7 @@ impl Plan {
             arena: Arena::default(),
             memories: Vec::new(),
             most_receives: 1024,
+            gives_up: true,
             ring: match dice.below(3) {
                 0 => 256 + 4 + dice.below(20) as usize,
                 _ => 2048,
@@ -183,6 +186,8 @@ impl Plan {
         if dice.chance(300) {
             plan.most_receives = 2 + dice.below(30) as usize;
         }
+        // The dead are only noticed with patience.
+        plan.gives_up = plan.shape.loses() || dice.chance(800);
         let span = Duration::from_millis(dice.one_of(&[1, 50, 3_000, 20_000]));
         plan.draw_messages(&mut dice, span);
         plan.draw_accesses(&mut dice, span);
@@ -199,6 +204,11 @@ impl Plan {
         }
         plan.agenda.sort_by_key(|(time, _)| *time);
         plan
+    }
+
+    /// Whether peers may be declared lost. Without patience a message waits a minute for a receive.
+    pub const fn loses(&self) -> bool {
+        self.shape.loses() || (!self.gives_up && matches!(self.shape, Shape::Busy))
     }
 
     fn lend(&mut self, skip: usize, len: usize) -> Bytes {
@@ -348,7 +358,12 @@ impl Plan {
         let mut net = Network::new(&processors, seed ^ 0x5eed, self.reaches_own);
         net.memories = self.memories.clone();
         net.most_receives = self.most_receives;
-        net.nodes.iter_mut().for_each(|node| node.ring = self.ring);
+        for node in &mut net.nodes {
+            node.ring = self.ring;
+            if !self.gives_up {
+                node.endpoint.wait_for(Duration::ZERO);
+            }
+        }
         net
     }
 
@@ -523,6 +538,8 @@ fn faults(dice: &mut Dice, shape: Shape) -> Faults {
     if shape == Shape::LatePuts {
         return Faults {
             late: 150,
+            damaged: 50,
+            refused: 50,
             latency,
             ..Faults::default()
         };

@@ -1,0 +1,176 @@
+//! Operations on memory that NICs reach, and what else uses their resources.
+
+use super::*;
+use crate::engine::reach::Reach;
+use crate::engine::slots::STAGES;
+use crate::memory::Arena;
+
+/// Two programs; the second one has opened memory of `bytes` bytes.
+struct Opened {
+    net: Network,
+    region: Bytes,
+    key: u64,
+    arena: Arena,
+}
+
+impl Opened {
+    fn new(bytes: usize) -> Self {
+        let mut net = Network::new(&[0, 1], 1, true);
+        let mut arena = Arena::default();
+        let region = arena.bytes(0, bytes);
+        net.memories.push(region);
+        let access = FI_REMOTE_READ | FI_REMOTE_WRITE;
+        let node = &mut net.nodes[1];
+        let base = node.endpoint.begin_opening(&region, access);
+        let base = base.expect("NICs reach it");
+        net.settle();
+        let ended = net.nodes[1].endpoint.ended_registration();
+        let Some((Status::Done, handle)) = ended else {
+            panic!("{ended:?}");
+        };
+        let reach = Reach {
+            handle: handle as u16,
+            base,
+        };
+        let key = reach.key(1);
+        let opened = Region {
+            bytes: region,
+            access,
+            base: region.address(),
+            reach: Some((reach, 0)),
+        };
+        net.nodes[1].shared.regions.insert(key, opened);
+        Self {
+            net,
+            region,
+            key,
+            arena,
+        }
+    }
+
+    fn lend(&mut self, bytes: &[u8]) -> Bytes {
+        let memory = self.arena.bytes(0, bytes.len());
+        Pieces::One(memory).fill(0, bytes);
+        self.net.memories.push(memory);
+        memory
+    }
+
+    fn far(&self, at: u64) -> Far {
+        Far {
+            number: 1,
+            address: self.region.address() + at,
+            key: self.key,
+        }
+    }
+}
+
+/// Puts have their stages from the call on; a transfer that found none gets those that they free.
+#[test]
+fn stages_of_puts_go_to_the_transfers_that_wait_for_some() {
+    let mut opened = Opened::new(STAGES * 4_000);
+    for n in 0..STAGES {
+        let from = Pieces::One(opened.lend(&pattern(4_000, n)));
+        let far = opened.far(n as u64 * 4_000);
+        let Node {
+            shared, endpoint, ..
+        } = &mut opened.net.nodes[0];
+        let begun = endpoint.write(shared, far, from, None, op(n, 0));
+        assert_eq!(begun, Ok(()));
+    }
+    let bytes = pattern(600_000, 5);
+    let (first, second) = bytes.split_at(1_000);
+    let pieces = Pieces::Many(vec![opened.lend(first), opened.lend(second)]);
+    let into = opened.lend(&vec![0; bytes.len()]);
+    let (mut posted, _) = Node::posted(1_000, 7, 0);
+    posted.into = Pieces::One(into);
+    let Node {
+        shared, endpoint, ..
+    } = &mut opened.net.nodes[1];
+    endpoint.receive(shared, true, posted, false);
+    let Node {
+        shared, endpoint, ..
+    } = &mut opened.net.nodes[0];
+    let message = (Some(7), None);
+    let begun = endpoint.send(shared, 1, pieces, message, op(2_000, FI_SEND | FI_TAGGED));
+    assert_eq!(begun, Ok(()));
+    assert_eq!(opened.net.wait(1).context, 1_000);
+    assert_eq!(Pieces::One(into).now(), bytes);
+    opened.net.settle();
+    for n in 0..STAGES {
+        let written = Pieces::One(opened.region).to_vec(n * 4_000, 4_000);
+        assert!(written == pattern(4_000, n), "put {n}");
+    }
+}
+
+/// Closes registered memory, as the program does.
+fn close(net: &mut Network, at: usize, key: u64) {
+    let node = &mut net.nodes[at];
+    assert!(node.shared.regions.remove(&key).is_some(), "it was open");
+    node.endpoint.region_closed(&mut node.shared, key);
+}
+
+#[test]
+fn writes_to_memory_that_is_closed_end_before_that() {
+    let mut opened = Opened::new(600_000);
+    let from = Pieces::One(opened.lend(&pattern(600_000, 1)));
+    let (far, key) = (opened.far(0), opened.key);
+    let Node {
+        shared, endpoint, ..
+    } = &mut opened.net.nodes[0];
+    // With data it is a request, whose data the target fetches.
+    let begun = endpoint.write(shared, far, from, Some(5), op(1, 0));
+    assert_eq!(begun, Ok(()));
+    let net = &mut opened.net;
+    let soon = net.now + Duration::from_secs(1);
+    assert!(net.run(soon, |net| net.nodes[1].endpoint.lands_in(key)));
+    // The answers are lost: the fetches would be repeated.
+    net.faults.lost = 1_000;
+    close(net, 1, key);
+    let late = net.now + Duration::from_secs(5);
+    assert!(net.run(late, |net| !net.nodes[1].endpoint.lands_in(key)));
+    net.faults.lost = 0;
+    Pieces::One(opened.region).fill(0, &vec![9; 600_000]);
+    net.run(net.now + Duration::from_secs(20), |_| false);
+    assert!(
+        Pieces::One(opened.region)
+            .now()
+            .iter()
+            .all(|&byte| byte == 9)
+    );
+    assert_eq!(net.nodes[0].errors(), [(1, libc::EREMOTEIO, Why::Refused)]);
+    assert_eq!(net.nodes[1].endpoint.count("pulls"), 0);
+}
+
+#[test]
+fn reads_of_memory_that_is_closed_end() {
+    let mut net = all(2);
+    let memory = Pieces::leaked(vec![0; 12 * PART]);
+    let Pieces::One(bytes) = memory else {
+        unreachable!("it is one");
+    };
+    let region = Region {
+        bytes,
+        access: FI_REMOTE_READ,
+        base: 0,
+        reach: None,
+    };
+    net.nodes[1].shared.regions.insert(11, region);
+    let far = Far {
+        number: 1,
+        address: 0,
+        key: 11,
+    };
+    let Node {
+        shared, endpoint, ..
+    } = &mut net.nodes[0];
+    let into = Pieces::leaked(vec![0; 12 * PART]);
+    assert_eq!(endpoint.read(shared, far, into, op(1, 0)), Ok(()));
+    let soon = net.now + Duration::from_secs(1);
+    assert!(net.run(soon, |net| net.nodes[1].endpoint.count("stages") > 1));
+    close(&mut net, 1, 11);
+    net.settle();
+    assert_eq!(net.nodes[0].errors(), [(1, libc::EREMOTEIO, Why::Refused)]);
+    for (at, kind) in [(0, "pulls"), (0, "requests"), (1, "offers"), (1, "stages")] {
+        assert_eq!(net.nodes[at].endpoint.count(kind), 0, "{kind} at {at}");
+    }
+}
