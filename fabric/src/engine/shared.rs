@@ -34,7 +34,7 @@ pub enum Why {
     /// The peer has no such memory, or has not opened it for that access.
     Refused,
     /// The peer's program has ended.
-    Departed,
+    Departed = 5,
     /// A peer that may have been the sender can no longer be reached.
     SomeoneLost,
     /// Memory of this program no longer exists.
@@ -45,14 +45,12 @@ impl Why {
     /// The text of a reason.
     pub const fn text(number: i32) -> &'static std::ffi::CStr {
         match number {
-            1 => c"the other end cannot be reached; the operation was not carried out",
-            2 => {
-                c"the other end cannot be reached: the operation may have been carried out, or not"
-            }
-            3 => c"the other end has no such registered memory, or not for that",
-            4 => c"the other program has ended",
-            6 => c"memory of this program is not there any more, or not for that",
-            5 => c"an end from which it might have come cannot be reached any more",
+            1 => c"the peer cannot be reached; the operation was not carried out",
+            2 => c"the peer cannot be reached; the operation may have been carried out, or not",
+            3 => c"the peer has no such registered memory, or does not allow this access",
+            5 => c"the peer's program has ended",
+            6 => c"a peer that might have sent a message can no longer be reached",
+            7 => c"memory of this program is no longer mapped, or does not allow this access",
             _ => c"as the error number says",
         }
     }
