@@ -414,7 +414,7 @@ build() {
 # all processors busy, come last and alone.
 part_netns() {
     build || return 0
-    local file lab first=(tests/netns/{aries,capture,guide,msgrate-faults}.sh) rest=() two=() alone=()
+    local file lab first=(tests/netns/aries.sh tests/netns/capture.sh) rest=() two=() alone=()
     for file in mpi-faults dead-wires processes large loopback mpi; do two+=("tests/netns/$file.sh"); done
     # A separate lab each, so that each has its ten minutes.
     for lab in "${attacked[@]}"; do alone+=("tests/netns/attacks.sh $lab"); done
