@@ -24,9 +24,9 @@ use crate::place::Place;
 const MOST_ENDPOINTS: usize = 64;
 /// Time limit for messages in flight at closing.
 const DRAIN: Duration = Duration::from_secs(5);
-/// While closing, time until peers that messages have not reached are probed, and between
-/// probes. A NIC tries for seconds to deliver to a program without receives, and ranks that end
-/// together owe each other acknowledgements.
+/// While closing: interval of probes to peers that have not received everything. Ranks that end
+/// together wait for each other's acknowledgements, and a NIC tries for seconds to deliver to a
+/// program that has ended: a probe shows this sooner.
 const ASK_AT_CLOSE: Duration = Duration::from_millis(50);
 /// Maximum number of completions handled in one turn.
 const TURN: usize = 256;

@@ -21,7 +21,7 @@ const ANY_JOB: u64 = 0x7068_6974_7769_7265;
 /// Door and job that a program attaches to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The socket.
+    /// Path of the door, the socket of a NIC.
     pub door: PathBuf,
     /// The number that the programs of the job share.
     pub job: u64,

@@ -1,4 +1,4 @@
-//! Contents of frames, for observers that know no machine.
+//! A machine-independent view of the contents of frames, for observers.
 
 use core::ops::Range;
 

@@ -32,9 +32,9 @@ const TAG_BITS: u32 = 18;
 const SEQUENCE_MASK: u64 = (1 << SEQUENCE_BITS) - 1;
 const TAG_MASK: u64 = ((1 << TAG_BITS) - 1) << SEQUENCE_BITS;
 const CHECK_MASK: u64 = !(SEQUENCE_MASK | TAG_MASK);
-/// Generates the bytes after the word.
+/// Increment of the generator of the bytes after the word.
 const TAIL: u64 = 0x6a09_e667_f3bc_c909;
-/// Generates the pattern of memory to read.
+/// Seed of the pattern of memory to read.
 const PATTERN: u64 = mix(0x5041_5454_4552_4e00);
 /// One bit of every byte.
 const ODD: u64 = 0x0101_0101_0101_0101;

@@ -28,7 +28,7 @@ pub trait PacketModel: Copy + Debug + Default + Eq + Send + Sync + 'static {
 
     /// Cycles that a packet takes on a link.
     const LINK_CYCLES: u32;
-    /// Bits of its birth cycle that a transfer's address has room for.
+    /// Number of low bits of the birth cycle that a transfer's address carries.
     const BIRTH_BITS: u32 = u64::BITS;
 
     /// # Errors

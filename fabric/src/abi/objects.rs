@@ -43,7 +43,7 @@ impl<F, T> Object<F, T> {
     /// # Safety
     /// `fid` is such an object, and no longer used.
     pub unsafe fn take(fid: *mut c_void) -> Box<Self> {
-        // SAFETY: it came from `give`.
+        // SAFETY: the caller guarantees that it came from `give` and is not used again.
         unsafe { Box::from_raw(fid.cast()) }
     }
 }

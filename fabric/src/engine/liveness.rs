@@ -254,8 +254,8 @@ impl Liveness {
         self.pulses.of(peer).0.asked();
     }
 
-    /// Probes peers at once, unless a probe is in flight. A live peer stays awaited; one that has
-    /// ended is lost when the reply arrives.
+    /// Probes `peers` now, except those with a probe in flight. The reply shows whether the peer's
+    /// program still runs: then it stays awaited, otherwise it is lost.
     pub(super) fn probe_all(&mut self, core: &mut Core, peers: BTreeSet<usize>) {
         for peer in peers {
             let to = &core.peers[peer];

@@ -1,7 +1,7 @@
 //! The operations of a domain's endpoints.
 //!
 //! An endpoint ([`endpoint`]) is a client of the NIC, whose commands it queues ([`outbox`]). It
-//! owns parts, each with its own fields, and hands on what they want of each other ([`action`]).
+//! consists of parts, and passes requests from one part to another ([`action`]).
 //! Parts know the [`core`] and plain data, never another part; `tests/modules.rs` of the workspace
 //! checks that modules import each other without a cycle.
 //!
@@ -12,11 +12,11 @@
 //! | [`offers`] | long transfers announced here, their stages, and [`ranges`] opened for them |
 //! | [`pulls`] | long transfers fetched here |
 //! | [`one_sided`] | operations that NICs carry out on opened memory ([`reach`]) |
-//! | [`renewal`] | new handles of own memory, after which late puts are rejected |
+//! | [`renewal`] | new handles of own memory, so that late puts are rejected |
 //! | [`registration`] | memory that the program opens or closes, and waits for |
 //! | [`requests`] | requests to peers, for what NICs do not carry out |
 //! | [`serving`] | requests of peers |
-//! | [`liveness`] | silent peers that an operation awaits: probed, and given up without a reply |
+//! | [`liveness`] | silent peers that an operation awaits: probed, and given up if they do not reply |
 //!
 //! | data | contents |
 //! |---|---|

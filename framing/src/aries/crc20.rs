@@ -66,7 +66,7 @@ const fn tables() -> [[u32; 256]; BLOCK + 3] {
 
 static TABLES: [[u32; 256]; BLOCK + 3] = tables();
 
-/// The contribution of the start value to a whole set: the remainder of every good one.
+/// The remainder of every intact set: what the start value contributes over the set.
 const GOOD: u32 = advance(INITIAL, SET_BYTES as u32 * 8 - BITS);
 
 /// The remainder of the 480 bits.

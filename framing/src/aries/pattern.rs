@@ -35,7 +35,7 @@ impl Pattern {
         }
     }
 
-    /// The bits.
+    /// The pattern as bytes, to be combined with those of a set.
     pub const fn bytes(&self) -> &SetBytes {
         &self.bytes
     }

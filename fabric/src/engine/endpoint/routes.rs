@@ -116,8 +116,7 @@ impl Endpoint {
         self.liveness.check(core, awaited);
     }
 
-    /// Probes at once the peers that messages have not reached, unless a probe is in flight. A live
-    /// peer stays awaited; one that has ended is lost when the reply arrives.
+    /// Probes the peers that have not received their messages now: see `Liveness::probe_all`.
     pub fn probe_unreached(&mut self) {
         let mut unreached = BTreeSet::new();
         self.session.await_peers(&mut unreached);

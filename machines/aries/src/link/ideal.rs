@@ -114,7 +114,7 @@ impl IdealEnd {
         self.credits.available(vc) as usize >= flits
     }
 
-    /// Whether every virtual channel surely has credits for `flits` more flits.
+    /// Whether the shared pool alone covers `flits` more flits, on any virtual channel.
     #[inline]
     pub fn is_ample(&self, flits: u32) -> bool {
         self.credits.is_ample(flits)

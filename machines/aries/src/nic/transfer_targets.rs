@@ -315,7 +315,7 @@ mod tests {
         }
         let last = enter(&mut targets, false);
         assert_eq!(fill(&mut targets, now, last), 0, "no slot is left");
-        // Timed-out packets are available again, and their target gets few of them.
+        // Slots of timed-out packets are free again, but their target gets only a few.
         for _ in 0..597 {
             targets.answered(now, living, now, true);
         }

@@ -112,8 +112,8 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Whether packets with `tag` from `from` may look up their channels again anywhere on their
-    /// minimal paths, on return from adaptive channels.
+    /// Whether a packet from `from` with `tag` may return from adaptive channels at every node of its
+    /// minimal paths, where it looks up its virtual channel again.
     #[inline]
     pub(super) fn may_come_back(&self, from: Place, tag: &Tag) -> bool {
         let may = |direction: Direction| {

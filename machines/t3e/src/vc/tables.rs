@@ -215,9 +215,9 @@ impl VcTables {
         ordinates.filter_map(|&ordinate| Some((ordinate, self.entries(ordinate)?)))
     }
 
-    /// Whether a packet may go from one ordinate to another in this direction, at any distance: see
-    /// [`RingTables::may_go`]. An adaptive packet may enter again at every node of its path, so
-    /// check from each of them. `None` if the ring lacks an ordinate.
+    /// [`RingTables::may_go`] by ordinate, in direction - if `minus`. Adaptive packets can return to
+    /// the deterministic channels at every node of their path: check from each. `None` if the ring
+    /// lacks an ordinate.
     pub fn may_go(&self, source: u8, destination: u8, minus: bool) -> Option<bool> {
         let way = self.one_way(minus);
         let (source, destination) = (

@@ -34,7 +34,8 @@ pub trait Routers {
     /// If the NIC does not reply, or refuses.
     fn ask_nic(&mut self, nic: u32, request: &Request) -> Result<Value, ClientError>;
 
-    /// Sends one request to many routers, in this order, and waits for all silent ones together.
+    /// Sends one request to each router, in this order, then collects the replies; all share one
+    /// timeout.
     fn ask_all(&mut self, routers: &[u32], request: &Request) -> Vec<Result<Value, ClientError>> {
         routers
             .iter()

@@ -101,7 +101,7 @@ fn parts(
 }
 
 impl OwnSettings for ClosLinks {
-    // A disconnected cable resumes when it is back (BlackWidow sec. 4.3 retries for ever).
+    // Never give up: a link resumes when its cable is reconnected (BlackWidow sec. 4.3).
     const GIVE_UP_MS: u64 = 0;
     // "... thousands of outstanding global memory references" per processor (BlackWidow sec. 2.1).
     const OUTSTANDING: u32 = 1 << 14;

@@ -56,9 +56,9 @@ pub enum News {
 
 /// The channels of the thread.
 pub struct Worker {
-    /// Tasks for it.
+    /// Tasks for the thread.
     pub tasks: Sender<Task>,
-    /// News from it.
+    /// Results of the thread.
     pub news: Receiver<News>,
 }
 
