@@ -330,7 +330,7 @@ mod tests {
             (format!("{HEAD}\n{}", row("NaN", "a")), "point 1"),
             (
                 format!("{HEAD}\n{}{}", row("0.1", "a"), row("0.1", "b")),
-                "are of b: uniform traffic",
+                "are from b: uniform traffic",
             ),
         ];
         for (text, reason) in wrong {
