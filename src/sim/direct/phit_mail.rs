@@ -1,6 +1,6 @@
 //! Phits and credits as [mail](super::mail).
 
-use super::exchange::{Arrivals, Batch, Exchange};
+use super::exchange::{Arrivals, Batch, Exchange, all_cycles};
 use super::mail::{Address, Kind, MailError, Reader, Writer};
 use super::model::Lanes;
 
@@ -41,7 +41,7 @@ impl<L: Lanes> Exchange<L> {
             if !self.awaits(window) {
                 return Err(MailError::Window(window));
             }
-            if phits & !(u64::MAX >> (64 - self.window)) != 0 {
+            if phits & !all_cycles(self.window) != 0 {
                 return Err(MailError::Cycle);
             }
             let credits = L::read_credits(&mut reader, self.window)?;
