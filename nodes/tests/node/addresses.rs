@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::common::{ethernet_port, in_namespace, ip};
+use crate::common::{ethernet_port, in_namespace, ip, wait_until_interfaces_send};
 use phitwire::node::PortId;
 use phitwire_framing::carrier::frame::ETHERTYPE;
 use phitwire_nodes::io::{self, Backend, FrameSink, IoEngine};
@@ -53,6 +53,7 @@ impl Lab {
         ip("link add p0 address 02:00:00:00:00:0a type veth peer name p1");
         ip("link set p0 up");
         ip("link set p1 up");
+        wait_until_interfaces_send();
         let port = io::open(engine, &[ethernet_port(0, "p0")], None).expect("the port opens");
         let outside = datalink::interfaces()
             .into_iter()

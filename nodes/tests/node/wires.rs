@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::{
     Take, ethernet_port, free_addresses, has_io_uring, in_namespace, ip, join_interfaces, udp_port,
-    wait_until,
+    wait_until, wait_until_interfaces_send,
 };
 use phitwire::node::PortId;
 use phitwire_nodes::io::{self, Backend, IoEngine, PortConfig};
@@ -211,6 +211,7 @@ fn every_death(engine: IoEngine) {
     pair.is("interface-down", "");
     ip("link set p0 up");
     ip("link set p1 up");
+    wait_until_interfaces_send();
     pair.is("whole", "");
     assert!(pair.passes(), "{engine:?}: over a new one of the name");
 

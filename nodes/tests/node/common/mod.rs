@@ -343,13 +343,24 @@ pub fn join_interfaces() {
     ip("link add p0 type veth peer name p1");
     ip("link set p0 up");
     ip("link set p1 up");
+    wait_until_interfaces_send();
 }
 
-/// Runs `ip` in the calling thread's namespace.
-pub fn ip(arguments: &str) {
+/// Waits until `p0` and `p1` can send: the kernel attaches their queues only after `ip` has
+/// returned, and drops what is sent before without an error.
+pub fn wait_until_interfaces_send() {
+    for interface in ["p0", "p1"] {
+        let show = format!("-oneline link show {interface}");
+        wait_until(interface, || ip(&show).contains(" state UP "));
+    }
+}
+
+/// Runs `ip` in the calling thread's namespace, and returns what it prints.
+pub fn ip(arguments: &str) -> String {
     let output = Command::new("ip")
         .args(arguments.split(' '))
         .output()
         .expect("ip starts");
     assert!(output.status.success(), "ip {arguments}: {output:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
