@@ -12,6 +12,8 @@
 //! one doubly linked list through the slots, and expiry checks only its front. Posting,
 //! completing and expiring are O(1) and allocate nothing.
 
+use prefetch_index::prefetch_index;
+
 use super::periods::Periods;
 use crate::kit::Grace;
 use crate::time::{Duration, Time};
@@ -235,7 +237,10 @@ impl<E: Entry> Slab<E> {
         }
         let front = self.regions[region].free.front;
         let index = if front != NONE {
-            self.regions[region].free.remove(&mut self.slots, front);
+            let free = &mut self.regions[region].free;
+            free.remove(&mut self.slots, front);
+            // It rested for long and is in no cache; the next request will write it.
+            prefetch_index(&self.slots, free.front as usize);
             front
         } else {
             let index = self.rested(region)?;

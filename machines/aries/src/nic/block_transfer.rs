@@ -309,7 +309,7 @@ impl Active {
 
     /// The target has a receive for this send.
     pub(super) fn accepted(&mut self, pending: &Pending, data: &[u8]) {
-        let first = u64::from(pending.landing.take);
+        let first = u64::from(pending.landing().take);
         self.acknowledged += first;
         self.next = first;
         if let Some(word) = data.first_chunk::<HANDLE_BYTES>() {

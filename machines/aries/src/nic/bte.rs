@@ -497,7 +497,7 @@ impl BlockTransferEngine {
                 active.refused(now, first_wait, most, answer)
             }
             (TransferStep::Chunk | TransferStep::End, Ok(_)) => {
-                active.acknowledged += u64::from(pending.landing.take);
+                active.acknowledged += u64::from(pending.landing().take);
             }
             (_, Err(failure)) => {
                 active.failure.get_or_insert(failure);

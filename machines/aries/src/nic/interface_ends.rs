@@ -17,7 +17,7 @@ impl Interface {
     /// Passes the end of a request to its requester; `data` holds the response's data.
     #[inline]
     pub(super) fn settle(&mut self, now: Time, mut answer: Answer, data: &[u8; MAX_DATA]) {
-        let Landing { local, flag, .. } = answer.pending.landing;
+        let Landing { local, flag, .. } = answer.pending.landing();
         if answer.failure.is_none() && (local.is_some() || flag.is_some()) {
             answer.failure = self.land(&answer.pending, data).err();
         }
@@ -67,7 +67,7 @@ impl Interface {
             take,
             local,
             flag,
-        } = pending.landing;
+        } = pending.landing();
         let memory = &mut self.responder.memory;
         let wanted = &data[usize::from(skip)..][..usize::from(take)];
         let landed = match (local, pending.command) {
@@ -96,7 +96,7 @@ impl Interface {
         let Answer { pending, failure } = answer;
         let outcome = match (failure, pending.command) {
             (Some(failure), _) => Outcome::Failed(*failure),
-            (None, _) if pending.answer_bytes == 0 || pending.landing.local.is_some() => {
+            (None, _) if pending.answer_bytes == 0 || pending.landing().local.is_some() => {
                 Outcome::Done
             }
             (None, Command::Amo { .. }) => {

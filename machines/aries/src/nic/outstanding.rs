@@ -126,17 +126,23 @@ impl Landing {
 }
 
 /// State of a request until its response arrives.
+///
+/// The parts are as in the [`Outstanding`] table, so that the answer path copies whole words: a
+/// field-wise copy is read back before it reached the cache, and then waits for all older stores,
+/// among them those to other requests' slots.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pending {
-    pub posted: Time,
-    pub asker: Asker,
-    pub node: NodeId,
-    pub command: Command,
-    pub handle: u16,
-    pub offset: u64,
-    /// Data bytes of a successful response.
-    pub answer_bytes: u8,
-    pub landing: Landing,
+    entry: PendingEntry,
+    target: LocalTarget,
+}
+
+impl core::ops::Deref for Pending {
+    type Target = PendingEntry;
+
+    #[inline]
+    fn deref(&self) -> &PendingEntry {
+        &self.entry
+    }
 }
 
 impl Asker {
@@ -145,33 +151,22 @@ impl Asker {
     }
 }
 
-impl Pending {
-    const NONE: Self = Self {
-        posted: Time::ZERO,
-        asker: Asker::User(0),
-        node: NodeId::from_bits(0),
-        command: Command::Put { event: false },
-        handle: 0,
-        offset: 0,
-        answer_bytes: 0,
-        landing: Landing::NONE,
-    };
-}
-
 /// The part of [`Pending`] that most requests need: one cache line with the links of its slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PendingEntry {
-    posted: Time,
-    asker: Asker,
-    offset: u64,
-    node: NodeId,
-    command: Command,
-    handle: u16,
-    answer_bytes: u8,
-    skip: u8,
-    take: u8,
-    /// The destination of its data continues in [`Outstanding::local_targets`].
-    has_target: bool,
+    pub posted: Time,
+    pub asker: Asker,
+    pub offset: u64,
+    pub node: NodeId,
+    pub command: Command,
+    pub handle: u16,
+    /// Data bytes of a successful response.
+    pub answer_bytes: u8,
+    /// As in [`Landing`], like `take`.
+    pub skip: u8,
+    pub take: u8,
+    /// The request has a [`LocalTarget`].
+    pub has_target: bool,
 }
 
 const _: () = assert!(
@@ -180,47 +175,53 @@ const _: () = assert!(
 );
 
 /// Local address for a response's data, and the flag written after it.
-type LocalTarget = (Option<u64>, Option<(u64, u64)>);
+pub(crate) type LocalTarget = (Option<u64>, Option<(u64, u64)>);
 
 impl PendingEntry {
+    pub(crate) const NONE: Self = Self {
+        posted: Time::ZERO,
+        asker: Asker::User(0),
+        offset: 0,
+        node: NodeId::from_bits(0),
+        command: Command::Put { event: false },
+        handle: 0,
+        answer_bytes: 0,
+        skip: 0,
+        take: 0,
+        has_target: false,
+    };
+}
+
+impl Pending {
+    /// A request whose response's data goes to `landing`.
     #[inline]
-    fn of(pending: &Pending) -> Self {
+    pub(crate) const fn new(request: PendingEntry, landing: Landing) -> Self {
         let Landing {
             skip,
             take,
             local,
             flag,
-        } = pending.landing;
-        Self {
-            posted: pending.posted,
-            asker: pending.asker,
-            offset: pending.offset,
-            node: pending.node,
-            command: pending.command,
-            handle: pending.handle,
-            answer_bytes: pending.answer_bytes,
+        } = landing;
+        let entry = PendingEntry {
             skip,
             take,
             has_target: local.is_some() || flag.is_some(),
+            ..request
+        };
+        Self {
+            entry,
+            target: (local, flag),
         }
     }
 
     #[inline]
-    fn with_target(&self, (local, flag): LocalTarget) -> Pending {
-        Pending {
-            posted: self.posted,
-            asker: self.asker,
-            node: self.node,
-            command: self.command,
-            handle: self.handle,
-            offset: self.offset,
-            answer_bytes: self.answer_bytes,
-            landing: Landing {
-                skip: self.skip,
-                take: self.take,
-                local,
-                flag,
-            },
+    pub(crate) const fn landing(&self) -> Landing {
+        let (local, flag) = self.target;
+        Landing {
+            skip: self.entry.skip,
+            take: self.entry.take,
+            local,
+            flag,
         }
     }
 }
@@ -262,7 +263,7 @@ impl Outstanding {
         Self {
             slab: Slab::in_regions(
                 IDS.into(),
-                PendingEntry::of(&Pending::NONE),
+                PendingEntry::NONE,
                 periods,
                 (REGIONS, region_of),
             ),
@@ -324,11 +325,11 @@ impl Outstanding {
     pub(crate) fn begin(&mut self, pending: Pending, routing: Routing) -> (PacketId, u8) {
         assert!(self.has_room(Share::Reserve), "the caller checked for room");
         let region = self.region(routing, pending.offset);
-        let entry = PendingEntry::of(&pending);
+        let Pending { entry, target } = pending;
         let begun = region.and_then(|region| self.slab.begin_in(region, entry));
         let (index, period) = begun.expect("the caller checked for a free id");
         if entry.has_target {
-            self.set_local_target(index, (pending.landing.local, pending.landing.flag));
+            self.set_local_target(index, target);
         }
         self.turn = self.turn.wrapping_add(1);
         self.users += u32::from(pending.asker.is_user());
@@ -351,7 +352,10 @@ impl Outstanding {
         } else {
             (None, None)
         };
-        entry.with_target(target)
+        Pending {
+            entry: *entry,
+            target,
+        }
     }
 
     /// Whether a request that awaits a response with `id` and `echo` is outstanding.

@@ -18,12 +18,16 @@ fn successor(capacity: u32, now: Time) -> Outstanding {
     Outstanding::new(capacity, Periods::new(after, now, timeout, 1))
 }
 
-fn at(ns: u64) -> Pending {
-    Pending {
+fn entry_at(ns: u64) -> PendingEntry {
+    PendingEntry {
         posted: Time::from_ns(ns),
         offset: ns,
-        ..Pending::NONE
+        ..PendingEntry::NONE
     }
+}
+
+fn at(ns: u64) -> Pending {
+    Pending::new(entry_at(ns), Landing::NONE)
 }
 
 #[test]
@@ -44,9 +48,12 @@ fn requests_expire_in_posting_order_and_only_when_due() {
 /// Regression: they waited for the end of the run.
 #[test]
 fn users_have_room_beside_those_who_use_all_there_is_and_no_more_than_that_without_them() {
-    let of_run = |ns| Pending {
-        asker: Asker::Transfer(0, TransferStep::Chunk),
-        ..at(ns)
+    let of_run = |ns| {
+        let entry = PendingEntry {
+            asker: Asker::Transfer(0, TransferStep::Chunk),
+            ..entry_at(ns)
+        };
+        Pending::new(entry, Landing::NONE)
     };
     for capacity in [1, 4, 40, MAX_OUTSTANDING] {
         let few = RESERVED_FOR_USERS.min(capacity);
@@ -136,17 +143,14 @@ fn an_id_takes_nothing_over_from_its_last_request() {
                 1 => Landing::NONE,
                 _ => landing(round + n),
             };
-            let pending = Pending {
-                landing: asked,
-                ..at(round)
-            };
+            let pending = Pending::new(entry_at(round), asked);
             let (id, _) = table.begin(pending, Routing::Adaptive0);
-            assert_eq!(table.get(id).unwrap().landing, asked);
+            assert_eq!(table.get(id).unwrap().landing(), asked);
             if n % 2 == 0 {
                 table.finish(id);
             } else {
                 let (_, expired) = table.expire(Time::from_ns(round)).unwrap();
-                assert_eq!(expired.landing, asked);
+                assert_eq!(expired.landing(), asked);
                 assert!(table.release(id));
             }
         }
@@ -171,10 +175,13 @@ fn no_name_comes_again_within_a_minute_whatever_was_killed() {
                     continue;
                 }
                 let (id, echo) = table.begin(
-                    Pending {
-                        posted: now,
-                        ..at(1)
-                    },
+                    Pending::new(
+                        PendingEntry {
+                            posted: now,
+                            ..entry_at(1)
+                        },
+                        Landing::NONE,
+                    ),
                     Routing::Adaptive0,
                 );
                 // The name of a completed request may be reused.

@@ -8,7 +8,7 @@ use phitwire_framing::aries::packet::{
 use super::completion::Failure;
 use super::counters::AriesNicCounters;
 use super::outstanding::{
-    Asker, Landing, Outstanding, PacketId, Pending, RESERVED, RequestName, Share,
+    Asker, Landing, Outstanding, PacketId, Pending, PendingEntry, RESERVED, RequestName, Share,
 };
 use super::packet_buf::{PacketBuf, PacketQueue};
 use phitwire::nic::periods::Periods;
@@ -105,16 +105,17 @@ impl Requester {
         ask: &Ask<'_>,
         asker: Asker,
     ) -> Result<PacketId, EmitError> {
-        let pending = Pending {
+        let request = PendingEntry {
             posted: now,
             asker,
+            offset: ask.address,
             node: ask.node,
             command: ask.command,
             handle: ask.handle,
-            offset: ask.address,
             answer_bytes: ask.answer_bytes,
-            landing: ask.landing,
+            ..PendingEntry::NONE
         };
+        let pending = Pending::new(request, ask.landing);
         let (id, echo) = self.outstanding.begin(pending, ask.routing);
         let request = Request {
             destination: ask.node,
