@@ -1,6 +1,6 @@
-//! Accounts of what is in flight, to check that everything has drained.
+//! Accounts of data in flight, to check that everything has drained.
 
-/// Units of the numbers in a link's account, for messages.
+/// Units of the numbers in a link's account, for display.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Units {
     /// Unit of the credits.
@@ -20,12 +20,12 @@ impl Units {
     };
 }
 
-/// One end's account of its sending direction and of its receptions.
+/// The account of one link end: its sending direction and what it received.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndAccount {
     /// Units of the numbers.
     pub units: Units,
-    /// Whether the link is active; if not, nothing is checked.
+    /// Whether the link is active. Inactive links are not checked.
     pub active: bool,
     /// Credit left, per virtual channel.
     pub credits: Vec<u32>,

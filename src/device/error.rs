@@ -13,9 +13,7 @@ use crate::node::PortId;
 pub enum DeviceError {
     #[error("a {kind} has no register {register}")]
     NoRegisters {
-        /// The kind of device.
         kind: Kind,
-        /// The requested register.
         register: String,
     },
     #[error("this {0} has no replaceable route tables")]
@@ -42,30 +40,25 @@ pub enum DeviceError {
     NoRemoteRegisters(Kind),
     #[error("{register}: no maintenance packet can take this path")]
     Unreachable {
-        /// The requested register.
         register: String,
     },
     #[error("port {0} has no link")]
     NoLink(PortId),
     #[error("port {port}: {link} links have no such register")]
     NoSuchFault {
-        /// The port.
         port: PortId,
         /// The machine's name.
         link: &'static str,
     },
     #[error("unknown register {register}{hint}")]
     UnknownRegister {
-        /// The requested register.
         register: String,
-        /// Text appended to the message.
+        /// Advice appended to the message.
         hint: &'static str,
     },
     #[error("{register}: {why}")]
     RegisterRefused {
-        /// The register.
         register: String,
-        /// The reason.
         why: Box<dyn StdError + Send + Sync>,
     },
     /// The route tables are not of this machine.

@@ -35,14 +35,11 @@ impl<E: Any + fmt::Debug + PartialEq + Send + Sync> OwnEvent for E {
 pub enum DeviceEvent {
     /// A link event.
     Link {
-        /// The link's port.
         port: PortId,
-        /// The event.
         event: LinkEvent,
     },
     /// A traffic run has issued its last message, and every response arrived or timed out.
     TrafficDone {
-        /// Number of the run.
         run: u64,
     },
     /// An event that only this machine has.
@@ -130,7 +127,7 @@ impl fmt::Debug for DeviceEvent {
                 link.field("port", port).field("event", event).finish()
             }
             Self::TrafficDone { run } => f.debug_struct("TrafficDone").field("run", run).finish(),
-            // The event prints its port itself.
+            // An event of a machine prints its own port.
             Self::Own { event, .. } => event.fmt(f),
         }
     }

@@ -12,7 +12,7 @@ use super::{LinkEnd, LinkView};
 use crate::link::{LinkPort, ReceiveBuffer};
 use crate::node::PortId;
 
-/// A name from a machine, or from a deserialised report.
+/// A name: static from a machine, owned from a deserialised report.
 pub(crate) type Name = Cow<'static, str>;
 
 /// Contents of a device by pipeline stage.
@@ -22,33 +22,33 @@ pub struct PipelineReport {
     pub stages: Vec<Stage>,
 }
 
-/// One stage of a device.
+/// One pipeline stage of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stage {
     /// Name in the machine's papers.
     pub name: Name,
     /// Unit of the contents: `phits`, `flits`, `packets`.
     pub unit: Name,
-    /// Kind of the stage's places: `port`, `tile`.
+    /// What a place of the stage is: `port`, `tile`.
     pub place: Name,
     /// Names of the virtual channels, or of other parts, that each place has.
     pub channels: Vec<Name>,
-    /// Capacity of each place, per channel; empty if unlimited.
+    /// Capacity per channel, the same at each place; empty if unlimited.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capacity: Vec<u64>,
     /// Number of waits in this stage, where they are counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     pub stalls: Option<u64>,
-    /// Whether the contents are part of the device's own account; if not, they are its links', or
-    /// also counted in another stage.
+    /// Whether the contents count in the device's own account. Otherwise they belong to its links
+    /// or are counted in another stage.
     #[serde(default)]
     pub inside: bool,
     /// Places in use, by number.
     pub places: Vec<Place>,
 }
 
-/// A port, tile or other place of a stage.
+/// A port, tile or other part of a stage that holds data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Place {
     /// Number of the place.

@@ -1,4 +1,4 @@
-//! A buffer at the far end of a wire, with credits returning over another.
+//! A buffer at the far end of a wire, whose credits return over a second wire.
 
 /// Slots of the ring that a pipe's owner keeps for it.
 pub const RING_PLACES: usize = 16;

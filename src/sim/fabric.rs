@@ -65,7 +65,7 @@ pub struct FabricEvent<E> {
 
 struct Slot<N> {
     node: N,
-    /// Index of the outgoing wire of each port; [`EXIT`] more than the index of an exit; or
+    /// Index of the outgoing wire of each port, or [`EXIT`] plus the index of an exit, or
     /// [`NO_WIRE`].
     wires: Vec<u32>,
     alarm: Alarm,
@@ -98,9 +98,9 @@ struct Joint {
     alarm: Alarm,
 }
 
-/// A deadline and its queue entry. A deadline that moves later (a retry timer does with each frame)
-/// keeps its entry, so the queue never outgrows the fabric; an entry that comes up too early is
-/// requeued.
+/// A deadline and its queue entry. A deadline that moves later, as a retry timer does with each
+/// frame, keeps its entry, so the queue never outgrows the fabric. An entry that comes up too early
+/// is requeued.
 #[derive(Clone, Copy, Debug)]
 struct Alarm {
     due: Time,
@@ -127,9 +127,9 @@ impl Alarm {
 
 const NO_WIRE: u32 = u32::MAX;
 const EXIT: u32 = 1 << 31;
-/// Events kept for [`Fabric::poll_event`]; older ones are dropped and counted.
+/// Maximum number of events kept for [`Fabric::poll_event`]; older ones are dropped and counted.
 const MAX_EVENTS: usize = 1 << 16;
-/// Maximum number of frames waiting for a stopped node: what its socket queues hold.
+/// Maximum number of frames waiting for a stopped node: the capacity of its socket queues.
 const MAX_WAITING: usize = 4_096;
 /// Maximum number of runs of one node at one instant without progress.
 const MAX_SPINS: u32 = 100_000;
@@ -206,7 +206,7 @@ impl<N: Node> Fabric<N> {
         self.seed
     }
 
-    /// Adds a node, which first runs at the current time.
+    /// Adds a node and schedules its first run at the current time.
     ///
     /// # Panics
     /// If there are 2^32 - 1 nodes already.
@@ -243,7 +243,7 @@ impl<N: Node> Fabric<N> {
         &self.slots[id.0 as usize].node
     }
 
-    /// Commands a node (a fault, new traffic, a register) and schedules it to run now.
+    /// Applies a command to a node (a fault, new traffic, a register) and schedules it to run now.
     ///
     /// # Panics
     /// If there is no such node.
@@ -279,8 +279,8 @@ impl<N: Node> Fabric<N> {
         old
     }
 
-    /// Stops a node, as if its process were stopped or got no CPU: it neither runs nor receives.
-    /// Arriving frames wait, as many as its socket queues hold.
+    /// Stops a node, as if its process were suspended: it neither runs nor receives. Arriving
+    /// frames wait, up to the capacity of its socket queues.
     ///
     /// # Panics
     /// If there is no such node.
@@ -298,8 +298,8 @@ impl<N: Node> Fabric<N> {
         self.wake_up(id, Duration::ZERO);
     }
 
-    /// Like [`go_on`](Self::go_on), but the node treats the stop as a sleep, so its clock includes
-    /// it.
+    /// Like [`go_on`](Self::go_on), but the node treats the stop as a sleep: its clock includes the
+    /// stop.
     #[cfg(any(test, feature = "testing"))]
     pub fn go_on_by_the_clock(&mut self, id: NodeId) {
         let slot = &mut self.slots[id.0 as usize];
@@ -332,7 +332,7 @@ impl<N: Node> Fabric<N> {
         self.events.pop_front()
     }
 
-    /// Frames under way, on all wires.
+    /// Frames in flight on all wires.
     #[cfg(test)]
     pub(crate) fn in_flight(&self) -> usize {
         self.joints.iter().map(|joint| joint.wire.in_flight()).sum()

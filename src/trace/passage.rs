@@ -80,7 +80,7 @@ pub struct Departure {
     pub vc: u8,
     /// Units that the link had resent so far.
     pub resent_before: Option<u64>,
-    /// Units resent from then until everything sent was acknowledged, or until now.
+    /// Units resent since the packet left, until everything sent was acknowledged, or until now.
     pub resent: Option<u64>,
     /// Whether everything sent by then was acknowledged: the packet has arrived.
     pub acknowledged: bool,

@@ -1,4 +1,4 @@
-//! Tables and drawings of networks without their own.
+//! Default tables and drawings of networks.
 
 use core::f64::consts::TAU;
 

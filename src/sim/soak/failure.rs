@@ -12,7 +12,7 @@ use crate::sim::direct::{ConfigError, Report};
 use crate::sim::world::{BarrierError, WorldError};
 use crate::time::Duration;
 
-/// Why a case failed.
+/// Why a soak case failed.
 #[derive(Debug, Error)]
 pub enum Failure {
     #[error("cannot build the network: {0}")]
@@ -61,7 +61,6 @@ pub enum Failure {
     /// The number of partitions changed the result.
     #[error("{partitions} partitions produce trace {theirs:016x} instead of {ours:016x}")]
     Partitions {
-        /// Number of partitions.
         partitions: usize,
         /// Trace of one partition.
         ours: u64,
@@ -76,7 +75,7 @@ impl From<PlanError> for Failure {
     }
 }
 
-/// The results of a run, and the state of the network.
+/// The results of a run, and the final state of the network.
 #[derive(Clone, Debug)]
 pub struct CameTo {
     pub(crate) report: TrafficReport,
