@@ -12,10 +12,7 @@ use crate::node::PortId;
 #[derive(Debug, Error)]
 pub enum DeviceError {
     #[error("a {kind} has no register {register}")]
-    NoRegisters {
-        kind: Kind,
-        register: String,
-    },
+    NoRegisters { kind: Kind, register: String },
     #[error("this {0} has no replaceable route tables")]
     NoTables(Kind),
     #[error("this {0} cannot watch packets; only routers can")]
@@ -39,9 +36,7 @@ pub enum DeviceError {
     #[error("this {0} cannot send maintenance packets")]
     NoRemoteRegisters(Kind),
     #[error("{register}: no maintenance packet can take this path")]
-    Unreachable {
-        register: String,
-    },
+    Unreachable { register: String },
     #[error("port {0} has no link")]
     NoLink(PortId),
     #[error("port {port}: {link} links have no such register")]

@@ -97,10 +97,7 @@ pub enum PlanError {
     #[error("link {0} cannot run between processes: link ids end at 65535")]
     TooManyLinks(usize),
     #[error("link {link}: {error}")]
-    Link {
-        link: usize,
-        error: LinkConfigError,
-    },
+    Link { link: usize, error: LinkConfigError },
     /// The machine cannot make such a node. The text is a sentence that names the node.
     #[error("{0}")]
     Refused(String),

@@ -12,14 +12,14 @@
 //!                                          13 .. 15 zero
 //!                                          16 .. 23 bytes of data
 //! ```
-//! Three descriptors come with a welcome: the [segment](super::segment)'s memory, an eventfd that
+//! Three descriptors accompany a welcome: the [segment](super::segment)'s memory, an eventfd that
 //! wakes the NIC, and a socket that becomes readable to wake the program.
 
 use super::{EntryError, need_zeros, store, u16_at, u32_at, u64_at};
 
 /// Length of either message in bytes.
 pub const HELLO_BYTES: usize = 24;
-/// Number of descriptors that come with a welcome.
+/// Number of descriptors that accompany a welcome.
 pub const DESCRIPTORS: usize = 3;
 /// Requests any free member number.
 pub const ANY_MEMBER: u8 = u8::MAX;
@@ -30,19 +30,19 @@ const VERSION: u16 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Entry {
-    /// The program is let in.
+    /// The program is admitted.
     Welcome = 0,
     /// The NIC has the maximum number of clients.
     Full,
-    /// The job already has this member here, or all members.
+    /// The job already has this member at the NIC, or all members.
     MemberTaken,
-    /// Another job has the same key here; another job number has another key.
+    /// Another job at the NIC has the same key. Another job number gives another key.
     KeyTaken,
     /// The NIC cannot share that much memory.
     NoMemory,
-    /// The NIC has no number yet: it is a spare.
+    /// The NIC has no number yet, because it is a spare.
     Nameless,
-    /// The message is not a valid hello, or has another version.
+    /// The message is not a valid hello, or has an unknown version.
     NotUnderstood,
 }
 
@@ -61,7 +61,7 @@ crate::listed!(Entry {
 pub struct Hello {
     /// Member number in the job on this NIC; [`ANY_MEMBER`]: any free one.
     pub member: u8,
-    /// The job, a number that only its programs know.
+    /// Number of the job, known only to its programs.
     pub job: u64,
     /// Size of the requested data memory in bytes.
     pub data_bytes: u64,
@@ -70,7 +70,7 @@ pub struct Hello {
 /// Operations that a NIC supports in addition to puts and gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operations {
-    /// At least some atomic operations.
+    /// At least some of the atomic operations.
     pub atomics: bool,
     /// Puts with an event for the target program.
     pub events: bool,
@@ -179,7 +179,7 @@ impl Hello {
 }
 
 impl Welcome {
-    /// The refusal for reason `entry`.
+    /// A refusal for the reason `entry`.
     pub const fn refused(entry: Entry) -> Self {
         Self {
             entry,

@@ -59,7 +59,7 @@ impl Direction {
         self as usize >= 3
     }
 
-    /// The direction back.
+    /// The opposite direction.
     #[inline]
     pub const fn opposite(self) -> Self {
         Self::ALL[(self as usize + 3) % 6]

@@ -207,7 +207,7 @@ impl Operation {
         }
     }
 
-    /// The channel: requests and replies have different ones.
+    /// The virtual channel: requests and replies use different ones.
     pub const fn vc(&self) -> Vc {
         match self {
             Self::Read { .. } | Self::Write { .. } => Vc::Request,

@@ -46,7 +46,7 @@ impl RequestView {
         Self(flits)
     }
 
-    /// Returns the flits.
+    /// Consumes the view and returns the flits.
     #[inline]
     pub const fn into_inner(self) -> [Flit; REQUEST_HEADER_FLITS] {
         self.0
@@ -92,7 +92,7 @@ impl RequestView {
         self.get((1, 0, SSID_SHIFT)) << 32 | self.get((2, ADDRESS_SHIFT, 32))
     }
 
-    /// Sets the head, and with it the low six bits of the command.
+    /// Sets the head, including the low six bits of the command.
     #[inline]
     pub const fn set_head(&mut self, head: Head) {
         self.0[0] = head.flit();
@@ -160,7 +160,7 @@ impl Request {
     ///
     /// # Errors
     /// See [`EmitError`]; `out` is then unchanged.
-    #[inline(always)] // Otherwise its fields go through memory and stall.
+    #[inline(always)] // Otherwise the returned fields go through memory and stall.
     pub fn emit(&self, data: &[u8], out: &mut [Flit]) -> Result<usize, EmitError> {
         let code = self.command.code(data.len())?;
         let flits = self.buffer_len(data.len());
@@ -189,8 +189,8 @@ impl Request {
         Ok(flits)
     }
 
-    /// Reads the header of a whole packet without verifying its check. Returns the number of data
-    /// bytes too: enough to answer the sender of a damaged packet.
+    /// Reads the header of a whole packet and the number of data bytes, without verifying the
+    /// check. That is enough to answer the sender of a damaged packet.
     ///
     /// # Errors
     /// [`PacketError::NoHead`], `Length`, `Direction`, `Shape`, `ReservedCommand`.
