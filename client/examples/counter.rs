@@ -17,7 +17,6 @@ const TALK: u64 = 1 << 12;
 /// Bytes of data that each program needs.
 pub const DATA_BYTES: u64 = 1 << 16;
 
-/// The program of each rank.
 pub fn program(this: &mut Program) -> Outcome {
     let mut handle = 0;
     if this.rank == 0 {
