@@ -52,8 +52,8 @@ counters! {
 }
 
 impl IoCounters {
-    /// Frames that the kernel did not take or did not hand up, for any reason. A train that came in
-    /// one piece and was not handed up counts as one.
+    /// Frames that the kernel rejected or did not deliver, for any reason. A train of frames that
+    /// was dropped in one piece counts as one.
     pub fn frames_dropped(&self) -> u64 {
         self.tx_dropped_queue_full
             + self.tx_dropped_link_down

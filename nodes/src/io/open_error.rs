@@ -38,7 +38,7 @@ pub enum OpenError {
     MtuTooSmall {
         port: PortId,
         mtu: usize,
-        /// Bytes that are left for a link frame.
+        /// Bytes left for a link frame.
         limit: usize,
     },
     /// `--mtu` exceeds the interface's MTU.
