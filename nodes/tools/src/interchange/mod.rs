@@ -54,11 +54,11 @@ pub enum Readable {
     BooksimAnynet,
 }
 
-/// A network in another format, and what that format could not express.
+/// A network in another format, with a list of the parts that this format cannot express.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Export {
     pub text: String,
-    /// Parts of the network left out, in sentences.
+    /// Parts of the network left out, as sentences.
     pub left_out: Vec<String>,
 }
 
@@ -78,7 +78,7 @@ pub enum InterchangeError {
         #[label("here")]
         place: SourceSpan,
     },
-    /// A graph of another tool that matches no network of ours.
+    /// A graph of another tool that matches none of phitwire's networks.
     #[error(
         "the file has {routers} routers and {nics} NICs, but its links match none of the {tried} \
          candidate networks{}", near.as_ref().map_or(String::new(), |near| format!("; {near}"))

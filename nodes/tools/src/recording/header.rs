@@ -7,7 +7,7 @@ use thiserror::Error;
 
 /// The version of the format.
 const VERSION: u32 = 1;
-/// Maximum number of nodes and of links: bounds the memory for an untrusted file.
+/// Maximum number of nodes and of links, which bounds the memory for an untrusted file.
 const MOST: usize = 1 << 16;
 /// Size limit of a drawing.
 const MOST_DRAWING: usize = 16 << 20;
@@ -184,7 +184,7 @@ impl Header {
     pub fn new(network: &dyn Network, name: &str, source: Source, clock: Clock) -> Self {
         let nodes = network.nodes();
         let place = |node| nodes.iter().position(|other| *other == node).unwrap_or(0) as u32;
-        // Look up positions only once, not for each link.
+        // Look up positions once instead of for each link.
         let places: std::collections::BTreeMap<_, _> =
             nodes.iter().map(|&node| (node, place(node))).collect();
         let head = |&node: &phitwire::net::NodeRef| NodeHead {
@@ -213,7 +213,7 @@ impl Header {
         }
     }
 
-    /// Count of numbers before any node has reported its stages.
+    /// Number of numbers before any node has reported its stages.
     pub fn numbers(&self) -> usize {
         2 * self.links.len() * END_FIELDS + self.nodes.len() * NODE_FIELDS
     }
@@ -258,8 +258,7 @@ impl Header {
     }
 }
 
-/// Rejects drawings with active content. Browsers would not run it anyway: our pages forbid scripts
-/// in drawings.
+/// Rejects drawings with active content. The pages also forbid scripts in drawings.
 fn check_drawing(svg: &str) -> Result<(), HeaderError> {
     let wrong = if svg.len() > MOST_DRAWING {
         "is larger than 16 MiB"
