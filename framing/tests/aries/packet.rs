@@ -408,7 +408,7 @@ fn rejected_responses_are_named() {
     reasons_are_distinct(&PacketError::ALL, PacketError::index, PacketError::name);
 }
 
-/// Fields that routers write do not affect the check; all others do.
+/// Every field affects the check, except those that routers write.
 #[test]
 fn the_check_covers_all_that_does_not_change_on_the_way() {
     for golden in [&PUT_64[..], &PUT_8, &READ_4] {

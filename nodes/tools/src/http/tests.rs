@@ -48,7 +48,7 @@ fn connect(at: SocketAddr) -> TcpStream {
 /// The whole response to these bytes.
 fn told(at: SocketAddr, bytes: &[u8]) -> String {
     let mut stream = connect(at);
-    // Ignore an error: the server may respond and close before it has read all.
+    // Ignore an error: the server may respond and close before it has read everything.
     let _ = stream.write_all(bytes);
     let mut told = Vec::new();
     let _ = stream.read_to_end(&mut told);
