@@ -70,7 +70,7 @@ pub trait Node {
         let _ = (now, span);
     }
 
-    /// Runs the pipeline as far as the clock allows, and expires timers.
+    /// Runs the pipeline up to the cycle that the clock permits, and expires timers.
     fn advance(&mut self, now: Time);
 
     /// Ports on which [`poll_frame`](Self::poll_frame) may have something to send, as a bit mask.

@@ -58,7 +58,7 @@ pub enum AttachError {
         /// The system's error.
         source: io::Error,
     },
-    /// No answer came in time.
+    /// No answer arrived in time.
     #[error(
         "{place}: no answer within {} s of this program's running time{overload}; expected a \
          welcome: check whether the NIC is stopped or starved of processor time, and try again",
@@ -102,7 +102,7 @@ pub enum AttachError {
         /// The parse error.
         error: EntryError,
     },
-    /// The memory or descriptors that came with the welcome are unusable.
+    /// The memory or descriptors sent with the welcome are unusable.
     #[error(
         "{place}: {what}; expected a NIC of this client's version: build both from the same source"
     )]
@@ -114,7 +114,7 @@ pub enum AttachError {
     },
 }
 
-/// What a refusal means, and the remedy.
+/// The meaning of a refusal, and the remedy.
 const fn refusal(entry: Entry) -> &'static str {
     match entry {
         Entry::Welcome => "malformed refusal",
@@ -141,7 +141,7 @@ impl Nic {
     /// step.
     ///
     /// # Errors
-    /// See [`AttachError`]; its text names the door, what was expected, and the remedy.
+    /// See [`AttachError`]; its text names the door, the expectation and the remedy.
     pub fn attach(path: impl AsRef<Path>, options: &Options) -> Result<Self, AttachError> {
         Self::attach_within(path, options, PATIENCE)
     }

@@ -61,12 +61,13 @@ impl From<PostError> for Error {
     }
 }
 
-/// A NIC that the program is attached to. Dropping it detaches: the program's registrations end,
-/// and so do its commands in flight.
+/// A NIC that the program is attached to. Dropping it detaches the program, which ends its
+/// registrations and its commands in flight.
 ///
 /// Every command has a name of 48 bits, which its completion repeats. It should differ from those
-/// in flight (but a [`take_back`](Self::take_back) has that of its receive). Commands wait until
-/// [`flush`](Self::flush), which [`wait`](Self::wait) and an empty [`poll`](Self::poll) call too.
+/// in flight, except that a [`take_back`](Self::take_back) has the name of its receive. Commands
+/// wait until [`flush`](Self::flush), which [`wait`](Self::wait) and an empty [`poll`](Self::poll)
+/// also call.
 #[derive(Debug)]
 pub struct Nic {
     end: ClientEnd,
@@ -109,7 +110,7 @@ impl Nic {
         usize::from(self.welcome.longest_put)
     }
 
-    /// What the NIC supports beside puts and gets; other commands end as
+    /// Operations of the NIC besides puts and gets. Other commands end as
     /// [`Unsupported`](phitwire_framing::door::Status::Unsupported).
     pub const fn operations(&self) -> Operations {
         self.welcome.operations

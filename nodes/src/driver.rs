@@ -320,10 +320,10 @@ impl<N: Driven> Driver<N> {
 /// Polls instead of sleeping while that is worthwhile.
 ///
 /// A sleep and its wake-up cost some microseconds of latency; polling costs a core. So the polling
-/// time is bounded, and halved whenever polling was without result. It is restored when a sleep
-/// turns out shorter than it and was ended early, since polling for a deadline gains nothing.
-/// Between polls the process yields the core: with fewer cores than processes, the frame's sender
-/// may be waiting for it.
+/// time is bounded, and halved whenever polling found nothing. It is restored when an event ends a
+/// sleep within that time; a sleep ended by the clock does not count, since polling for a deadline
+/// gains nothing. Between polls the process yields the core: with fewer cores than processes, the
+/// frame's sender may be waiting for it.
 #[derive(Clone, Copy, Debug)]
 struct Spin {
     limit: Duration,

@@ -21,7 +21,7 @@ pub struct OptionSpec {
     pub check: Option<Check>,
 }
 
-/// Check of a value; the error says what is wrong with it.
+/// Check of a value. The error describes the invalid value.
 pub type Check = fn(&str) -> Result<(), String>;
 
 /// Values of an option.

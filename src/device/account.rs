@@ -20,7 +20,7 @@ impl Units {
     };
 }
 
-/// The account of one link end: its sending direction and what it received.
+/// The account of one link end, for its sending and receiving directions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndAccount {
     /// Units of the numbers.
@@ -40,7 +40,7 @@ pub struct EndAccount {
     /// Upper limit of the part of `taken` that was given up because the link went down; `None` if
     /// unknown.
     pub given_up: Option<u64>,
-    /// Received and handed up to the core.
+    /// Units received and handed up to the core.
     pub accepted: u64,
 }
 

@@ -1,7 +1,7 @@
 //! Contents of a device by pipeline stage, for display.
 //!
-//! A report is built on request, from what the stages keep anyway: nothing is counted for it while
-//! packets pass.
+//! A report is built on request from the existing state of the stages, so packets pay nothing for
+//! it.
 
 use std::borrow::Cow;
 
@@ -29,7 +29,7 @@ pub struct Stage {
     pub name: Name,
     /// Unit of the contents: `phits`, `flits`, `packets`.
     pub unit: Name,
-    /// What a place of the stage is: `port`, `tile`.
+    /// Kind of the stage's places: `port`, `tile`.
     pub place: Name,
     /// Names of the virtual channels, or of other parts, that each place has.
     pub channels: Vec<Name>,
@@ -146,7 +146,7 @@ impl Stage {
         self
     }
 
-    /// The link control blocks: what they sent and their peers have not acknowledged.
+    /// The stage of the link control blocks: units sent that their peers have not acknowledged.
     pub fn of_links<'a>(links: impl Iterator<Item = (PortId, &'a dyn LinkView)>) -> Self {
         let mut stage = Self::outside("link control block", "packets", "port");
         stage.channels = vec!["unacknowledged".into()];

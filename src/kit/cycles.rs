@@ -40,7 +40,7 @@ fn on_a_circle(channels: &impl Channels) -> Option<usize> {
     for channel in 0..count {
         channels.for_each_next(channel, |next| waiting[next] += 1);
     }
-    // Remove channels without a remaining predecessor. The rest are cycles and what follows them.
+    // Remove channels without a remaining predecessor. The rest are cycles and their successors.
     let mut free: Vec<usize> = (0..count)
         .filter(|&channel| waiting[channel] == 0)
         .collect();

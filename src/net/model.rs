@@ -1,4 +1,4 @@
-//! Nodes, ports, links and what drives them.
+//! Nodes, ports, links, and the profiles that configure them.
 
 use phitwire_framing::carrier::lanes::Permutation;
 

@@ -184,7 +184,7 @@ pub fn read_unchecked<N: Describe>(text: &str) -> Option<N> {
     fields.mistakes.is_empty().then_some(network)
 }
 
-/// Reads a name. Its characters are checked with the structure, later.
+/// Reads a name. The structure checks validate its characters later.
 pub fn name(fields: &mut Fields, value: Value<'_, '_>) -> Option<String> {
     let text = fields.text(value)?;
     name_in_range(fields, text, value.span());

@@ -15,7 +15,7 @@ pub struct Reproduction {
     pub name: &'static str,
     /// Content of the table, in one line.
     pub help: &'static str,
-    /// Makes the table, or says why it cannot.
+    /// Computes the table, or returns the reason why it cannot.
     pub run: fn(&Settings<'_>) -> Result<Table, String>,
 }
 

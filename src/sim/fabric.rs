@@ -55,7 +55,7 @@ impl Default for LinkSpec {
     }
 }
 
-/// What a node reported.
+/// An event reported by a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FabricEvent<E> {
     pub(crate) at: Time,
@@ -286,7 +286,7 @@ impl<N: Node> Fabric<N> {
     /// If there is no such node.
     pub fn stop(&mut self, id: NodeId) {
         let slot = &mut self.slots[id.0 as usize];
-        slot.attended(self.now); // It has run until now.
+        slot.attended(self.now); // The node has run until now.
         slot.waiting.get_or_insert_default();
     }
 

@@ -28,7 +28,7 @@ pub struct WireCounters {
 /// One direction of a link: lane noise at the transmitter, then impairment, then the latency.
 ///
 /// The latency is constant, so frames arrive in the order in which they leave the impairment.
-/// Arrivals may be [copied](LateCopies) to arrive once more.
+/// Arriving frames may be [copied](LateCopies) to arrive a second time.
 #[derive(Clone, Debug)]
 pub struct Wire {
     latency: Duration,

@@ -53,8 +53,8 @@ pub struct Choice {
     pub winner: u8,
     /// Why it won.
     pub why: Cow<'static, str>,
-    /// Number of times the route was decided: a decision that cannot be carried out is repeated.
-    /// The candidates are those of the last time.
+    /// Number of times the route was decided. A decision that cannot be executed is repeated; the
+    /// candidates are those of the last one.
     pub times: u32,
 }
 

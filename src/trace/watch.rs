@@ -206,7 +206,7 @@ impl Watch {
         }
     }
 
-    /// Records a decision about the packet. It replaces the last one among the same kind of
+    /// Records a decision about the packet. It replaces the last one with the same kind of
     /// candidates.
     pub fn decided(&mut self, place: Place, key: u64, choice: Choice) {
         let Some(index) = self.find(place, key) else {

@@ -73,7 +73,7 @@ fn run(options: &Options) -> Result<Ending> {
         let outcome = match outcome {
             Ok(outcome) => outcome,
             Err(report) => {
-                // Print what was measured before an error.
+                // Print the measured rows before an error.
                 if !outcomes.is_empty() {
                     conclude(options, &plan, &outcomes)?;
                 }

@@ -130,7 +130,7 @@ pub struct RunProgress {
 const MOST_NAMED: usize = 4;
 
 impl RunProgress {
-    /// A text about what the run waits for after everything has been sent.
+    /// The event that the run waits for after everything has been sent, as text.
     pub fn waits(&self) -> Option<String> {
         let what = match self.phase {
             RunPhase::Draining => "answers to messages",

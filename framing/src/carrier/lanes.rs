@@ -93,7 +93,7 @@ impl Permutation {
         self.order
     }
 
-    /// Which physical lanes of the receiver are inverted.
+    /// For each physical lane of the receiver, whether it is inverted.
     pub const fn invert(&self) -> [bool; LANES] {
         self.invert
     }

@@ -169,7 +169,7 @@ pub enum Request<'a> {
         from: Remote,
         /// Destination in the program's data.
         into: Local,
-        /// As for puts.
+        /// Whether the get stays behind earlier ordered commands to the same processor.
         ordered: bool,
     },
     /// Changes a word in remote memory.
@@ -184,7 +184,7 @@ pub enum Request<'a> {
         operands: [u64; 2],
         /// Whether the completion returns the old word.
         fetch: bool,
-        /// As for puts.
+        /// Whether the operation stays behind earlier ordered commands to the same processor.
         ordered: bool,
     },
     /// Block transfer: writes data of the program to remote memory.
@@ -204,7 +204,7 @@ pub enum Request<'a> {
         from: Remote,
         /// Destination in the program's data.
         into: Local,
-        /// As for block puts.
+        /// Whether the transfer waits for all earlier block transfers.
         fence: bool,
     },
     /// Block transfer: sends data of the program to a receive of another program of the job.

@@ -22,7 +22,7 @@ pub const COMPLETION_BYTES: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Status {
-    /// The command was carried out.
+    /// The command was executed.
     Done = 0,
     /// The NIC does not support the operation.
     Unsupported,

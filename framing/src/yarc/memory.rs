@@ -203,7 +203,7 @@ pub enum DecodeError {
     Length,
     /// The status has a reserved code.
     Status,
-    /// The number of phits differs from what the fields imply.
+    /// The number of phits does not match the fields.
     Size,
     /// Bits after the data are not zero.
     Padding,

@@ -48,7 +48,7 @@ fn read(bytes: &[u8]) -> Result<Read<'_>, FrameError> {
     }
 }
 
-/// Decodes `bytes` as far as possible.
+/// Decodes `bytes` until an error.
 pub fn decode(bytes: &[u8]) -> Outcome {
     let mut outcome = Outcome::default();
     match read(bytes) {

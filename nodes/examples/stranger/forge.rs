@@ -121,7 +121,7 @@ impl Forge {
         Some(&self.out)
     }
 
-    /// Whether what frames are made of has passed.
+    /// Whether the frames that forged ones are made from have passed.
     pub fn is_ready(&self) -> bool {
         !self.recent.is_empty() && (self.training.is_some() || !self.needs_training())
     }

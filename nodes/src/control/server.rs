@@ -18,7 +18,8 @@ use super::reply::{Code, Refusal, Reply};
 const MAX_CLIENTS: usize = 32;
 /// Idle time after which a client may be closed to make room for another.
 const IDLE: Duration = Duration::from_millis(200);
-/// The same for a client with unread replies: no client takes longer to read one.
+/// Idle time after which a client with unread replies may be closed: longer than any client takes
+/// to read a reply.
 const DEAF: Duration = Duration::from_secs(10);
 /// Longest request in bytes; replies may be longer. Enough for a traffic run with a few thousand
 /// participants.

@@ -13,7 +13,7 @@ pub(super) struct Guest {
     heard: usize,
 }
 
-/// The state of a guest's hello.
+/// Progress of a connection's hello.
 pub(super) enum Said {
     NotAll,
     /// The complete hello; `None` if it is invalid.

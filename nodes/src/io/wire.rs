@@ -103,7 +103,7 @@ impl WireState {
         }
     }
 
-    /// What is wrong with the wire over `interface`, and the remedy; `None` if nothing is.
+    /// The defect of the wire over `interface`, and the remedy; `None` if it has none.
     pub fn why(&self, interface: &str) -> Option<String> {
         Some(match self {
             Self::Whole => return None,

@@ -150,7 +150,7 @@ fn only_the_peer_is_answered(engine: IoEngine) {
         lab.comes(PEER, GOOD);
         lab.look_for_silence();
     }
-    // The same while the peer sends now and then.
+    // The stranger replays copies while the peer sends now and then.
     for look in 0..3 * LOOKS {
         lab.comes(STRANGER, GOOD);
         assert_eq!(lab.sends_to(), EVERYBODY, "look {look}");

@@ -270,7 +270,7 @@ fn moved(engine: IoEngine) {
     assert_eq!(index(), before, "the case is one of the same index");
     ip("link set p0 up");
     pair.is("whole", "");
-    // It has its old index, but sockets were unbound.
+    // The returned interface has its old index, but its sockets were unbound.
     assert!(pair.passes());
     // Moved away and back before the process checks.
     ip(&format!("link set p0 netns {pid}"));

@@ -141,7 +141,7 @@ impl Response {
     ///
     /// # Errors
     /// [`EmitError::BadDataLength`], [`EmitError::BufferTooSmall`]; `out` is then unchanged.
-    #[inline(always)] // As for `read`.
+    #[inline(always)] // Inlined for the same reason as `read`.
     pub fn emit(&self, data: &[u8], out: &mut [Flit]) -> Result<usize, EmitError> {
         let refused = self.status != Status::Done;
         let possible = match self.joined {
@@ -187,7 +187,7 @@ impl Response {
     }
 
     /// Reads the header of a packet with `head`. Returns the number of data bytes.
-    #[inline(always)] // As for `read`.
+    #[inline(always)] // Inlined for the same reason as `read`.
     fn read_header(&mut self, head: Head, packet: &[Flit]) -> Result<usize, PacketError> {
         if !head.is_response() {
             return Err(PacketError::Direction);

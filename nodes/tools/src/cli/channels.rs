@@ -185,9 +185,9 @@ fn fleet(lab: LabDir, network: &dyn Network) -> miette::Result<Fleet> {
     Ok(fleet.patient(PATIENCE_ONCE))
 }
 
-/// The reason why tables cannot be checked, if any: packets take other paths than the
-/// description's. Maintenance packets need only one control socket, so links of the other routers
-/// are not queried when they are used, and the report says so.
+/// The reason why tables cannot be checked, if packets take paths other than the description's.
+/// With maintenance packets only one control socket is available, so the links of the other routers
+/// are not examined, and the report says so.
 fn doubt(
     lab: &LabDir,
     network: &dyn Network,

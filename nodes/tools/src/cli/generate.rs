@@ -181,8 +181,8 @@ mod tests {
         Wanted::from_arg_matches(&matches)
     }
 
-    /// The required options of a generator, with value 1. Texts contain their value name, with
-    /// twos.
+    /// The required options of a generator with minimal values for a test: ones, or for texts their
+    /// value name with twos.
     fn ones(generator: &Generator) -> String {
         let needed = generator.options.iter().filter(|option| option.required);
         let least = |option: &OptionSpec| match option.kind {

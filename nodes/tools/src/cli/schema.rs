@@ -1,4 +1,4 @@
-//! `phitwire schema`: schemas of what the commands print with `--json`.
+//! `phitwire schema`: schemas of the commands' JSON output (`--json`).
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

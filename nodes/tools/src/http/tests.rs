@@ -21,7 +21,7 @@ fn served(talk: impl FnOnce(SocketAddr)) -> Duration {
     let answer = |request: &Request| {
         let told = format!("{} {} {:?}", request.method, request.path(), request.body);
         match request.path() {
-            // Exceeds what the kernel buffers for a client that does not read.
+            // Exceeds the kernel's buffers for a client that does not read.
             "/large" => Answer::new(200, "text/plain", vec![b'x'; 32 << 20]),
             _ => Answer::plain(200, &told),
         }

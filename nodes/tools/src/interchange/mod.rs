@@ -119,8 +119,8 @@ pub fn export(
     })
 }
 
-/// Reads a file of another tool, called `name` in messages: the graph and, if the file is one of
-/// ours, the description in it.
+/// Reads a file of another tool, called `name` in messages. Returns the graph and, if phitwire
+/// wrote the file, the description in it.
 ///
 /// # Errors
 /// [`InterchangeError::Mistake`].

@@ -66,7 +66,7 @@ pub struct OverSeeds {
     pub seeds: u64,
     /// Mean latency in cycles; null if fewer than two seeds measured any.
     pub latency_mean: Option<Estimate>,
-    /// 99th percentile of the latency; null likewise.
+    /// 99th percentile of the latency in cycles; null if fewer than two seeds measured any.
     pub latency_p99: Option<Estimate>,
     /// Offered load.
     pub offered_load: Estimate,

@@ -8,7 +8,7 @@ use crate::chart::{
 
 /// Latencies above this multiple of the lowest mean are cut off, to keep the steady range visible.
 const HIGHEST: f64 = 12.0;
-/// Factor of space above the highest steady latency, which shows the rise of a curve.
+/// Ratio of the scale's end to the highest steady latency, so that the rise of a curve is visible.
 const ROOM: f64 = 1.25;
 
 /// Plots mean and 99th percentile of the latency over offered load, and below them accepted load;

@@ -1,4 +1,4 @@
-//! A packet's path and times, assembled from what routers recorded: as a table, as JSON, and for
+//! A packet's path and times, assembled from the records of routers: as a table, as JSON, and for
 //! Perfetto.
 
 pub mod live;
