@@ -23,7 +23,6 @@ pub enum WakeReason {
 pub struct Wakeup {
     /// The earliest pending deadline.
     pub at: Time,
-    /// Purpose of the deadline.
     pub reason: WakeReason,
 }
 

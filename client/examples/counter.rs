@@ -10,7 +10,7 @@ use phitwire_client::door::{AtomicOp, Local};
 use std::sync::atomic::Ordering::Acquire;
 
 const TICKETS: u64 = 1_000;
-/// Most commands in flight.
+/// Maximum number of commands in flight.
 const WINDOW: usize = 32;
 const COUNTER: u64 = 0;
 const TALK: u64 = 1 << 12;

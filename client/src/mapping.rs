@@ -29,7 +29,7 @@ pub struct OutOfRange {
     pub offset: u64,
     /// Length of the range in bytes.
     pub bytes: u64,
-    /// Bytes available.
+    /// Number of bytes available.
     pub size: u64,
 }
 

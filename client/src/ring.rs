@@ -144,7 +144,7 @@ impl Filling {
         self.ring.length - (self.tail - self.head)
     }
 
-    /// Free slots now.
+    /// Number of free slots, according to the other side's head.
     fn room(&mut self, mapping: &Mapping) -> Result<u64, Broken> {
         // Acquire: the other side has read the slots that it returns before we overwrite them.
         let head = mapping.word(self.ring.head_at).load(Acquire);

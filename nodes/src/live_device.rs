@@ -173,7 +173,6 @@ impl LiveDevice {
         }
     }
 
-    /// Makes a fault.
     fn fault(&mut self, now: Time, fault: &Fault) -> Result<(), Failure> {
         let port = fault.port();
         let Some(link) = self.device.link(port) else {

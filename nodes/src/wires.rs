@@ -42,7 +42,6 @@ struct PortWire {
     state: WireState,
     /// Index and life of the interface that the port was last attached to.
     attached: Option<(u32, u32)>,
-    /// The interface's hardware address.
     mac: Option<MacAddr>,
     /// Whether the port was bound when opened, and not checked since.
     opened: bool,

@@ -54,7 +54,6 @@ impl OptionSpec {
         }
     }
 
-    /// Makes it required.
     #[must_use]
     pub const fn required(self) -> Self {
         Self {

@@ -45,7 +45,7 @@ pub struct Simulation {
     pub machine: &'static str,
     /// Options for this machine's networks only.
     pub options: &'static [OptionSpec],
-    /// Default message bytes.
+    /// Default size of a message in bytes.
     pub message_bytes: u8,
     /// Bytes of the largest message.
     pub max_message_bytes: u8,

@@ -28,7 +28,6 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
     type End: LinkEnd;
     /// Configuration registers of the core.
     type Registers;
-    /// Events of the chip.
     type Event: Into<DeviceEvent>;
 
     /// Ports of the chip, at most 64.

@@ -17,16 +17,12 @@ const MAX_LINK_EVENTS: usize = 1_024;
 /// Configuration of a chip: `R` are the registers of its core, `L` configures a link.
 #[derive(Clone, Debug)]
 pub struct ChipConfig<R, L> {
-    /// Name of the node.
     pub name: String,
-    /// Configuration registers.
     pub registers: R,
     /// Ports with a link. Nonexistent and repeated ports are ignored; a port that the registers do
     /// not know forwards nothing.
     pub ports: Vec<(PortId, L)>,
-    /// Granularity of the pipeline.
     pub grain: Grain,
-    /// Clock of the pipeline.
     pub clock: RouterClock,
 }
 

@@ -23,7 +23,6 @@ impl Units {
 /// The account of one link end, for its sending and receiving directions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndAccount {
-    /// Units of the numbers.
     pub units: Units,
     /// Whether the link is active. Inactive links are not checked.
     pub active: bool,

@@ -33,15 +33,18 @@ impl<E: Any + fmt::Debug + PartialEq + Send + Sync> OwnEvent for E {
 /// An event of a device.
 #[derive(Clone)]
 pub enum DeviceEvent {
-    /// A link event.
-    Link { port: PortId, event: LinkEvent },
+    Link {
+        port: PortId,
+        event: LinkEvent,
+    },
     /// A traffic run has issued its last message, and every response arrived or timed out.
-    TrafficDone { run: u64 },
+    TrafficDone {
+        run: u64,
+    },
     /// An event that only this machine has.
     Own {
         /// The port concerned, if any.
         port: Option<PortId>,
-        /// The event.
         event: Arc<dyn OwnEvent>,
     },
 }

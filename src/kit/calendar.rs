@@ -21,7 +21,6 @@ impl<T> Default for Calendar<T> {
 }
 
 impl<T> Calendar<T> {
-    /// An empty calendar.
     pub const fn new() -> Self {
         Self {
             slots: [const { Vec::new() }; SLOTS],

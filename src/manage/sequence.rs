@@ -20,7 +20,6 @@ pub enum ReroutePhase {
     Install,
     /// Every source may resume.
     Release,
-    /// The reroute has ended.
     Done,
 }
 
@@ -84,7 +83,6 @@ pub struct RerouteReport {
     pub gone: BTreeSet<NodeRef>,
     /// Given up before anything was installed.
     pub abandoned: bool,
-    /// Duration of each phase.
     pub took: BTreeMap<ReroutePhase, Duration>,
 }
 

@@ -108,7 +108,6 @@ pub enum PlanError {
 pub struct LinkAddresses {
     /// Address of end A: the even one.
     pub a: Ipv4Addr,
-    /// Address of end B.
     pub b: Ipv4Addr,
 }
 

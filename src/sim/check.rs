@@ -11,7 +11,6 @@ use crate::device::NodeAccount;
 use crate::nic::TrafficReport;
 use crate::nic::{BarrierReport, CollectiveReport};
 
-/// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
     /// Credits are missing: neither the sender nor data in flight accounts for them.

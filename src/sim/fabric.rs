@@ -69,7 +69,6 @@ struct Slot<N> {
     /// [`NO_WIRE`].
     wires: Vec<u32>,
     alarm: Alarm,
-    /// The node's attended time.
     clock: Attendance,
     /// Frames that arrived since the node was stopped: see [`Fabric::stop`].
     waiting: Option<Vec<(PortId, Vec<u8>)>>,
@@ -171,7 +170,6 @@ pub struct Fabric<N: Node> {
     events_lost: u64,
     /// Called for every frame that a node sends.
     tap: Option<NodeTap>,
-    /// Node runs so far.
     runs: u64,
     /// Impairments made so far; each has its own random stream.
     streams: u64,

@@ -16,7 +16,6 @@ impl Default for TraceHash {
 }
 
 impl TraceHash {
-    /// Adds a number.
     #[inline]
     pub fn add(&mut self, value: u64) {
         let product = u128::from(self.0 ^ value) * u128::from(MULTIPLIER);

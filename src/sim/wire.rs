@@ -176,7 +176,6 @@ impl Wire {
         }
     }
 
-    /// Restores a cut wire.
     pub(crate) fn restore(&mut self) {
         self.cut = false;
     }

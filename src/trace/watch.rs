@@ -111,7 +111,6 @@ impl Watch {
         self.unsettled = self.done.len();
     }
 
-    /// The watched flow.
     #[inline]
     pub fn flow(&self) -> Flow {
         self.flow

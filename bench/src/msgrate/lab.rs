@@ -64,7 +64,6 @@ pub enum LabError {
         /// The error. It is not the `source`, which would be printed a second time.
         error: ClientError,
     },
-    /// The reply is malformed.
     #[error("{node}: malformed answer: {error}")]
     Malformed {
         node: String,

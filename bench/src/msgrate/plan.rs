@@ -10,7 +10,6 @@ use super::lab::{Lab, Member, Role};
 use super::options::{Op, Options, PatternName};
 use super::run::RunError;
 
-/// A participating NIC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Nic {
     pub(super) name: String,
@@ -200,7 +199,6 @@ impl Plan {
         self.spec.rate
     }
 
-    /// Number of sending NICs.
     pub fn source_count(&self) -> usize {
         self.sources.len()
     }

@@ -57,7 +57,6 @@ struct Program {
     /// Destinations of the program; `None` if it only receives.
     destinations: Option<Destinations>,
     slots: Vec<Slot>,
-    /// Free slots.
     free: Vec<usize>,
     under_way: usize,
     /// Number of slots held by messages to each program, in flight or lost for good.

@@ -112,11 +112,8 @@ pub enum RunError {
 /// The progress of a measurement, for a progress line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunProgress {
-    /// Time since the start.
     pub elapsed: Duration,
-    /// Messages sent so far.
     pub sent: u64,
-    /// Messages acknowledged so far.
     pub acknowledged: u64,
     /// The earliest phase of all sources.
     pub phase: RunPhase,

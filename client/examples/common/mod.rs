@@ -22,7 +22,6 @@ const LISTEN: u64 = 1 << 40;
 
 /// One of the programs of the job.
 pub struct Program {
-    /// The program's NIC.
     pub nic: Nic,
     /// The program's number, from 0.
     pub rank: usize,

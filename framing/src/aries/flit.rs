@@ -365,7 +365,7 @@ impl Head {
         NodeId::from_bits((self.0.0 >> DESTINATION_SHIFT) as u32)
     }
 
-    /// Routing mode.
+    /// Routing mode of the packet, from the code and the packet id.
     #[inline]
     pub const fn routing(self) -> Routing {
         Routing::from_code((self.0.0 >> ROUTING_SHIFT & 7) as u8, self.packet_id())

@@ -86,7 +86,7 @@ impl<'a> SetFrameWriter<'a> {
         Some(slot)
     }
 
-    /// Sets so far.
+    /// Number of sets written so far.
     #[inline]
     pub const fn sets(&self) -> usize {
         self.used

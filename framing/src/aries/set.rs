@@ -58,7 +58,7 @@ pub const REPLAY_SETS: usize = 64;
 pub const MAX_UNACKNOWLEDGED: usize = (1 << NUMBER_BITS) - 1;
 /// Flits per unit of the VC ack in the tenth flit.
 pub const VC_ACK_UNIT: u32 = 8;
-/// Largest load.
+/// Largest load that the field can hold.
 pub const MAX_LOAD: u8 = 15;
 /// Bits of the clock in a control set.
 pub const CLOCK_BITS: u32 = 48;
@@ -382,9 +382,9 @@ impl Tail {
 /// Nine flits of packets. Idle flits ([`Flit::IDLE`]) may stand between packets, never inside one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DataSet {
-    /// The flits.
+    /// Flits of packets, in order of transmission.
     pub flits: [Flit; DATA_FLITS],
-    /// The tenth flit.
+    /// Fields of the tenth flit.
     pub tail: Tail,
 }
 
@@ -523,7 +523,7 @@ impl ControlSet {
 /// from the frame; an intermediate copy would stall on its own stores.
 #[derive(Clone, Copy, Debug)]
 pub struct DataFlits<'a> {
-    /// The set.
+    /// The set as received.
     pub bytes: &'a SetBytes,
     /// Scrambling pattern of the set.
     pub pattern: &'a Pattern,
@@ -551,7 +551,7 @@ impl DataFlits<'_> {
 pub enum SetKind {
     /// Nine [`DataFlits`] and this tenth flit; see [`Tail::of`].
     Data(Flit),
-    /// Link control.
+    /// A set of link control.
     Control(ControlSet),
 }
 
@@ -580,7 +580,7 @@ impl SetKind {
 pub enum Set {
     /// Nine flits of packets.
     Data(DataSet),
-    /// Link control.
+    /// A set of link control.
     Control(ControlSet),
 }
 
@@ -609,7 +609,7 @@ impl Set {
         })
     }
 
-    /// Writes the set.
+    /// Encodes the set into `bytes`.
     #[inline]
     pub fn emit(&self, bytes: &mut SetBytes) {
         match self {

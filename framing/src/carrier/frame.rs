@@ -197,7 +197,7 @@ impl<'a> Frame<'a> {
         self.header.kind
     }
 
-    /// The whole frame.
+    /// The whole frame, header included.
     #[inline]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes

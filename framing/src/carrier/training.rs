@@ -134,7 +134,7 @@ pub fn find_cable(received: &TrainingPattern) -> Result<Permutation, u8> {
     Permutation::new(order, invert).ok_or(ALL_LANES)
 }
 
-/// A training frame.
+/// A decoded training frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Training {
     /// The frame header; `kind` and `units` are overwritten when encoding.
@@ -277,7 +277,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> TrainingView<T> {
         }
     }
 
-    /// Sets both names.
+    /// Sets the names of the sender and of the expected node.
     pub fn set_nodes(&mut self, node: &[u8; NAME_BYTES], expect_node: &[u8; NAME_BYTES]) {
         self.0.as_mut()[NODE_AT].copy_from_slice(node);
         self.0.as_mut()[EXPECT_NODE_AT].copy_from_slice(expect_node);
@@ -289,7 +289,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> TrainingView<T> {
         self.0.as_mut()[CHECK_AT].copy_from_slice(&check.to_be_bytes());
     }
 
-    /// Sets the pattern.
+    /// Sets the pattern, which the check does not cover.
     pub fn set_pattern(&mut self, pattern: &TrainingPattern) {
         let area = self.0.as_mut()[PATTERN_AT].as_chunks_mut::<WORD_BYTES>().0;
         for (bytes, word) in area.iter_mut().zip(pattern) {

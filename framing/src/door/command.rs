@@ -62,7 +62,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// All access rights.
+    /// All rights.
     pub const ALL: Self = Self {
         put: true,
         get: true,

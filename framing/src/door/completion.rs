@@ -213,7 +213,7 @@ impl Completion {
         }
     }
 
-    /// Writes the completion.
+    /// Encodes the completion as a ring entry.
     pub fn emit(&self, entry: &mut [u8; COMPLETION_BYTES]) {
         entry.fill(0);
         match *self {

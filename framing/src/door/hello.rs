@@ -74,16 +74,16 @@ pub struct Operations {
     pub atomics: bool,
     /// Puts with an event for the target program.
     pub events: bool,
-    /// Block transfers.
+    /// Block transfers are supported.
     pub blocks: bool,
-    /// Sends and receives.
+    /// Sends and receives are supported.
     pub messages: bool,
-    /// Collective operations.
+    /// Collective operations are supported.
     pub collectives: bool,
 }
 
 impl Operations {
-    /// No other operations.
+    /// No operations besides puts and gets.
     pub const NONE: Self = Self {
         atomics: false,
         events: false,
@@ -92,7 +92,7 @@ impl Operations {
         collectives: false,
     };
 
-    /// All operations.
+    /// All of these operations.
     pub const ALL: Self = Self {
         atomics: true,
         events: true,
@@ -169,7 +169,7 @@ impl Hello {
         })
     }
 
-    /// Writes the hello.
+    /// Encodes the hello.
     pub fn emit(&self, message: &mut [u8; HELLO_BYTES]) {
         emit_head(message);
         message[6] = self.member;
@@ -209,7 +209,7 @@ impl Welcome {
         })
     }
 
-    /// Writes the welcome.
+    /// Encodes the welcome.
     pub fn emit(&self, message: &mut [u8; HELLO_BYTES]) {
         emit_head(message);
         message[6] = self.entry as u8;

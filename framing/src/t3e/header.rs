@@ -83,7 +83,7 @@ impl Command {
         table
     };
 
-    /// The six-bit code.
+    /// Six-bit code of the command.
     #[inline]
     pub const fn code(self) -> u8 {
         Self::ALL[self as usize].1
@@ -150,7 +150,7 @@ impl Name {
         Self(bits & ((1 << Self::BITS) - 1))
     }
 
-    /// The 20 bits.
+    /// The name as an integer of 20 bits.
     #[inline]
     pub const fn bits(self) -> u32 {
         self.0

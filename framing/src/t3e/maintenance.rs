@@ -121,10 +121,10 @@ impl MaintenanceCommand {
     }
 }
 
-/// The first flit.
+/// Fields of the first flit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaintenanceHeader {
-    /// Hops to go.
+    /// Hops that remain.
     pub way: Way,
     /// The kind of the packet.
     pub command: MaintenanceCommand,
@@ -134,10 +134,10 @@ pub struct MaintenanceHeader {
     pub tag: u8,
 }
 
-/// The second flit.
+/// Fields of the second flit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaintenanceTrail {
-    /// Hops gone.
+    /// Hops taken so far.
     pub gone: Way,
     /// Address of the register.
     pub register: u16,
@@ -209,7 +209,7 @@ impl MaintenanceTrail {
         Some((trail, repair == Repair::Corrected))
     }
 
-    /// Encodes the flit.
+    /// Encodes the trail as the word of a flit.
     pub fn emit(&self) -> u64 {
         seal_header(self.gone.bits() | u64::from(self.register) << REGISTER_SHIFT)
     }

@@ -212,7 +212,7 @@ impl WordRest {
         }
     }
 
-    /// Encodes the rest.
+    /// Encodes the rest as bytes of the frame header.
     #[inline]
     pub const fn emit(self) -> [u8; REST_BYTES] {
         let ([a, b, c, d], [e, f, g, h]) = (self.seq.to_be_bytes(), self.ack.to_be_bytes());

@@ -78,7 +78,7 @@ const _: () = assert!(
 /// A processor's request to another one's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Request {
-    /// Store bytes.
+    /// Stores bytes within a line.
     Write {
         /// Address of the first byte, 48 bits.
         address: u64,
@@ -87,7 +87,7 @@ pub enum Request {
         /// Number of bytes, 1 to 32; `address % 32 + len` is at most 32.
         len: u8,
     },
-    /// Load bytes.
+    /// Loads bytes within a line.
     Read {
         /// Address of the first byte, 48 bits.
         address: u64,
@@ -121,7 +121,7 @@ impl Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Status {
-    /// Success.
+    /// The request was executed.
     Done = 0,
     /// The address is outside this memory.
     OutOfRange = 1,
@@ -131,7 +131,7 @@ pub enum Status {
     Busy = 3,
 }
 
-/// A memory's response.
+/// The response of a memory to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Response {
     /// The write with this transaction id is in memory.
@@ -154,7 +154,7 @@ pub enum Response {
     Refused {
         /// Transaction id of the request, 20 bits.
         tid: u32,
-        /// The reason.
+        /// Reason of the refusal.
         status: Status,
     },
 }
@@ -168,7 +168,7 @@ pub struct RequestPacket {
     pub source: u16,
     /// Transaction id, 20 bits.
     pub tid: u32,
-    /// The request.
+    /// Operation on the memory.
     pub request: Request,
 }
 

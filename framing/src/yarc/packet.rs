@@ -229,7 +229,7 @@ pub const fn eop_status(content: u32) -> Option<EopStatus> {
 pub struct Eop {
     /// Check over the preceding phits and `status`; see [`crc16`](super::crc16).
     pub crc: u16,
-    /// The `ok` field.
+    /// Health of the packet: the `ok` field.
     pub status: EopStatus,
 }
 

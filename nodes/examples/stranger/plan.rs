@@ -9,7 +9,6 @@ use phitwire_nodes::run_dir::LabDir;
 /// An end of a link; frames sent out of it attack the other end.
 #[derive(Clone, Debug)]
 pub struct End {
-    /// Number of the link.
     pub link: u16,
     /// Node at this end.
     pub node: String,

@@ -33,7 +33,6 @@ const NEW: Hearing = Hearing {
 const BURST: u64 = 512;
 /// Pause of a sender that has nothing due.
 const NAP: Duration = Duration::from_micros(500);
-/// Interval of provocations.
 const PROVOCATION_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Frames to be sent again, each with its due time.
@@ -254,7 +253,6 @@ impl<'a> Attack<'a> {
         Ok(())
     }
 
-    /// Replays a recording repeatedly.
     fn replay(&mut self) -> Result<(), Box<dyn Error>> {
         let mut record: Vec<Vec<u8>> = Vec::new();
         let mut bytes = 0;

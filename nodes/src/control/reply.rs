@@ -11,7 +11,6 @@ use super::protocol::Holder;
 pub struct Reply {
     /// Whether the request was carried out.
     pub ok: bool,
-    /// The requested data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
     /// Why the request was refused.

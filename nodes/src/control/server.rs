@@ -18,8 +18,8 @@ use super::reply::{Code, Refusal, Reply};
 const MAX_CLIENTS: usize = 32;
 /// Idle time after which a client may be closed to make room for another.
 const IDLE: Duration = Duration::from_millis(200);
-/// Idle time after which a client with unread replies may be closed: longer than any client takes
-/// to read a reply.
+/// Idle time after which a client with unread replies may be closed: longer than any client waits
+/// for a reply.
 const DEAF: Duration = Duration::from_secs(10);
 /// Longest request in bytes; replies may be longer. Enough for a traffic run with a few thousand
 /// participants.
@@ -78,7 +78,6 @@ struct Client {
 /// The results of [`Server::serve`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// Requests handled.
     pub requests: usize,
     /// Bit mask of the watched descriptors that are readable, in their order.
     pub readable: u32,
@@ -153,7 +152,6 @@ impl Server {
         Some(until.saturating_duration_since(Instant::now()))
     }
 
-    /// Accepts the waiting clients.
     fn accept_all(&mut self, served: &mut Served) -> io::Result<()> {
         if self.clients.iter().all(Option::is_some) && !self.make_room(served) {
             return self.rest();
@@ -203,7 +201,6 @@ impl Server {
         true
     }
 
-    /// Accepts the next client.
     fn accept(&mut self, slot: usize) -> io::Result<Client> {
         let (stream, _) = self.listener.accept()?;
         stream.set_nonblocking(true)?;

@@ -21,7 +21,6 @@ pub(super) struct Message {
     pub bytes: usize,
     /// Length of each frame but the last, in bytes.
     pub segment: usize,
-    /// Frames in the message.
     pub frames: usize,
     /// Whether another frame may still be added.
     open: bool,

@@ -76,11 +76,7 @@ pub(super) struct Trouble {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendNotice {
     /// The trouble began.
-    Failing {
-        failure: SendFailure,
-        /// The kernel's error.
-        errno: Errno,
-    },
+    Failing { failure: SendFailure, errno: Errno },
     /// The trouble ended.
     Recovered {
         failure: SendFailure,

@@ -57,7 +57,6 @@ pub struct PortConfig {
     pub mtu: Option<usize>,
 }
 
-/// An Ethernet hardware address.
 pub(super) type HardwareAddress = [u8; 6];
 
 const BROADCAST: HardwareAddress = [0xff; 6];

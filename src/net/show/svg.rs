@@ -1,4 +1,4 @@
-//! Drawings.
+//! SVG drawings of networks.
 
 use core::fmt::{Display, Write as _};
 

@@ -23,7 +23,6 @@ pub enum Failure {
     /// A run is not possible, or a link does not support a fault.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// Barriers could not start.
     #[error(transparent)]
     Barriers(#[from] BarrierError),
     #[error("{when}, some links are down\n{links}")]
@@ -40,14 +39,12 @@ pub enum Failure {
         run: u64,
         /// Time allowed for the run after the last harm.
         limit: Duration,
-        /// State of the run.
         came_to: Box<CameTo>,
     },
     #[error("run {run}: {}\n{came_to}", lines(violations))]
     Violations {
         run: u64,
         violations: Vec<Violation>,
-        /// State of the run.
         came_to: Box<CameTo>,
     },
     #[error("wrong route tables: {0}")]
@@ -62,9 +59,9 @@ pub enum Failure {
     #[error("{partitions} partitions produce trace {theirs:016x} instead of {ours:016x}")]
     Partitions {
         partitions: usize,
-        /// Trace of one partition.
+        /// Trace hash with one partition.
         ours: u64,
-        /// Trace of these partitions.
+        /// Trace hash with `partitions` partitions.
         theirs: u64,
     },
 }
@@ -79,7 +76,6 @@ impl From<PlanError> for Failure {
 #[derive(Clone, Debug)]
 pub struct CameTo {
     pub(crate) report: TrafficReport,
-    /// The concurrent collective operations.
     pub(crate) collectives: Option<CollectiveReport>,
     /// The concurrent barriers, by unit.
     pub(crate) barriers: Vec<BarrierReport>,

@@ -58,7 +58,6 @@ pub enum Harm<Own> {
     LateCopies {
         link: u32,
         percent: u32,
-        /// Delay of the copies.
         lateness: Lateness,
     },
     /// The next packet in a send buffer is damaged.
@@ -71,11 +70,7 @@ pub enum Harm<Own> {
     RestartNic { nic: u32 },
     /// Some frames of every link arrive a second time, unchanged and late, until after the last
     /// harm.
-    LateCopiesEverywhere {
-        percent: u32,
-        /// Delay of the copies.
-        lateness: Lateness,
-    },
+    LateCopiesEverywhere { percent: u32, lateness: Lateness },
     /// Lane 0 of a busy link gets enough noise to be decommissioned.
     LoseLane {
         /// Index among the busy links.

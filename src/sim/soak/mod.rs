@@ -80,7 +80,6 @@ pub trait Soaked: Clone + Debug + Send + Sync + Sized + 'static {
         0
     }
 
-    /// The case of `seed`.
     fn case(seed: u64, how: Late) -> Case<Self>;
 }
 
@@ -122,7 +121,6 @@ pub struct CaseReport {
     pub time: Time,
     /// Routers and NICs.
     pub nodes: usize,
-    /// Frames sent.
     pub frames: u64,
     /// Flits through routers, in direct mode.
     pub flit_hops: u64,
@@ -130,7 +128,6 @@ pub struct CaseReport {
     pub acknowledged: u64,
     /// Messages given up in the first run.
     pub timed_out: u64,
-    /// Late copies of frames.
     pub late_copies: u64,
     /// Lanes decommissioned, by nodes that were not restarted since.
     pub lanes_given_up: u64,

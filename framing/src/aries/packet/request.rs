@@ -80,7 +80,7 @@ impl RequestView {
         (self.get((1, COMMAND_HIGH_SHIFT, 1)) << CODE_BITS | self.get((0, 0, CODE_BITS))) as u8
     }
 
-    /// The sending NIC.
+    /// Id of the sending NIC.
     #[inline]
     pub const fn source(&self) -> NodeId {
         NodeId::from_bits(self.get((1, SOURCE_SHIFT, NodeId::BITS)) as u32)
@@ -104,7 +104,7 @@ impl RequestView {
         self.set((1, COMMAND_HIGH_SHIFT, 1), high as u64);
     }
 
-    /// Sets the source.
+    /// Sets the id of the sending NIC.
     #[inline]
     pub const fn set_source(&mut self, source: NodeId) {
         self.set((1, SOURCE_SHIFT, NodeId::BITS), source.bits() as u64);
@@ -125,11 +125,11 @@ pub struct Request {
     pub destination: NodeId,
     /// Source NIC, and destination of the response.
     pub source: NodeId,
-    /// Routing mode.
+    /// Routing mode of the packet.
     pub routing: Routing,
     /// The request's number at its source, 12 bits.
     pub packet_id: u16,
-    /// The command.
+    /// Operation to execute at the destination.
     pub command: Command,
     /// Memory domain handle, 12 bits.
     pub mdh: u16,
@@ -139,7 +139,7 @@ pub struct Request {
     pub ssid: u16,
     /// Byte address within the memory domain, 40 bits.
     pub address: u64,
-    /// Protection key.
+    /// Protection key, which must match that of the memory domain.
     pub key: u16,
 }
 

@@ -76,9 +76,9 @@ impl core::fmt::Display for Status {
 pub struct Response {
     /// The NIC that sent the request.
     pub destination: NodeId,
-    /// Routing mode.
+    /// Routing mode of the packet.
     pub routing: Routing,
-    /// The request's number.
+    /// Packet id of the request.
     pub packet_id: u16,
     /// The request's echo, 5 bits.
     pub echo: u8,

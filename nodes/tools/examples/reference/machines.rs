@@ -21,7 +21,6 @@ pub struct Sample {
     pub machine: &'static str,
     /// The folder of its machine below `machines`.
     pub folder: &'static str,
-    /// The node.
     pub device: Box<dyn Device>,
 }
 

@@ -34,7 +34,6 @@ pub enum SinkError {
          specify more"
     )]
     TooSmall {
-        /// The requested limit.
         limit: u64,
         /// The smallest sufficient limit.
         least: u64,

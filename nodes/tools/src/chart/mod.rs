@@ -117,7 +117,6 @@ pub struct Chart {
     pub x: Axis,
     /// The panels, from top to bottom.
     pub panels: Vec<Panel>,
-    /// Vertical lines.
     pub marks: Vec<Mark>,
     /// The legend's text for points that are not steady.
     pub unsteady: String,

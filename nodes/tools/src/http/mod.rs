@@ -90,7 +90,6 @@ impl Answer {
     }
 }
 
-/// The open connections.
 #[derive(Debug, Default)]
 struct Open(Mutex<BTreeMap<u64, Connected>>);
 

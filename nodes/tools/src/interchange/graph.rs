@@ -55,7 +55,6 @@ impl fmt::Display for Difference {
 /// How the nodes of a graph match those of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Same {
-    /// In the same order.
     InOrder,
     /// By name, in another order.
     ByName,

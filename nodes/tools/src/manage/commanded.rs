@@ -26,7 +26,6 @@ pub struct Commanded {
 /// An operator command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Isolate a router.
     Isolate(String),
     /// End the isolation of a router.
     Return(String),

@@ -100,7 +100,6 @@ impl<W: Write> Writer<W> {
 #[derive(Debug)]
 pub struct Recording {
     pub header: Header,
-    /// Number of moments.
     pub moments: u64,
     /// All lines that can be read, as a complete compressed file.
     pub packed: Vec<u8>,

@@ -21,9 +21,9 @@ pub enum EndField {
     State,
     /// 1 if packets flow, else 0.
     Up,
-    /// Lanes received on.
+    /// Number of lanes in use for receiving.
     RxLanes,
-    /// Lanes sent on.
+    /// Number of lanes in use for sending.
     TxLanes,
     /// Units sent on the wire: see [`Header::carried`].
     Carried,
@@ -31,7 +31,6 @@ pub enum EndField {
     Received,
     /// Units sent for the first time.
     Sent,
-    /// Units resent.
     Resent,
     /// Units received with an invalid check.
     BadChecks,
@@ -172,7 +171,6 @@ pub enum HeaderError {
     NoSuchNode(usize, u32, usize),
     #[error("invalid clock of {0} units per second: expected a number above zero")]
     Clock(String),
-    /// An invalid drawing.
     #[error("the drawing {0}")]
     Drawing(&'static str),
 }
@@ -295,6 +293,5 @@ pub struct Event {
     /// The link where it happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<u32>,
-    /// Text of the event.
     pub text: String,
 }

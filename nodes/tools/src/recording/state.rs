@@ -90,7 +90,6 @@ pub struct State {
     placed: Vec<PlacedStages>,
     /// For each node, the index in `placed` of its latest stages.
     latest: Vec<Option<usize>>,
-    /// Count of links.
     links: usize,
 }
 

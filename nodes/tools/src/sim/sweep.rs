@@ -13,7 +13,6 @@ use super::measure::{Measured, SeedRun};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Setting {
     pub topology: String,
-    /// The traffic pattern.
     pub traffic: String,
     /// Other options, such as `grain packet`.
     pub options: String,
@@ -42,12 +41,10 @@ pub struct Sample {
     #[serde(default)]
     pub bound: Option<f64>,
     pub topology: String,
-    /// The traffic pattern.
     pub traffic: String,
     /// Options that the sweep does not compare, such as `grain packet`.
     #[serde(default)]
     pub options: String,
-    /// Nanoseconds per cycle.
     pub cycle_ns: f64,
     /// GB/s of messages that a processor sends at full load.
     #[serde(default)]

@@ -72,7 +72,6 @@ fn escaped(text: &str) -> String {
         .replace('@', "&#64;")
 }
 
-/// Encodes bytes in base64.
 fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);

@@ -254,7 +254,6 @@ impl App {
         self.keys().into_iter().nth(at)
     }
 
-    /// Handles a key.
     pub fn press(&mut self, key: KeyEvent) -> Option<Action> {
         if key.kind == KeyEventKind::Release {
             return None;

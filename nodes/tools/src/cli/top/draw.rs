@@ -68,7 +68,6 @@ fn reversed() -> Style {
     Style::new().add_modifier(Modifier::REVERSED)
 }
 
-/// Draws the whole screen.
 pub fn draw(frame: &mut Frame<'_>, app: &App) {
     let [head, body, foot] = Layout::vertical([
         Constraint::Length(2),

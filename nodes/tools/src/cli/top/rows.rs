@@ -257,7 +257,6 @@ pub struct NodeRow {
     pub node: NodeSample,
     /// Rates of the node since the last sample.
     pub rates: NodeRates,
-    /// Links that are up.
     pub links_up: usize,
     /// Resends per second, on all links of the node.
     pub resent: f64,

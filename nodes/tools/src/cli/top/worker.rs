@@ -33,7 +33,7 @@ pub enum Task {
 pub struct Order {
     pub node: String,
     pub request: Request,
-    /// Description of the order.
+    /// Description of the command.
     pub what: String,
 }
 
@@ -44,7 +44,7 @@ pub enum News {
     /// The result of a command.
     Done {
         text: String,
-        /// Whether the order succeeded.
+        /// Whether the command succeeded.
         done: bool,
     },
     /// The lab has been taken down.
