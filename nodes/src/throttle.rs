@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Shortest time between two lines of a kind.
 pub const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Events of one kind since its last line.
+/// Events of one kind since its last log line.
 #[derive(Debug)]
 struct Since<E> {
     written: Instant,

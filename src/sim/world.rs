@@ -35,7 +35,7 @@ pub enum WorldError {
 /// A network of any machine in virtual time. Link number *i* of the fabric is link *i* of the
 /// topology, its end A named first; NICs come before routers among the nodes.
 pub struct World<L> {
-    /// The event loop, for everything not wrapped here.
+    /// The event loop, for operations that this type does not wrap.
     pub fabric: Fabric<Box<dyn Device>>,
     topology: L,
     runtime: Runtime,

@@ -37,7 +37,8 @@ pub struct Fake {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Calls of [`Fake::settle`], and how many of them the thread has noticed with nothing left to do.
+/// Number of calls of [`Fake::settle`], and how many of these the thread has answered because
+/// nothing was left to do.
 #[derive(Clone, Default)]
 struct Pace {
     asked: Arc<AtomicU64>,

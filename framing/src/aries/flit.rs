@@ -393,7 +393,7 @@ impl Head {
         self.0.0 >> POISON_SHIFT & 1 != 0
     }
 
-    /// Request: low bits of the command; response: status. 6 bits, for the NICs.
+    /// Low bits of the command in a request, status in a response; 6 bits, used only by the NICs.
     #[inline]
     pub const fn code(self) -> u8 {
         (self.0.0 & 0x3f) as u8

@@ -10,7 +10,7 @@ macro_rules! listed {
         $crate::listed!($type { $($value),+ });
 
         impl $type {
-            /// The name, as a counter, on a command line or in a description.
+            /// Name of the value as a counter, on a command line or in a description.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$value => $name,)+

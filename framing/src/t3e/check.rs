@@ -135,7 +135,7 @@ pub struct DataCheck {
 }
 
 impl DataCheck {
-    /// Adds the next word. A check is of at most 15 words; a packet has nine.
+    /// Adds the next word. A check covers at most 15 words; a packet has nine.
     #[inline]
     pub fn add(&mut self, word: u64) {
         self.words += 1;

@@ -47,7 +47,8 @@ pub enum FlitKind {
 }
 
 /// The six control bits: the kind of flit in the lowest three, the channel of a returned credit in
-/// the others. Above them, not a control bit, the line code's mark of a packet's first flit.
+/// the others. The bit above them is not a control bit but the line code's mark of a packet's first
+/// flit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Control(u8);
 

@@ -42,7 +42,7 @@ pub struct ViewArgs {
     interval: u64,
 }
 
-/// A random token for the printed address.
+/// A random string, for a token or a secret.
 ///
 /// # Errors
 /// If the kernel provides no random bytes.

@@ -139,7 +139,7 @@ pub struct Header {
     pub clock: Clock,
     /// The unit of [`EndField::Carried`]: `frames`, `phits`.
     pub carried: String,
-    /// Capacity of a wire in that unit, per unit of the clock, if known.
+    /// Capacity of a wire in the unit of `carried`, per unit of the clock, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full: Option<f64>,
     /// Count of numbers per link end and per node, and of the credits and latencies among them.
