@@ -90,13 +90,13 @@ pub struct Departure {
 }
 
 impl Passage {
-    /// When it left, if it has.
+    /// Time at which the packet left the router, if it has.
     pub fn left_ps(&self) -> Option<u64> {
         self.departure?;
         self.steps.last().map(|step| step.left_ps)
     }
 
-    /// When it was last seen here.
+    /// Time at which the packet was last seen in the router.
     pub fn last_ps(&self) -> Option<u64> {
         let step = self.steps.last().map(|step| step.left_ps);
         step.or(self.arrived_ps)

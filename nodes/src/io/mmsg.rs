@@ -143,7 +143,7 @@ impl ReceiveBatch {
     /// Receives up to [`BATCH`] messages from `fd`. Returns their number.
     ///
     /// # Errors
-    /// The kernel's; `EAGAIN` when there is nothing.
+    /// Errors of the kernel; `EAGAIN` when there is nothing.
     pub fn receive(&mut self, fd: RawFd) -> Result<usize, Errno> {
         // SAFETY: as in `send`.
         let (mut headers, mut vectors): ([libc::mmsghdr; BATCH], [libc::iovec; BATCH]) =

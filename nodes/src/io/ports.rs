@@ -95,7 +95,7 @@ impl Ports {
     /// Binds a port to its interface of this index and address, which is usable (again).
     ///
     /// # Errors
-    /// The kernel's.
+    /// Errors of the kernel.
     pub fn attach_again(&mut self, port: PortId, index: u32, mac: MacAddr) -> io::Result<()> {
         match self.index(port) {
             Some(at) => self.sockets[at].attach_again(index, mac),

@@ -179,7 +179,7 @@ impl PortSocket {
     /// waiting.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Errors of the kernel.
     pub(super) fn attach_again(&mut self, index: u32, mac: MacAddr) -> io::Result<()> {
         self.segmentation_works = self.kind == LinkKind::Udp;
         let Some((bound, name)) = &mut self.bound_to else {

@@ -44,7 +44,7 @@ impl Tap {
     /// A tap of the interface with this index, in the namespace of the calling thread.
     ///
     /// # Errors
-    /// The kernel's, such as a lack of `CAP_NET_RAW` there.
+    /// Errors of the kernel, such as a lack of `CAP_NET_RAW` there.
     pub fn open(index: u32, hears: Hears) -> io::Result<Self> {
         // Use protocol 0 until bound, so that the socket does not receive from other interfaces.
         let socket = Socket::new(Domain::PACKET, Type::RAW.nonblocking(), None)?;

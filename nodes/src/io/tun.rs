@@ -18,7 +18,7 @@ impl Tun {
     /// Opens the device `name` of this network namespace, creating it if missing.
     ///
     /// # Errors
-    /// The kernel's; names have at most 15 bytes.
+    /// Errors of the kernel; names have at most 15 bytes.
     pub fn open(name: &str) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
@@ -59,7 +59,7 @@ impl Tun {
     /// Passes a packet that arrived over the fabric to the kernel.
     ///
     /// # Errors
-    /// The kernel's, which may reject the packet.
+    /// Errors of the kernel, which may reject the packet.
     pub fn send(&mut self, packet: &[u8]) -> io::Result<()> {
         self.file.write(packet).map(|_| ())
     }

@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | GraphML | yes | yes | nodes, links with their ports, and the description |
 //! | JSON | yes | no | the same |
-//! | Graphviz | yes | no | what `topology show --format dot` draws |
+//! | Graphviz | yes | no | the drawing of `topology show --format dot` |
 //! | BookSim's `anynet` | yes | yes | links by router: no names, ports or parallel links |
 //! | containerlab | yes | no | a container for each node, with its process, and the links |
 //!
