@@ -57,7 +57,7 @@ impl AttendedClock {
         self.unreported += span;
     }
 
-    /// The attended time at the last call.
+    /// The attended time at the last [`look`](Self::look) or [`hold`](Self::hold).
     #[inline]
     pub const fn attended(&self) -> u64 {
         self.looked - self.absent

@@ -139,8 +139,7 @@ pub const fn number_distance(expected: u32, number: u8) -> i8 {
 }
 
 reasons! {
-    /// Why 60 bytes are not a valid set. Each value is a counter; see [`Self::name`] and
-    /// [`Self::ALL`].
+    /// Why 60 bytes are not a valid set. Each value is a counter named by [`Self::name`].
     SetError {
         Crc = "set_bad_crc": "wrong CRC-20",
         ReservedControl = "set_reserved_control":
@@ -418,17 +417,8 @@ impl DataSet {
     }
 }
 
-/// A set of link control instead of data, with fields in full width. It has no number of its own
-/// and is neither acknowledged nor replayed: every number in it is a total, so the next control set
-/// supersedes it.
-///
-/// ```text
-/// flit 0   flags 8 (bit 0: probe) | 0 (8) | next 32
-/// flit 1   0 (16) | ack 32
-/// flits 2 to 7   eight VC acks of 32 bits | missing from 16 | missing 16
-/// flit 8   clock 48
-/// flit 9   the tenth of every set, its number, ack and VC ack agreeing with the above
-/// ```
+/// A set of link control in full width instead of data. It has no number and is neither
+/// acknowledged nor replayed: its numbers are totals, so the next control set supersedes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ControlSet {
     /// Requests an acknowledgement at once.

@@ -109,7 +109,7 @@ pub struct Clock {
     pub unit: String,
     /// Units per second of playback.
     pub per_second: f64,
-    /// When it was zero, in milliseconds since 1970, UTC, if it is wall-clock time.
+    /// Wall-clock time of zero, in milliseconds since 1970, UTC; absent for other clocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begin_ms: Option<u64>,
 }
