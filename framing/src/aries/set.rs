@@ -419,6 +419,14 @@ impl DataSet {
 
 /// A set of link control in full width instead of data. It has no number and is neither
 /// acknowledged nor replayed: its numbers are totals, so the next control set supersedes it.
+///
+/// ```text
+/// flit 0   flags 8 (bit 0: probe) | 0 (8) | next 32
+/// flit 1   0 (16) | ack 32
+/// flits 2 to 7   eight VC acks of 32 bits | missing from 16 | missing 16
+/// flit 8   clock 48
+/// flit 9   the tenth of every set, its number, ack and VC ack agreeing with the above
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ControlSet {
     /// Requests an acknowledgement at once.
