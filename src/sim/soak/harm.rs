@@ -68,8 +68,8 @@ pub enum Harm<Own> {
     RestartRouter { router: u32 },
     /// A NIC loses its memory and restarts.
     RestartNic { nic: u32 },
-    /// Some frames of every link arrive a second time, unchanged and late, until after the last
-    /// harm.
+    /// On every link, `percent` percent of the frames arrive a second time, unchanged and late,
+    /// until after the last harm.
     LateCopiesEverywhere { percent: u32, lateness: Lateness },
     /// Lane 0 of a busy link gets enough noise to be decommissioned.
     LoseLane {
