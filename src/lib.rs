@@ -1,28 +1,28 @@
 //! Routers and network interfaces of Cray's networks, and the networks, as pure state machines.
 //!
-//! This crate is what a router chip and a network interface *do*; it has no socket, clock, thread,
-//! file or environment (`clippy.toml` bans them). Two kinds of driver bring it to life: the
-//! processes of `phitwire-nodes`, one per router and network interface, on real network
-//! interfaces; and [`sim`], the same nodes in one process on a virtual clock. Both speak the one
-//! contract, [`node::Node`]. The `phitwire` command, `phitwire-tools`, uses both drivers,
-//! and neither uses it; the measuring tools, `phitwire-bench`, add their commands to it.
+//! This crate models router chips and network interfaces. It has no socket, clock, thread, file or
+//! environment (`clippy.toml` bans them). Two kinds of driver run the models: the processes of
+//! `phitwire-nodes`, one per router and network interface, on real network interfaces; and [`sim`],
+//! the same nodes in one process on a virtual clock. Both use the same contract, [`node::Node`].
+//! The `phitwire` command, `phitwire-tools`, uses both drivers, which do not depend on it; the
+//! measuring tools, `phitwire-bench`, add their commands to it.
 //!
-//! A machine is a crate of its own, which a program lists in a [`Catalogue`](catalogue::Catalogue).
-//! This crate is what machines share, and knows none of them.
-//! `docs/guide/src/adding-a-machine.md` says how to add one.
+//! Each machine is a separate crate, which a program lists in a
+//! [`Catalogue`](catalogue::Catalogue). This crate has the parts common to machines, and knows none
+//! of them. `docs/guide/src/adding-a-machine.md` describes how to add one.
 //!
-//! The [guide](../../guide/index.html) is for those who run it: a first lab, how packets cross the
-//! routers, recipes, every command, counter and register. `docs/guide/build.sh` puts it next to
-//! these pages; its text is in `docs/guide/src`.
+//! The [guide](../../guide/index.html) is for users: a first lab, how packets cross the routers,
+//! recipes, every command, counter and register. `docs/guide/build.sh` puts it next to these pages;
+//! its text is in `docs/guide/src`.
 //!
 //! # Crates
 //!
 //! | crate | contents | depends on |
 //! |---|---|---|
 //! | `phitwire-framing` | bit layouts: phits, flits, sets, packets, checks, frames, the client ring's entries | |
-//! | `phitwire` | this crate: what machines share | framing |
+//! | `phitwire` | this crate: the common parts of machines | framing |
 //! | `phitwire-aries`, `phitwire-blackwidow`, `phitwire-t3e` | a machine each: link ends, router, network interface, topology, simulation, soak cases, its paper's tables | phitwire |
-//! | `phitwire-machines` | their list | the machines |
+//! | `phitwire-machines` | the list of the machines | the machines |
 //! | `phitwire-client` | the library of programs that use a network interface | framing |
 //! | `phitwire-fabric` | the libfabric provider | client |
 //! | `phitwire-nodes` | routers and network interfaces as processes | phitwire, client |
@@ -36,25 +36,25 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`catalogue`] | what a machine registers: its networks, what makes them, simulation, soak, tables, what its frames carry |
+//! | [`catalogue`] | the registration of a machine: its networks and their generators, simulation, soak, tables, contents of its frames |
 //! | [`packets`] | ready parts for machines that move whole packets: link end, network interface, simulation |
 //! | [`sim`] | nodes in virtual time: worlds of frames, the direct mode, soak |
-//! | [`manage`] | what the maintenance system decides: rerouting around faults |
-//! | [`net`] | a network as passive data: descriptions and their mistakes, wiring, circles, drawings |
+//! | [`manage`] | decisions of the maintenance system: rerouting around faults |
+//! | [`net`] | a network as passive data: descriptions and their mistakes, wiring, deadlock cycles, drawings |
 //! | [`chip`] | the shell of a router chip: its ports, timers, clock, counters and fault commands; a chip as a device |
-//! | [`device`] | a node as processes and worlds see it |
-//! | [`nic`] | what network interfaces share: the verified traffic that tests them, memory, outstanding requests |
-//! | [`link`] | what links share: sessions, training, lanes, liveness, pacing, credits, profiles; the impairment of wires |
-//! | [`kit`] | what chips are made of: arbiters, pipes, the calendar, timers, rings, counters |
-//! | [`reproduce`] | what the tables of all papers have in common |
-//! | [`trace`] | what routers write down of packets that somebody watches, and which route a packet would take |
-//! | [`text_table`] | text tables for people; all output uses it |
+//! | [`device`] | the interface of a node to processes and worlds |
+//! | [`nic`] | common parts of network interfaces: verified test traffic, memory, outstanding requests |
+//! | [`link`] | common parts of links: sessions, training, lanes, liveness, pacing, credits, profiles; the impairment of wires |
+//! | [`kit`] | building blocks of chips: arbiters, pipes, the calendar, timers, rings, counters |
+//! | [`reproduce`] | common parts of the tables of all papers |
+//! | [`trace`] | records of watched packets in routers, and predictions of routes |
+//! | [`text_table`] | text tables for all output |
 //! | [`node`] | the contract of every node |
 //! | [`time`] | integer time |
 //! | [`rng`] | seeded randomness |
 //!
-//! Bit layouts (phits, packets, checks, frames) are `phitwire-framing`'s; frames of whole packets,
-//! whatever the packet is, are [`packets`]'.
+//! Bit layouts (phits, packets, checks, frames) are in `phitwire-framing`; frames of whole packets,
+//! independent of the packet format, are in [`packets`].
 #![forbid(unsafe_code)]
 
 pub mod catalogue;

@@ -5,10 +5,10 @@ use crate::time::{Duration, Time};
 /// A port of a node, by its physical number (router: 0..64; NIC: its slices).
 pub type PortId = u8;
 
-/// Why a node wants to be woken.
+/// Purpose of a wakeup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WakeReason {
-    /// Phits in the pipeline that a paced or virtual clock lets move later.
+    /// Phits in the pipeline that a paced or virtual clock will move later.
     Pipeline,
     /// A link timer: retry, delayed acknowledgement, initialisation, reorder hold.
     Link,
@@ -18,12 +18,11 @@ pub enum WakeReason {
     Request,
 }
 
-/// When to call [`Node::advance`] if nothing arrives before.
+/// The time at which to call [`Node::advance`] if no frame arrives before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wakeup {
     /// The earliest pending deadline.
     pub at: Time,
-    /// Purpose of the deadline.
     pub reason: WakeReason,
 }
 
@@ -64,12 +63,13 @@ pub trait Node {
     /// Receives one link frame, without Ethernet or UDP header, on `port`.
     fn handle_frame(&mut self, now: Time, port: PortId, bytes: &[u8]);
 
-    /// The process was suspended for `span`, which ended at `now` but is not counted in it.
+    /// Reports that the process was suspended for `span`, which ended at `now`. `now` does not
+    /// include it.
     fn stood_still(&mut self, now: Time, span: Duration) {
         let _ = (now, span);
     }
 
-    /// Runs the pipeline as far as the clock allows, and expires timers.
+    /// Runs the pipeline up to the cycle that the clock permits, and expires timers.
     fn advance(&mut self, now: Time);
 
     /// Ports on which [`poll_frame`](Self::poll_frame) may have something to send, as a bit mask.

@@ -24,8 +24,8 @@ pub struct Rng(Xoshiro256PlusPlus);
 impl Rng {
     /// A generator for `seed`; distinct `stream`s of one seed are independent.
     pub fn new(seed: u64, stream: u64) -> Self {
-        // SplitMix in seed_from_u64 spreads neighbouring seeds; the odd constant keeps the streams
-        // of neighbouring seeds apart.
+        // `seed_from_u64` applies SplitMix, which separates neighbouring seeds; the odd constant
+        // separates the streams of neighbouring seeds.
         Self(Xoshiro256PlusPlus::seed_from_u64(
             seed ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17),
         ))
@@ -57,8 +57,8 @@ impl Rng {
     }
 }
 
-/// A geometric distribution: the number of failures before the first success. Integers only, so
-/// that every machine draws the same.
+/// A geometric distribution: the number of failures before the first success. It uses only
+/// integers, so that every machine draws the same numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Geometric {
     /// Probability in units of 2^-64 that the first 2^k trials all fail.
@@ -82,7 +82,7 @@ impl Geometric {
         Self { powers }
     }
 
-    /// The largest g for which chance^g exceeds a random number.
+    /// The largest number of failures whose probability exceeds a random number.
     #[inline]
     pub(crate) fn draw(&self, rng: &mut Rng) -> u64 {
         let random = rng.next_u64();

@@ -1,7 +1,6 @@
-//! Text tables for people: columns two spaces apart, without rules or trailing spaces.
+//! Text tables for display: columns two spaces apart, without rules or trailing spaces.
 //!
-//! Widths follow from the cells alone, never from a terminal: the same values give the same text
-//! everywhere.
+//! Widths depend on the cells, not on a terminal: the same values give the same text everywhere.
 
 use comfy_table::{CellAlignment, ColumnConstraint, Row, Table, Width, presets};
 

@@ -47,7 +47,7 @@ impl Time {
 }
 
 impl Duration {
-    /// No time.
+    /// The empty span.
     pub const ZERO: Self = Self(0);
 
     /// A span of `ps` picoseconds.
@@ -113,13 +113,13 @@ impl Sub for Duration {
     }
 }
 
-/// Whether and how pipelines and lines are paced.
+/// Whether pipelines and links are paced, and how fast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Clock {
     /// Everything moves as soon as it can; cycles are counted but take no time.
     FreeRunning,
-    /// Everything takes as long as on the chip, times `dilation`, in driver time. 1 is virtual
-    /// time, or real speed.
+    /// Everything takes as long as on the chip, times `dilation`, in driver time. A dilation of 1
+    /// is virtual time, or real speed.
     Paced {
         /// Driver nanoseconds per emulated nanosecond; 0 counts as 1.
         dilation: u32,
@@ -140,9 +140,9 @@ impl Clock {
         (self != Self::FreeRunning).then(|| cycle_ps * self.dilation())
     }
 
-    /// Driver time of `ms` milliseconds in emulated nanoseconds; under a paced clock fewer, but at
-    /// least one. A network's timeouts are all in driver time, so that no clock reverses their
-    /// order; chip registers are in emulated time.
+    /// `ms` milliseconds of driver time in emulated nanoseconds: fewer under a paced clock, but at
+    /// least one. A network's timeouts are in driver time, so that no clock reverses their order;
+    /// chip registers are in emulated time.
     pub fn emulated_ns(self, ms: u64) -> u64 {
         let ns = ms.saturating_mul(1_000_000);
         match self {

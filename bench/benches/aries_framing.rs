@@ -1,5 +1,5 @@
-//! Speed of the Aries codecs: the CRC of a set against that of the `crc` crate, sets, frames of
-//! sets, packets.
+//! Speed of the Aries codecs: the CRC of a set compared with that of the `crc` crate, sets, frames
+//! of sets, packets.
 
 use crc::{Algorithm, Crc, Table};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -22,8 +22,8 @@ const HEADER: FrameHeader = FrameHeader {
     units: 0,
 };
 
-/// The set's polynomial for the `crc` crate, whose tables work on whole bytes: it cannot take the
-/// 460 bits of a set as they lie, so its time is a lower bound.
+/// The set's polynomial for the `crc` crate. Its tables work on whole bytes and cannot process the
+/// 460 bits of a set in place, so its time is a lower bound.
 static ALGORITHM: Algorithm<u32> = Algorithm {
     width: 20,
     poly: crc20::POLYNOMIAL,

@@ -1,4 +1,4 @@
-//! Speed of an Aries link that moves sets: both ends on one core, bytes in between, nothing lost.
+//! Speed of an Aries link that moves sets: both ends on one core, frames copied as bytes, no loss.
 
 use std::hint::black_box;
 
@@ -44,7 +44,7 @@ fn pair(frame_bytes: usize) -> Joined<End> {
     Joined::up(links(STANDARD).map(end), frame_bytes)
 }
 
-/// Puts in one direction, responses in the other.
+/// Sends puts in one direction and responses in the other.
 fn send(pair: &mut Joined<End>, packets: usize, request: &[Flit], response: &[Flit]) {
     for (end, packet) in [request, response].into_iter().enumerate() {
         let lcb = &mut pair.ends[end].0;
@@ -75,7 +75,7 @@ fn packet(vc: u8, flits: u8) -> Vec<Flit> {
 fn link(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("aries link");
     for (flits, burst, frame_bytes) in [(5, 40, 1_472), (5, 400, 9_000), (14, 100, 9_000)] {
-        // Puts with their responses.
+        // An element is a put with its response.
         group.throughput(Throughput::Elements(burst as u64));
         let mut pair = pair(frame_bytes);
         let (request, response) = (packet(0, flits), packet(4, 1));

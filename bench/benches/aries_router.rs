@@ -1,10 +1,9 @@
-//! Packets and flit-hops per second of one Aries router core: every stage modelled, the links left
-//! out.
+//! Packets and flit-hops per second of one Aries router core: every stage modelled, without links.
 //!
-//! `live puts` is what a router process does for 8-byte puts between two of its NICs: frames of
-//! requests (five flits) and of responses (one) come in, the core runs free until nothing can move.
-//! `uniform` is a router of a full group (15 green, 15 black, 10 blue ports) under random traffic
-//! from all ports at half load.
+//! `live puts` is the work of a router process for 8-byte puts between two of its NICs: frames of
+//! requests (five flits) and of responses (one) arrive, and the core runs freely until nothing can
+//! move. `uniform` is a router of a full group (15 green, 15 black, 10 blue ports) under random
+//! traffic from all ports at half load.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -19,11 +18,11 @@ use phitwire_aries::route::registers::{
 use phitwire_aries::router::{Core, Ports};
 use phitwire_framing::aries::flit::{Flit, Head, NodeId, Routing};
 
-/// Packets of a frame.
+/// Number of packets in a frame.
 const BURST: usize = 32;
 const CYCLES: u64 = 2_000;
 
-/// Queues in front and a counter behind.
+/// Input queues and an output counter in place of links.
 struct Links {
     queues: Vec<[VecDeque<Flit>; VCS]>,
     flits: u64,
@@ -111,7 +110,7 @@ fn head(response: bool, length: u8, to: NodeId, id: u16) -> Head {
     Head::new(response, length, to, Routing::Adaptive0, id, 0)
 }
 
-/// A core as processes run it by default.
+/// A core with the default configuration of processes.
 fn live_core() -> Core {
     Core::new(registers(), Grain::Packet, RouterClock::FreeRunning)
 }
@@ -168,12 +167,12 @@ fn uniform(c: &mut Criterion) {
         let before = links.flits;
         for _ in 0..cycles {
             for port in 0..PORTS {
-                // Packets of five flits, a tenth of the cycles each: half load.
+                // Packets of five flits start in a tenth of the cycles: half load.
                 if !rng.chance(1, 10) || links.queues[port][0].len() > 100 {
                     continue;
                 }
                 let kind = core.registers().ports[port];
-                // Destinations of such a packet: the NICs, or another router.
+                // Destinations of the packet: the NICs, or another router.
                 let to = match kind {
                     Some(PortKind::Processor) => NodeId::new(0, rng.below(96) as u8, 0),
                     Some(PortKind::Green) => NodeId::new(0, 16 * rng.below(6) as u8, 0),

@@ -1,4 +1,4 @@
-//! Speed of the codecs that every phit passes: frames, packet checks, memory packets.
+//! Speed of the codecs that process every phit: frames, packet checks, memory packets.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use phitwire_framing::carrier::frame::{FrameHeader, LinkEnd};
@@ -42,7 +42,7 @@ fn frames(c: &mut Criterion) {
     for bytes in FRAME_BYTES {
         let count = max_phits(bytes);
         let phits = phits(count);
-        // Senders' rings usually wrap in the middle of a group.
+        // The rings of senders usually wrap in the middle of a group.
         let (head, tail) = phits.split_at(count / 3 + 1);
         let mut buf = vec![0; frame_len(count)];
         let mut out = vec![Phit::IDLE; count];

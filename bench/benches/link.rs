@@ -1,4 +1,4 @@
-//! Speed of a link that moves packets: both ends on one core, bytes in between, nothing lost.
+//! Speed of a link that moves packets: both ends on one core, frames copied as bytes, no loss.
 
 use std::hint::black_box;
 

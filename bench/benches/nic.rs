@@ -1,5 +1,5 @@
-//! Speed of two NICs of a machine that exchange verified messages over a free wire: frames are
-//! copied from one to the other in memory, on one core, with every check on.
+//! Speed of two NICs of a machine that exchange verified messages over an ideal wire: frames are
+//! copied in memory, on one core, with every check on.
 
 use std::time::{Duration as RealTime, Instant};
 
@@ -19,10 +19,10 @@ use {phitwire_aries as aries, phitwire_blackwidow as blackwidow};
 mod joined;
 
 const TARGET: u16 = 1;
-/// Time that passes per round of both: some 1,000 puts.
+/// Time per round of both NICs: some 1,000 puts.
 const ROUND: Duration = Duration::from_us(500);
 
-/// A network interface at the end of a link, with the number of its processor.
+/// Makes a NIC at the end of a link, with the number of its processor.
 type Make = fn(LinkConfig, u16) -> Box<dyn Device>;
 
 fn blackwidow_nic(link: LinkConfig, processor: u16) -> Box<dyn Device> {
@@ -89,7 +89,7 @@ impl Pair {
         false
     }
 
-    /// Runs `count` messages to their last acknowledgement and verifies the account.
+    /// Runs `count` messages until the last is acknowledged, and verifies the accounts.
     fn run(&mut self, op: Operation, size: u32, count: u64) -> RealTime {
         self.run += 1;
         let spec = TrafficSpec {

@@ -15,10 +15,10 @@ use phitwire_blackwidow::router::{Core, Ports};
 use phitwire_framing::yarc::phit::{Phit, PhitKind};
 
 const CYCLES: u64 = 2_000;
-/// Slots of an input queue per virtual channel, as many as the ring of the real one has.
+/// Number of slots of an input queue per virtual channel, the same as in the real ring.
 const QUEUE: usize = 256;
 
-/// A ring of phits, as an input queue is one.
+/// A ring of phits that stands in for an input queue.
 struct Queue {
     phits: Box<[Phit]>,
     head: usize,
@@ -39,7 +39,7 @@ impl Queue {
     }
 }
 
-/// Progress of the packet entering a port, or of the one leaving it.
+/// Progress of a packet that enters or leaves a port.
 #[derive(Clone, Copy, Default)]
 struct Stream {
     left: u32,
@@ -53,7 +53,8 @@ struct Harness {
     queues: Vec<[Queue; 2]>,
     sources: [Stream; PORTS],
     sinks: [Stream; PORTS],
-    /// Next packet number of each (virtual channel, source, destination), as sent and as received.
+    /// Next packet number of each (virtual channel, source, destination), at the sender and at the
+    /// receiver.
     sent: Vec<u16>,
     received: Vec<u16>,
     injected: u64,
@@ -138,7 +139,7 @@ impl Harness {
         }
     }
 
-    /// One phit at each port that is in a packet or starts one.
+    /// Injects one phit at each port that is in a packet or starts one.
     fn inject(&mut self, core: &mut Core, start: u64) {
         for port in 0..PORTS {
             let mut source = self.sources[port];
@@ -266,7 +267,7 @@ fn bursts(c: &mut Criterion) {
 }
 
 impl Harness {
-    /// Packets that arrive together, as those of one frame do.
+    /// Sends packets that arrive together, like those of one frame.
     fn burst(
         &mut self,
         core: &mut Core,
@@ -291,7 +292,7 @@ impl Harness {
         core.arrived(from, vc, phits);
     }
 
-    /// Injects no new packets; those in the router must arrive.
+    /// Runs without new packets until all packets in the router have arrived.
     fn finish(&mut self, core: &mut Core) {
         while self.sources.iter().any(|source| source.left > 0) {
             run(core, self, 1, 0);

@@ -1,7 +1,7 @@
 //! Measurements of phitwire networks.
 //!
 //! [`msgrate`] measures message rate and latency of a running lab, and verifies every message; it
-//! is the library of the `phitwire-msgrate` command. [`suite`] is that of `phitwire-bench`:
+//! is the library of the `phitwire-msgrate` command. [`suite`] is the library of `phitwire-bench`:
 //! latency, bandwidth, random updates and collective operations. [`plot`] draws the results of
 //! both. The microbenchmarks are under `benches/`.
 //!

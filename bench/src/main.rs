@@ -1,4 +1,4 @@
-//! The complete `phitwire` command: that of `phitwire-tools` and the measuring tools.
+//! The complete `phitwire` command: the commands of `phitwire-tools` and the measuring tools.
 
 use std::process::ExitCode;
 

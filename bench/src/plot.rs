@@ -12,10 +12,10 @@ use thiserror::Error;
 use crate::msgrate::RateResult;
 use crate::suite::point::PointRow;
 
-/// A file that could not be written.
+/// Why a file was not written.
 #[derive(Debug, Error)]
 pub enum FileError {
-    /// Nothing to draw, or drawing failed.
+    /// There is nothing to draw, or drawing failed.
     #[error("{0}: {1}")]
     Drawing(PathBuf, String),
     /// The disk is full, or permission is missing.
@@ -36,7 +36,7 @@ pub fn check(files: &[&Option<PathBuf>]) -> Result<(), FileError> {
             .open(file);
         opened.map_err(|error| FileError::Write(file.clone(), error))?;
         if !was_there {
-            // Remove the file created by the check: the output may go to files with derived names
+            // Remove the file created by the check, since the output may have derived names
             // instead.
             let _ = std::fs::remove_file(file);
         }
@@ -55,8 +55,8 @@ pub fn write(file: &Path, chart: &Chart) -> Result<(), FileError> {
     whole_file::write(file, drawing).map_err(|error| FileError::Write(file.to_owned(), error))
 }
 
-/// Writes the latencies of rows in microseconds: for several rows a file each, with the size in its
-/// name.
+/// Writes the latencies of rows in microseconds: with several rows one file each, with the size in
+/// its name.
 ///
 /// # Errors
 /// [`FileError::Write`].
@@ -130,7 +130,7 @@ fn megabytes(outcome: &RateResult) -> f64 {
     outcome.payload_bytes_per_second / 1e6
 }
 
-/// Plots a benchmark over the size of messages: latencies, and throughput if that was measured.
+/// Plots a benchmark over message size: latencies, and throughput if it was measured.
 pub fn by_size(lab: &str, who: &str, rows: &[PointRow]) -> Chart {
     let name = rows.first().map_or("", |row| row.benchmark);
     let p50: Figure<PointRow> = ("median", P50, Stroke::Solid, |row| {
@@ -163,7 +163,7 @@ pub fn by_size(lab: &str, who: &str, rows: &[PointRow]) -> Chart {
     )
 }
 
-/// Plots message rates over the size of messages.
+/// Plots message rates over message size.
 pub fn rates(lab: &str, who: &str, rows: &[RateResult]) -> Chart {
     let size: fn(&RateResult) -> f64 = |row| f64::from(row.size);
     let rate: Figure<RateResult> = ("messages", RATE, Stroke::Solid, |row| {

@@ -10,14 +10,13 @@ use phitwire_client::door::{AtomicOp, Local};
 use std::sync::atomic::Ordering::Acquire;
 
 const TICKETS: u64 = 1_000;
-/// Most commands in flight.
+/// Maximum number of commands in flight.
 const WINDOW: usize = 32;
 const COUNTER: u64 = 0;
 const TALK: u64 = 1 << 12;
 /// Bytes of data that each program needs.
 pub const DATA_BYTES: u64 = 1 << 16;
 
-/// The program of each rank.
 pub fn program(this: &mut Program) -> Outcome {
     let mut handle = 0;
     if this.rank == 0 {

@@ -13,8 +13,8 @@ use phitwire_client::door::{Completion, Local};
 const SIDE: usize = 32;
 const STEPS: u64 = 50;
 const EDGE_BYTES: u64 = SIDE as u64 * 8;
-/// Incoming edges of even and of odd steps: a neighbour is at most one step ahead, as it needs what
-/// this program has yet to put. Then outgoing edges, then messages.
+/// Incoming edges of even and of odd steps, since a neighbour is at most one step ahead: it needs
+/// this program's edges to go on. Outgoing edges and messages follow.
 const IN: u64 = 0;
 const OUT: u64 = 8 * EDGE_BYTES;
 const TALK: u64 = 1 << 15;
@@ -122,7 +122,7 @@ impl Program {
                 .into_iter()
                 .flat_map(u64::to_le_bytes)
                 .collect();
-            // Our upper edge is what the neighbour above sees below it.
+            // The neighbour above sees our upper edge as its lower one.
             let theirs = side ^ 1;
             if rank == self.rank {
                 self.nic.write(IN + place(theirs), &bytes)?;
@@ -161,14 +161,13 @@ impl Program {
     }
 }
 
-/// The program of each rank.
 pub fn program(this: &mut Program) -> Outcome {
     let handle = this.register(Local {
         offset: IN,
         bytes: 8 * EDGE_BYTES,
     })?;
     let handles = this.tell_all(TALK, u64::from(handle))?;
-    // As square as the number of programs allows.
+    // Arrange the programs as close to a square as their number allows.
     let all = this.all.len();
     let is_fit = |n: &usize| all.is_multiple_of(*n) && n * n <= all;
     let down = (1..=all).rev().find(is_fit).unwrap_or(1);

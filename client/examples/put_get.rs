@@ -1,5 +1,5 @@
-//! Each program puts bytes into the memory of the next, gets an event for those of the previous
-//! one, and reads its own back: one packet, and a block.
+//! Each program puts bytes into the memory of the next, gets an event for the bytes of the previous
+//! program, and reads its own bytes back: first one packet, then a block.
 //!
 //!     cargo run --example put_get -- --door PATH PATH...
 
@@ -9,7 +9,8 @@ use common::{Outcome, Program};
 use phitwire_client::door::{Completion, Local};
 
 const BLOCK: u64 = 48 << 10;
-/// Data of others; destination of gets; source of the block; messages.
+/// Layout of the data: data of the previous program, destination of gets, source of the block,
+/// messages.
 const IN: u64 = 0;
 const BACK: u64 = 1 << 16;
 const OUT: u64 = 2 << 16;
@@ -33,7 +34,6 @@ impl Program {
     }
 }
 
-/// The program of each rank.
 pub fn program(this: &mut Program) -> Outcome {
     let part = Local {
         offset: IN,
@@ -71,7 +71,7 @@ pub fn program(this: &mut Program) -> Outcome {
     this.end(name)?;
     this.holds(BACK, rank, short)?;
 
-    // Nobody may put its block before all have checked the packets.
+    // No program may put its block before all have checked the packets.
     this.tell_all(TALK, 0)?;
     this.nic.write(OUT, &pattern(rank, BLOCK as usize))?;
     let name = this.name();

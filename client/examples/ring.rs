@@ -41,7 +41,6 @@ impl Program {
     }
 }
 
-/// The program of each rank.
 pub fn program(this: &mut Program) -> Outcome {
     let all = this.all.len() as u64;
     for lap in 0..LAPS {

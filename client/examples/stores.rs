@@ -1,6 +1,6 @@
-//! Loads and stores, which the NICs of all machines support: each program stores a line into the
-//! memory of every other, then a flag after it, on which the other waits; it loads its line back,
-//! and adds to a common word if there are atomic operations.
+//! Loads and stores, which the NICs of all machines support. Each program stores a line into the
+//! memory of every other, followed by a flag on which the other waits, then loads its line back. If
+//! the NIC has atomic operations, it also adds to a common word.
 //!
 //!     cargo run --example stores -- --door PATH PATH...
 
@@ -11,12 +11,12 @@ use phitwire_client::door::{AtomicOp, Local};
 use std::sync::atomic::Ordering::Acquire;
 use std::time::{Duration, Instant};
 
-/// Length of a line in bytes, which fits every put; its flag follows at `FLAG`.
+/// Length of a line in bytes, which fits into every put. Its flag follows at `FLAG`.
 const LINE: u64 = 32;
 /// Distance between the slots of programs.
 const PLACE: u64 = 128;
 const FLAG: u64 = 64;
-/// The common word at the first program, and the destination of loads.
+/// Offset of the common word at the first program, and of the destination of loads.
 const SUM: u64 = 64 << 10;
 const BACK: u64 = 80 << 10;
 /// Bytes of data that each program needs.
@@ -28,7 +28,6 @@ fn line(from: usize, to: usize) -> [u8; LINE as usize] {
     std::array::from_fn(|n| (n * 7 + from * 31 + to * 3 + 1) as u8)
 }
 
-/// The program of each rank.
 pub fn program(this: &mut Program) -> Outcome {
     let part = Local {
         offset: 0,

@@ -1,4 +1,4 @@
-//! How a program attaches to a NIC.
+//! Attaches a program to a NIC.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -18,19 +18,19 @@ use crate::patience::{Patience, overload};
 use crate::ring::ClientEnd;
 use crate::{Mapping, Nic};
 
-/// Time limit for each step of an attachment, counted only while the program runs. The NIC's
-/// process must be scheduled for each step, which takes long on an overloaded machine.
+/// Time limit for each step of an attachment. It counts only while the program runs: on an
+/// overloaded machine, the NIC's process may be scheduled late for each step.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Length of one blocking call: the remaining time is checked after each.
+/// Length of one blocking call; the time limit is checked after each.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// What a program requests from its NIC.
+/// The properties that a program requests from its NIC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The job: a number that its programs share and nobody else knows.
+    /// Number of the job, known only to its programs.
     pub job: u64,
-    /// The program's member number in the job on this NIC, 0 to 254; `None`: any free one.
+    /// Member number of the program in the job at this NIC, 0 to 254; `None`: any free one.
     pub member: Option<u8>,
     /// Bytes of data memory; others can access the parts that are registered.
     pub data_bytes: u64,
@@ -44,10 +44,10 @@ pub enum AttachError {
     Options {
         /// Path of the door.
         place: PathBuf,
-        /// What is wrong, and what is allowed.
+        /// The invalid option, and the valid values.
         what: String,
     },
-    /// Nobody listens there.
+    /// No NIC listens at the path.
     #[error(
         "{place}: no NIC is listening ({source}); expected the socket of a running NIC in the \
          directory of its lab: start the lab, or specify another door"
@@ -58,7 +58,7 @@ pub enum AttachError {
         /// The system's error.
         source: io::Error,
     },
-    /// No answer came in time.
+    /// No answer arrived in time.
     #[error(
         "{place}: no answer within {} s of this program's running time{overload}; expected a \
          welcome: check whether the NIC is stopped or starved of processor time, and try again",
@@ -88,7 +88,7 @@ pub enum AttachError {
     Refused {
         /// Path of the door.
         place: PathBuf,
-        /// The reason.
+        /// Reason of the refusal.
         entry: Entry,
     },
     /// The answer is not a valid welcome.
@@ -102,19 +102,19 @@ pub enum AttachError {
         /// The parse error.
         error: EntryError,
     },
-    /// The memory or descriptors that came with the welcome are unusable.
+    /// The memory or descriptors sent with the welcome are unusable.
     #[error(
         "{place}: {what}; expected a NIC of this client's version: build both from the same source"
     )]
     Unfit {
         /// Path of the door.
         place: PathBuf,
-        /// What is wrong with them.
+        /// Description of the fault.
         what: String,
     },
 }
 
-/// What a refusal means, and the remedy.
+/// The meaning of a refusal, and the remedy.
 const fn refusal(entry: Entry) -> &'static str {
     match entry {
         Entry::Welcome => "malformed refusal",
@@ -141,7 +141,7 @@ impl Nic {
     /// step.
     ///
     /// # Errors
-    /// See [`AttachError`]; its text names the door, what was expected, and the remedy.
+    /// See [`AttachError`]; its text names the door, the expectation and the remedy.
     pub fn attach(path: impl AsRef<Path>, options: &Options) -> Result<Self, AttachError> {
         Self::attach_within(path, options, PATIENCE)
     }
@@ -201,7 +201,8 @@ fn silent(place: &Path, patience: Duration) -> AttachError {
     }
 }
 
-/// Repeats a call that blocks for up to [`SLICE`] until it ends otherwise or the limit has passed.
+/// Repeats a call that blocks for up to [`SLICE`] until it succeeds, fails for another reason, or
+/// the limit has passed.
 fn patiently<T>(mut patience: Patience, mut act: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match act() {
@@ -224,7 +225,7 @@ fn connected(place: &Path, patience: Patience) -> io::Result<OwnedFd> {
     setsockopt(&socket, SendTimeout, &slice)?;
     setsockopt(&socket, ReceiveTimeout, &slice)?;
     let address = UnixAddr::new(place)?;
-    // The listen queue may be full of programs that a busy NIC has not accepted yet.
+    // Wait while the listen queue is full of programs that a busy NIC has not accepted yet.
     patiently(patience, || Ok(connect(socket.as_raw_fd(), &address)?))?;
     Ok(socket)
 }
@@ -246,7 +247,7 @@ fn greet(
     let send = || descriptors::send(&socket, hello, &[]);
     patiently(Patience::new(patience), send).map_err(failed)?;
     let mut answer = [0; HELLO_BYTES];
-    // The answer is sent in one piece: it arrives whole or not.
+    // The answer is sent in one piece, so it arrives whole or not.
     let receive = || descriptors::receive(&socket, &mut answer);
     let descriptors = patiently(Patience::new(patience), receive).map_err(failed)?;
     let welcome = Welcome::parse(&answer).map_err(|error| AttachError::NotUnderstood {

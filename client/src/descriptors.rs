@@ -14,7 +14,8 @@ use nix::sys::socket::{ControlMessage, ControlMessageOwned, MsgFlags, UnixAddr, 
 use nix::unistd::{read, write};
 use phitwire_framing::door::hello::DESCRIPTORS;
 
-/// Most descriptors of one message, Linux's `SCM_MAX_FD`: with room for all of them, none leaks.
+/// Maximum number of descriptors in one message (Linux's `SCM_MAX_FD`). With a buffer for all of
+/// them, none leaks.
 const MOST_DESCRIPTORS: usize = 253;
 
 /// Sends all of `bytes` and, with the first of them, `descriptors`.
@@ -34,10 +35,11 @@ pub fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> 
     }
 }
 
-/// Receives all of `out`, and the descriptors that come with it, at most [`DESCRIPTORS`].
+/// Receives all of `out` and the descriptors that accompany it, at most [`DESCRIPTORS`].
 ///
 /// # Errors
-/// Those of the socket; `UnexpectedEof` if it ends early; `InvalidData` if more descriptors come.
+/// Those of the socket; `UnexpectedEof` if it ends early; `InvalidData` if there are more
+/// descriptors.
 pub fn receive(socket: impl AsFd, out: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
     let mut descriptors = Vec::new();
     let mut room = nix::cmsg_space!([RawFd; MOST_DESCRIPTORS]);
@@ -52,8 +54,8 @@ pub fn receive(socket: impl AsFd, out: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
         };
         for message in received.cmsgs()? {
             if let ControlMessageOwned::ScmRights(raw) = message {
-                // SAFETY: the kernel has just made these descriptors for us, and nobody else owns
-                // them.
+                // SAFETY: the kernel has just opened these descriptors for this process, so we are
+                // their only owner.
                 descriptors.extend(
                     raw.into_iter()
                         .map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }),
@@ -71,8 +73,8 @@ pub fn receive(socket: impl AsFd, out: &mut [u8]) -> io::Result<Vec<OwnedFd>> {
     Ok(descriptors)
 }
 
-/// Wakes a process that sleeps in `poll`: readable from [`wake`](Self::wake) to
-/// [`clear`](Self::clear), however often it was woken. An eventfd, or one end of a socket.
+/// Wakes a process that sleeps in `poll`. An eventfd, or one end of a socket; readable from
+/// [`wake`](Self::wake) to [`clear`](Self::clear), however often it was woken.
 #[derive(Debug)]
 pub struct Event(OwnedFd);
 
@@ -99,13 +101,13 @@ impl Event {
 
     /// Wakes the process that waits for it.
     pub fn wake(&self) {
-        // Fails only when the counter is full, and then it is readable as well.
+        // This fails only when the counter is full, and the event is then readable as well.
         let _ = write(&self.0, &1_u64.to_ne_bytes());
     }
 
     /// Makes the event unreadable again.
     pub fn clear(&self) {
-        // Fails when nothing is left.
+        // The read fails when nothing is left.
         while read(&self.0, &mut [0; 64]).is_ok_and(|bytes| bytes == 64) {}
     }
 }

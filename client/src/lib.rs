@@ -1,14 +1,14 @@
 //! A program's interface to a phitwire network interface (NIC): puts, gets, atomic operations,
 //! block transfers, messages.
 //!
-//! - [`Nic`]: a NIC that the program is attached to. Commands are posted and flushed, completions
-//!   polled or waited for.
-//! - [`attach`]: how a program attaches through the door, a Unix socket, and why it may be refused.
-//! - [`ring`]: both ends of the rings of commands and completions: who may write what when, how
-//!   room is reserved, and how sleepers are woken.
+//! - [`Nic`]: a NIC that the program is attached to. Commands are posted and flushed; completions
+//!   are polled or waited for.
+//! - [`attach`]: attaching through the door, a Unix socket, and the reasons of a refusal.
+//! - [`ring`]: both ends of the rings of commands and completions, with their rules for writing,
+//!   reserving room and waking sleepers.
 //! - [`mapping`]: the shared memory, which the other side may change at any time.
 //! - [`descriptors`]: passing descriptors over the socket, and the events that wake.
-//! - [`patience`]: time limits that leave out standstills of the program itself.
+//! - [`patience`]: time limits that exclude suspensions of the program.
 //! - [`ffi`]: the C interface, `include/phitwire.h`.
 //! - [`door`]: the formats of commands and completions.
 //!
@@ -23,9 +23,9 @@
 //!
 //! # Trust
 //! The memory cannot shrink while it is mapped, entries are copied before they are parsed, and
-//! indices are checked: nothing that one side writes makes the other panic or access memory outside
-//! of the segment. But a program can always trigger the events that wake it and its NIC, since both
-//! hold them.
+//! indices are checked. So neither side can make the other panic or access memory outside of the
+//! segment. But a program can always trigger the events that wake it and its NIC, since both hold
+//! them.
 //!
 //! A complete example, from the README:
 #![doc = include_str!("../README.md")]

@@ -17,11 +17,11 @@ use phitwire_framing::door::segment::{COMMANDS_AT, DATA_AT, MOST_DATA};
 // The segment's words are little-endian and used without conversion.
 const _: () = assert!(cfg!(target_endian = "little") && usize::BITS == 64);
 const WORD: usize = size_of::<u64>();
-/// The data size is a multiple of this, which is a multiple of every known processor's page size.
+/// Unit of the data size in bytes: a multiple of every known processor's page size.
 const DATA_UNIT: u64 = 1 << 16;
 const _: () = assert!((DATA_AT as u64).is_multiple_of(DATA_UNIT));
 
-/// The range is not entirely in the segment.
+/// Part of the range is outside of the segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{bytes} bytes from offset {offset} exceed the {size} available bytes")]
 pub struct OutOfRange {
@@ -29,18 +29,18 @@ pub struct OutOfRange {
     pub offset: u64,
     /// Length of the range in bytes.
     pub bytes: u64,
-    /// Bytes available.
+    /// Number of bytes available.
     pub size: u64,
 }
 
-/// A shared mapping of a segment, as `phitwire_framing::door::segment` lays it out.
+/// A shared mapping of a segment with the layout of `phitwire_framing::door::segment`.
 ///
-/// The other process may change any byte at any time. So nothing here makes a reference to shared
-/// bytes: relaxed atomic loads and stores copy them, whole aligned words where the range has them
-/// and single bytes at its ends. Such copies are defined whatever others write concurrently (they
-/// may then mix old and new words, but a word at a multiple of eight is never torn), and compile to
-/// plain moves, one for each word: fast enough for rings and packets, and for blocks within a
-/// factor of two of the processor's fastest copy. The [rings](crate::ring) take care of ordering.
+/// The other process may change any byte at any time, so nothing here makes a reference to shared
+/// bytes. Relaxed atomic loads and stores copy them: whole aligned words where the range has them,
+/// and single bytes at its ends. Such copies are defined under concurrent writes. They may mix old
+/// and new words, but a word at a multiple of eight is never torn. They compile to plain moves, one
+/// for each word: fast enough for rings and packets, and for blocks within a factor of two of the
+/// processor's fastest copy. The [rings](crate::ring) ensure the ordering.
 ///
 /// Accesses of both sizes may meet at one address (a byte at the end of one copy, a word of
 /// another). Rust does not define that for atomics of one process, but it is harmless on every
@@ -51,7 +51,7 @@ pub struct Mapping {
     size: NonZeroUsize,
 }
 
-// SAFETY: the memory stays mapped as long as the value lives, and all accesses to it are atomic.
+// SAFETY: the memory stays mapped while the value lives, and all accesses to it are atomic.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -81,8 +81,8 @@ impl Mapping {
     /// Maps the segment of another process, which has `data_bytes` bytes of data.
     ///
     /// # Errors
-    /// The memory has another size, or its size could change, which would let the other process
-    /// crash this one (`InvalidData`); or the system refuses to map it.
+    /// `InvalidData` if the memory has another size, or could be resized, which would let the other
+    /// process crash this one; or the error of the system if it refuses to map the memory.
     pub fn open(memory: OwnedFd, data_bytes: u64) -> io::Result<Self> {
         let wrong = |text: String| Err(io::Error::new(io::ErrorKind::InvalidData, text));
         let size = fstat(&memory)?.st_size.cast_unsigned();
@@ -107,8 +107,8 @@ impl Mapping {
         let size = usize::try_from(size).ok().and_then(NonZeroUsize::new);
         let size = size.ok_or(io::ErrorKind::InvalidInput)?;
         let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        // SAFETY: the kernel chooses the address, so the mapping covers nothing that is in use. All
-        // of it stays backed by memory: the file is as long, and is sealed against shrinking.
+        // SAFETY: the kernel chooses the address, so the mapping does not overlap memory in use.
+        // All of it stays backed: the file has this length and is sealed against shrinking.
         let base = unsafe { mmap(None, size, access, MapFlags::MAP_SHARED, memory, 0)? };
         let base = base.cast();
         Ok(Self { base, size })
@@ -122,28 +122,28 @@ impl Mapping {
     /// The index or flag at `at`, one of the constants of `phitwire_framing::door::segment`.
     ///
     /// # Panics
-    /// If `at` is not such an offset: it never comes from outside.
+    /// If `at` is no such offset. Callers pass constants, never values from outside.
     pub fn word(&self, at: usize) -> &AtomicU64 {
         assert!(at.is_multiple_of(WORD) && at < COMMANDS_AT, "word at {at}");
         self.word_at(at)
     }
 
-    /// The word at byte `offset` of the data; `None` if `offset` is not a multiple of eight, or the
-    /// word is not entirely in the data.
+    /// The word at byte `offset` of the data; `None` if `offset` is not a multiple of eight, or
+    /// part of the word is outside of the data.
     pub fn data_word(&self, offset: u64) -> Option<&AtomicU64> {
         let at = self.data_at(offset, WORD).ok()?;
         at.is_multiple_of(WORD).then(|| self.word_at(at))
     }
 
-    /// The word at `at`, which is aligned and inside.
+    /// The word at `at`, which must be aligned and within the mapping.
     fn word_at(&self, at: usize) -> &AtomicU64 {
         debug_assert!(at.is_multiple_of(WORD) && at + WORD <= self.size.get());
-        // SAFETY: inside the mapping and aligned, as its base is page-aligned; it stays mapped as
-        // long as `self`, and only atomic accesses are made to it.
+        // SAFETY: `at` is within the mapping and aligned, since the base is page-aligned. The
+        // mapping lives as long as `self`, and only atomic accesses are made to it.
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(at).cast()) }
     }
 
-    /// The byte at `at`, which is inside.
+    /// The byte at `at`, which must be within the mapping.
     fn byte_at(&self, at: usize) -> &AtomicU8 {
         debug_assert!(at < self.size.get());
         // SAFETY: as for `word_at`; a byte needs no alignment.
@@ -248,8 +248,7 @@ impl Drop for Mapping {
     }
 }
 
-/// The seals that keep the other process from shrinking the memory while it is mapped, or growing
-/// it.
+/// The seals that keep the other process from resizing the memory while it is mapped.
 fn needed_seals() -> SealFlag {
     SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW
 }

@@ -19,7 +19,8 @@ use crate::descriptors::Event;
 use crate::ring::{Broken, ClientEnd, PostError};
 use crate::{Mapping, OutOfRange};
 
-/// Polls without a pause before a wait yields the processor, and yields before it sleeps.
+/// Number of polls without a pause before a wait yields the processor, and number of yields before
+/// it sleeps.
 const SPINS: u32 = 50;
 const YIELDS: u32 = 20;
 /// Empty polls after which to check whether the NIC still exists.
@@ -60,12 +61,13 @@ impl From<PostError> for Error {
     }
 }
 
-/// A NIC that the program is attached to. Dropping it detaches: the program's registrations end,
-/// and so do its commands in flight.
+/// A NIC that the program is attached to. Dropping it detaches the program, which ends its
+/// registrations and its commands in flight.
 ///
 /// Every command has a name of 48 bits, which its completion repeats. It should differ from those
-/// in flight (but a [`take_back`](Self::take_back) has that of its receive). Commands wait until
-/// [`flush`](Self::flush), which [`wait`](Self::wait) and an empty [`poll`](Self::poll) call too.
+/// in flight, except that a [`take_back`](Self::take_back) has the name of its receive. Commands
+/// wait until [`flush`](Self::flush), which [`wait`](Self::wait) and an empty [`poll`](Self::poll)
+/// also call.
 #[derive(Debug)]
 pub struct Nic {
     end: ClientEnd,
@@ -108,7 +110,7 @@ impl Nic {
         usize::from(self.welcome.longest_put)
     }
 
-    /// What the NIC supports beside puts and gets; other commands end as
+    /// Operations of the NIC besides puts and gets. Other commands end as
     /// [`Unsupported`](phitwire_framing::door::Status::Unsupported).
     pub const fn operations(&self) -> Operations {
         self.welcome.operations
@@ -135,14 +137,13 @@ impl Nic {
         self.end.mapping().write_data(offset, data)
     }
 
-    /// The memory that holds the data, for those who copy while the NIC is in use otherwise.
+    /// The memory that holds the data, for copies that must not borrow the NIC.
     pub fn mapping(&self) -> &Arc<Mapping> {
         self.end.mapping()
     }
 
-    /// The word of the data at byte `offset`, a multiple of eight: for example a flag that others
-    /// put. A load with `Acquire` that sees a put's data also makes visible everything that the NIC
-    /// wrote before.
+    /// The word of the data at byte `offset`, a multiple of eight, such as a flag that others put.
+    /// A load with `Acquire` that sees a put's data also sees everything that the NIC wrote before.
     ///
     /// # Errors
     /// [`OutOfRange`], also if `offset` is not a multiple of eight.
@@ -163,7 +164,7 @@ impl Nic {
     /// Posts a command, which waits until [`flush`](Self::flush).
     ///
     /// # Errors
-    /// [`Error::Full`], [`Error::Entry`] or [`Error::Broken`]; the command is not posted then.
+    /// [`Error::Full`], [`Error::Entry`] or [`Error::Broken`]; the command is then not posted.
     pub fn post(&mut self, command: &Command<'_>) -> Result<(), Error> {
         Ok(self.end.post(command)?)
     }
@@ -273,8 +274,8 @@ impl Nic {
         self.ask(name, Request::TakeBack)
     }
 
-    /// Lets the programs of the job access a part of the data, at a multiple of 64; the
-    /// completion's word is its handle.
+    /// Lets programs of the job access a part of the data, which starts at a multiple of 64. The
+    /// completion's word is the handle.
     pub fn register(&mut self, name: u64, part: Local, access: Access) -> Result<(), Error> {
         self.ask(name, Request::Register { part, access })
     }
@@ -286,8 +287,8 @@ impl Nic {
 
     /// Takes part in collective operations, with one program at each of several NICs.
     ///
-    /// All set up the same engine with the same list of NICs, and then join the same operations in
-    /// the same order, each one at a time: the completion's word is the result.
+    /// All programs set up the same engine with the same list of NICs, and then join the same
+    /// operations in the same order, one at a time. The completion's word is the result.
     pub fn collective(&mut self, name: u64, request: CollectiveRequest) -> Result<(), Error> {
         self.ask(name, Request::Collective(request))
     }
@@ -315,7 +316,7 @@ impl Nic {
         if self.empty_polls == LOOK_EVERY {
             self.empty_polls = 0;
             if self.is_gone() {
-                // It may have completed something before it ended.
+                // The NIC may have completed something before it ended.
                 return self.end.poll()?.ok_or(Error::Gone).map(Some);
             }
         }
@@ -324,14 +325,14 @@ impl Nic {
 
     fn is_gone(&self) -> bool {
         let mut socket = [PollFd::new(self.socket.as_fd(), PollFlags::POLLIN)];
-        // Nothing is sent after the welcome: readable means closed.
+        // The NIC sends nothing after the welcome, so readable means closed.
         matches!(poll(&mut socket, PollTimeout::ZERO), Ok(1))
     }
 
     /// The oldest completion; sleeps until there is one.
     ///
-    /// `None` after `timeout`; also as soon as there is room for a command again, if the last one
-    /// was refused for lack of room.
+    /// Returns `None` after `timeout`, and, if the last command was refused for lack of room, as
+    /// soon as there is room again.
     ///
     /// # Errors
     /// [`Error::Gone`] if the NIC ends, [`Error::Broken`], [`Error::Wait`].

@@ -1,4 +1,4 @@
-//! Time limits that count only time in which this process ran.
+//! Time limits that count only while this process runs.
 
 use std::fs;
 use std::thread::available_parallelism;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use phitwire_framing::attendance::{AttendedClock, LONGEST_GAP_MS};
 
-/// A time limit that ignores time in which the waiting process did not run.
+/// A time limit that ignores time during which the waiting process did not run.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     began: Instant,
@@ -28,8 +28,8 @@ impl Patience {
         }
     }
 
-    /// Time left; never zero, and `None` if the limit has passed. Call it after each check for
-    /// input; `asleep` is the longest that the process may have slept before.
+    /// Time left, never zero; `None` if the limit has passed. Call it after each check for input.
+    /// `asleep` is the longest time that the process may have slept before.
     pub fn left(&mut self, asleep: Duration) -> Option<Duration> {
         let now = nanos(self.began.elapsed());
         let attended = Duration::from_nanos(self.clock.look(now, nanos(asleep)));
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn it_ends_and_a_standstill_is_no_part_of_it() {
         let mut patience = Patience::new(Duration::from_millis(200));
-        // A process that announced no sleep counts as kept from running.
+        // The test announces no sleep, so this one counts as a suspension.
         std::thread::sleep(Duration::from_millis(300));
         assert!(patience.left(Duration::ZERO) > Some(Duration::from_millis(140)));
         std::thread::sleep(Duration::from_millis(200));

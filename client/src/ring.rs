@@ -1,23 +1,24 @@
 //! Both ends of a segment's two rings: commands in one direction, completions in the other.
 //!
-//! The producer writes entries and publishes them by advancing the tail; the consumer copies them
+//! The producer writes entries and publishes them by advancing the tail. The consumer copies them
 //! out and returns their slots by advancing the head. Each side keeps its indices in private memory
-//! and only writes them to the segment; the other side's are checked at every read ([`Broken`]).
+//! and only writes them to the segment; it checks those of the other side at every read
+//! ([`Broken`]).
 //!
 //! # Room for completions
 //! Every command finds room for its completion. The client has at most [`COMPLETIONS`] commands and
-//! posted receives in flight, each counted until its completion was polled; it posts receives only
-//! up to [`COMMANDS`] fewer, so that they never block other commands. The NIC takes a command only
-//! when there is room for its completion beside those of all that it has taken, and reserves the
-//! slot of a posted receive until a message has arrived. Unsolicited completions (`Landed`, `Told`)
-//! get the remaining slots.
+//! posted receives in flight, each counted until its completion was polled. It posts at most
+//! [`COMMANDS`] fewer receives, so that receives never block other commands. The NIC takes a
+//! command only when there is room for its completion besides those of all commands already taken,
+//! and reserves a slot for each posted receive until its message has arrived. Unsolicited
+//! completions (`Landed`, `Told`) get the remaining slots.
 //!
 //! # Sleep
 //! Before it sleeps, a side sets its flag ([`ClientEnd::sleeps`]), *then* checks once more
 //! ([`ClientEnd::has_completions`]), and sleeps only if there is nothing. The other side publishes,
 //! *then* reads the flag. A sequentially consistent fence separates the two steps on both sides, so
-//! at least one sees what the other wrote, and no wake is lost. The flag selects the reason to
-//! wake: new entries only, or room as well, if the side lacks it.
+//! at least one side sees the other's write, and no wake is lost. The flag gives the reason to
+//! wake: new entries only or, for a side that lacks room, room as well.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -33,18 +34,19 @@ use phitwire_framing::door::{
 
 use crate::Mapping;
 
-/// Most receives that a client posts while nothing else is in flight.
+/// Maximum number of receives that a client posts while nothing else is in flight.
 pub const MOST_RECEIVES: u64 = COMPLETIONS - COMMANDS;
 
-/// How the other side has violated the protocol. Nothing from it can be relied on any longer.
+/// A violation of the protocol by the other side. Nothing from that side can be relied on any
+/// longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
-    /// One of its indices is out of range.
+    /// An index of the other side is out of range.
     #[error("invalid {what} {is} from the other side: expected {least} to {most}")]
     Index {
         /// Name of the index.
         what: &'static str,
-        /// Its value.
+        /// Value of the index.
         is: u64,
         /// Smallest valid value.
         least: u64,
@@ -54,7 +56,7 @@ pub enum Broken {
     /// Not a valid completion.
     #[error("invalid completion: {0}")]
     Entry(EntryError),
-    /// More completions than commands.
+    /// There were more completions than commands.
     #[error("completion of a command that was not in flight")]
     Unasked,
 }
@@ -78,7 +80,7 @@ const AWAKE: u64 = 0;
 const FOR_NEWS: u64 = 1;
 const FOR_ROOM: u64 = 2;
 
-/// One of the two rings.
+/// The layout of one of the two rings.
 #[derive(Debug)]
 struct Ring {
     length: u64,
@@ -123,7 +125,7 @@ struct Filling {
     ring: Ring,
     tail: u64,
     published: u64,
-    /// The other side's head when last read.
+    /// The other side's head as last read.
     head: u64,
 }
 
@@ -142,7 +144,7 @@ impl Filling {
         self.ring.length - (self.tail - self.head)
     }
 
-    /// Free slots now.
+    /// Number of free slots, according to the other side's head.
     fn room(&mut self, mapping: &Mapping) -> Result<u64, Broken> {
         // Acquire: the other side has read the slots that it returns before we overwrite them.
         let head = mapping.word(self.ring.head_at).load(Acquire);
@@ -172,7 +174,7 @@ struct Emptying {
     ring: Ring,
     head: u64,
     published: u64,
-    /// The other side's tail when last read.
+    /// The other side's tail as last read.
     tail: u64,
 }
 
@@ -191,7 +193,7 @@ impl Emptying {
         if self.head == self.tail {
             // Acquire: the other side has written the entries before the tail.
             let tail = mapping.word(self.ring.tail_at).load(Acquire);
-            // It never passes the slots that were returned to it.
+            // The tail never passes the slots that were returned to the producer.
             let most = self.published + self.ring.length;
             self.tail = checked(self.ring.tail_name, tail, self.tail, most)?;
         }
@@ -233,8 +235,8 @@ fn has_to_wake(mapping: &Mapping, flag_at: usize, entries: bool, room: bool) -> 
 
 /// The NIC's end, on a segment that no program has used.
 ///
-/// Take commands with [`command`](Self::command) and [`taken`](Self::taken), complete them with
-/// [`complete`](Self::complete) within [`room`](Self::room), and [`publish`](Self::publish) both
+/// Take commands with [`command`](Self::command) and [`taken`](Self::taken), and complete them with
+/// [`complete`](Self::complete) within [`room`](Self::room). [`publish`](Self::publish) both
 /// regularly, at the latest before sleep.
 #[derive(Debug)]
 pub struct NicEnd {
@@ -258,10 +260,10 @@ impl NicEnd {
         &self.mapping
     }
 
-    /// Copies the oldest command that was not taken into `room`; `false` if there is none.
+    /// Copies the oldest command not yet taken into `room`; `false` if there is none.
     ///
-    /// The next call copies it again, and may find different bytes, as the program can still write
-    /// to it: validate and use the same copy.
+    /// The next call copies it again, and may find different bytes, since the program can still
+    /// write to it: validate and use the same copy.
     ///
     /// # Errors
     /// See [`Broken`].
@@ -277,7 +279,7 @@ impl NicEnd {
     /// Takes the command that [`command`](Self::command) copied.
     ///
     /// # Panics
-    /// If there was none.
+    /// If it copied none.
     pub fn taken(&mut self) {
         self.commands.taken();
     }
@@ -293,7 +295,7 @@ impl NicEnd {
     /// Writes a completion.
     ///
     /// # Panics
-    /// If there was no room for it at the last [`room`](Self::room).
+    /// If the last [`room`](Self::room) left no slot for it.
     pub fn complete(&mut self, completion: &Completion) {
         assert!(self.completions.known_room() > 0, "no room for completions");
         let mut entry = [0; COMPLETION_BYTES];
@@ -313,15 +315,15 @@ impl NicEnd {
         has_to_wake(&self.mapping, CLIENT_SLEEPS_AT, entries, room)
     }
 
-    /// Requests a wake for new commands, or (`false`) ends the request. Publish first, and sleep
-    /// only if then [`has_commands`](Self::has_commands) finds none.
+    /// Requests a wake for new commands or, with `false`, cancels the request. Publish before, and
+    /// sleep only if [`has_commands`](Self::has_commands) then finds none.
     pub fn sleeps(&self, sleeps: bool) {
         let flag = if sleeps { FOR_NEWS } else { AWAKE };
         self.mapping.word(NIC_SLEEPS_AT).store(flag, Relaxed);
     }
 
-    /// Requests a wake for room as well: the NIC has a command that it cannot take for lack of it.
-    /// Sleep only if then [`has_more_room`](Self::has_more_room) finds none.
+    /// Requests a wake for room as well, when the NIC lacks room to take a command. Sleep only if
+    /// [`has_more_room`](Self::has_more_room) then finds none.
     pub fn sleeps_until_room(&self) {
         self.mapping.word(NIC_SLEEPS_AT).store(FOR_ROOM, Relaxed);
     }
@@ -339,16 +341,16 @@ impl NicEnd {
     }
 }
 
-/// The program's end, on a segment that nobody has used.
+/// The program's end, on a segment that has not been used.
 ///
-/// Post commands with [`post`](Self::post), take completions with [`poll`](Self::poll), and
+/// Post commands with [`post`](Self::post) and take completions with [`poll`](Self::poll).
 /// [`publish`](Self::publish) both regularly, at the latest before sleep.
 #[derive(Debug)]
 pub struct ClientEnd {
     mapping: Arc<Mapping>,
     commands: Filling,
     completions: Emptying,
-    /// Commands and receives whose completions were not polled.
+    /// Number of commands and receives whose completions were not polled.
     under_way: u64,
     /// Names of receives with a take-back in flight.
     taken_back: Vec<u64>,
@@ -377,7 +379,7 @@ impl ClientEnd {
         &self.mapping
     }
 
-    /// Commands and posted receives whose completions were not polled.
+    /// Number of commands and posted receives whose completions were not polled.
     pub const fn under_way(&self) -> u64 {
         self.under_way
     }
@@ -385,7 +387,7 @@ impl ClientEnd {
     /// Writes a command.
     ///
     /// # Errors
-    /// See [`PostError`]; the command is not posted then.
+    /// See [`PostError`]; the command is then not posted.
     pub fn post(&mut self, command: &Command<'_>) -> Result<(), PostError> {
         let mut entry = [0; COMMAND_BYTES];
         command.emit(&mut entry).map_err(PostError::Entry)?;
@@ -430,8 +432,8 @@ impl ClientEnd {
         Ok(Some(completion))
     }
 
-    /// Number of commands and receives that a completion ends: a successful take-back ends its
-    /// receive too.
+    /// Number of commands and receives that a completion ends. A successful take-back also ends its
+    /// receive.
     fn ended(&mut self, completion: &Completion) -> u64 {
         let (name, was_taken_back) = match *completion {
             Completion::End {
@@ -463,9 +465,9 @@ impl ClientEnd {
     }
 
     /// Requests a wake for new completions (and for room, if the last command found none in its
-    /// ring), or (`false`) ends the request. Publish first, and sleep only if then
-    /// [`has_completions`](Self::has_completions) and [`has_more_room`](Self::has_more_room) find
-    /// none.
+    /// ring) or, with `false`, cancels the request. Publish before, and sleep only if
+    /// [`has_completions`](Self::has_completions) and [`has_more_room`](Self::has_more_room) then
+    /// find none.
     pub fn sleeps(&self, sleeps: bool) {
         let flag = match (sleeps, self.wants_room) {
             (false, _) => AWAKE,
@@ -481,7 +483,7 @@ impl ClientEnd {
         self.completions.has_more(&self.mapping)
     }
 
-    /// Whether there is room again, after a command found none in its ring.
+    /// Whether the ring of commands has room again, after a command found none.
     pub fn has_more_room(&self) -> bool {
         fence(SeqCst);
         self.wants_room && self.commands.has_more_room(&self.mapping)

@@ -26,7 +26,7 @@ macro_rules! example {
                 let ended = $name::common::run(&fake.doors, $name::DATA_BYTES, $name::program);
                 ended.unwrap_or_else(|error| panic!("{count} programs: {error}"));
             }
-            // The example must notice corrupted data.
+            // The example must detect corrupted data.
             let fake = Fake::start_wrong(2);
             let ended = $name::common::run(&fake.doors, $name::DATA_BYTES, $name::program);
             println!("{}", ended.expect_err("it checks what has moved"));
@@ -40,8 +40,8 @@ example!(ring);
 example!(halo);
 example!(stores);
 
-/// Programs exchange words three times, in any order in which the NIC takes their commands: none
-/// waits forever for another that is ahead of it.
+/// Programs exchange words three times, for every order in which the NIC takes their commands: none
+/// may wait forever for another that is ahead.
 #[test]
 fn tell_all_ends_in_every_order() {
     const TALK: u64 = 0;
@@ -61,11 +61,11 @@ fn tell_all_ends_in_every_order() {
     }
 }
 
-/// The test above can fail: programs that wait for each other do not end well.
+/// Canary for the test above: programs that wait for each other must fail.
 #[test]
 fn programs_that_jam_are_noticed() {
     let fake = Fake::start_in_order(2, 1);
-    // Each waits for the other's word before it sends its own.
+    // Each program waits for the other's word before it sends its own.
     let ended = put_get::common::run_leaving(&fake.doors, 1 << 16, |this| {
         let part = phitwire_client::door::Local {
             offset: 0,

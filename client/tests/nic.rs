@@ -1,4 +1,4 @@
-//! A client against NICs without a network, and against sockets that misbehave.
+//! A client with NICs without a network, and with misbehaving sockets.
 
 mod fake;
 
@@ -29,7 +29,7 @@ fn attach(door: &Path) -> Nic {
     Nic::attach(door, &OPTIONS).expect("it lets us in")
 }
 
-/// How a command ends whose completion is next.
+/// The outcome of the command with the next completion.
 fn ended(nic: &mut Nic) -> (u64, Status, u64) {
     match nic.wait(LONG).expect("it runs") {
         Some(Completion::End {
@@ -213,7 +213,7 @@ fn a_program_that_leaves_takes_its_memory_with_it() {
     a.put(1, there, b"here", false).expect("there is room");
     assert_eq!(ended(&mut a).1, Status::Done);
     drop(b);
-    // Noticed at the NIC's next check.
+    // The client notices it at its next check of the NIC.
     let is_gone = (0..1_000).any(|_| {
         std::thread::sleep(Duration::from_millis(1));
         a.put(1, there, b"here", false).expect("there is room");
@@ -223,7 +223,7 @@ fn a_program_that_leaves_takes_its_memory_with_it() {
     assert_eq!(attach(&fake.doors[1]).member(), 0);
 }
 
-/// Attaches to a socket on which only `answer` happens.
+/// Attaches to a socket that is served only by `answer`.
 fn refused(options: &Options, answer: impl FnOnce(UnixStream) + Send + 'static) -> AttachError {
     let directory = tempfile::tempdir().expect("there is room");
     let door = directory.path().join("door");
@@ -285,7 +285,7 @@ fn what_is_no_door_is_refused_with_a_reason() {
 
 #[test]
 fn unfit_descriptors_are_refused() {
-    // Actual bytes of memory, bytes according to the welcome, and number of events sent.
+    // Actual bytes of memory, bytes announced in the welcome, and number of events sent.
     for (are, told, events) in [
         (1 << 16, 1 << 17, 2),
         (1 << 17, 1 << 16, 2),

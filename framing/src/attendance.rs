@@ -1,21 +1,20 @@
-//! A clock for timeouts that counts only time in which the process ran.
+//! A clock for timeouts, which counts only time during which the process ran.
 //!
-//! A host that is stopped (a suspended machine, a frozen control group, a stopped process) or has
-//! no processor to spare is not a broken network. The awaited input may have arrived long ago and
-//! be unread, so time in which the process could not check its inputs must not count towards a
+//! A stopped host (a suspended machine, a frozen control group, a stopped process) or one without a
+//! free processor does not mean a broken network. The awaited input may have arrived long ago and
+//! be unread, so time during which the process could not check its inputs must not count towards a
 //! timeout.
 
-/// Longest gap in milliseconds between two checks of the inputs, intended sleep aside, that is not
-/// a suspension. A fraction of every timeout (the shortest is the 2 s of `give_up_ms`), and several
-/// time slices of a busy host.
+/// Longest gap in milliseconds between two checks of the inputs, intended sleep aside, that does
+/// not count as a suspension. It is a fraction of every timeout (the shortest is `give_up_ms` at 2
+/// s), and several time slices of a busy host.
 pub const LONGEST_GAP_MS: u64 = 50;
 
 /// Attended time of one process, in any unit, derived from a clock that never stops.
 ///
 /// Call [`look`](Self::look) at each check of the inputs, and wherever the time is needed in
-/// between. Time since the previous call counts up to the longest gap plus the intended sleep, from
-/// which the process would have woken. So timeouts take longer on a starved host, but they still
-/// end.
+/// between. Each call counts the time since the previous one, up to the longest gap plus the
+/// intended sleep. So timeouts take longer on a starved host but still end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AttendedClock {
     longest_gap: u64,
@@ -35,7 +34,7 @@ impl AttendedClock {
         }
     }
 
-    /// The process runs at `now`, after an intended sleep of up to `asleep` since the last call.
+    /// Checks the clock at `now`, after an intended sleep of up to `asleep` since the last call.
     /// Returns the attended time.
     #[inline]
     pub const fn look(&mut self, now: u64, asleep: u64) -> u64 {
@@ -45,8 +44,8 @@ impl AttendedClock {
         self.attended()
     }
 
-    /// Like [`look`](Self::look), but none of the time since the last call counts: the inputs still
-    /// hold what arrived during a suspension.
+    /// Like [`look`](Self::look), but excludes all time since the last call. For inputs that still
+    /// hold data of a suspension.
     pub const fn hold(&mut self, now: u64) -> u64 {
         self.leave_out(now.saturating_sub(self.looked));
         self.looked = now;
@@ -58,19 +57,19 @@ impl AttendedClock {
         self.unreported += span;
     }
 
-    /// The attended time at the last call.
+    /// The attended time at the last [`look`](Self::look) or [`hold`](Self::hold).
     #[inline]
     pub const fn attended(&self) -> u64 {
         self.looked - self.absent
     }
 
-    /// Time left out so far: attended time plus this is the time of the underlying clock.
+    /// Total time excluded: attended time plus this is the time of the underlying clock.
     #[inline]
     pub const fn absent(&self) -> u64 {
         self.absent
     }
 
-    /// Time left out since the last call of this function.
+    /// Time excluded since the last call of this function.
     #[inline]
     pub const fn take_standstill(&mut self) -> u64 {
         core::mem::replace(&mut self.unreported, 0)

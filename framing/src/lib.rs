@@ -4,20 +4,19 @@
 //! The crate is `no_std` (except with the feature `processor-crc`, which computes the checks of
 //! frames, sets and flit packets with processor instructions), allocates nothing and has no state:
 //! every function turns bits into values or values into bits. Bytes from outside never make it
-//! panic; an error names what is wrong with them. `docs/guide/src/wire-format.md` shows every
-//! layout and says which parts are from the papers ("The BlackWidow High-Radix Clos Network", ISCA
-//! 2006; the Cray XC white paper, 2012; "The Cray T3E Network", Hot Interconnects 1996) and which
-//! are ours.
+//! panic; an error names the invalid field. `docs/guide/src/wire-format.md` shows every layout and
+//! says which parts are from the papers ("The BlackWidow High-Radix Clos Network", ISCA 2006; the
+//! Cray XC white paper, 2012; "The Cray T3E Network", Hot Interconnects 1996) and which are ours.
 //!
 //! [`carrier`] is common to the links of all machines, and imports none of them:
 //!
 //! - [`carrier::frame`]: the link frame on Ethernet or UDP, which replaces the line code.
 //! - [`carrier::training`]: the frames of channel initialisation.
-//! - [`carrier::lanes`]: which bits travel on which lane; swapped lanes and polarity.
-//! - [`carrier::lane_layout`]: which bytes of a frame the lanes carry.
+//! - [`carrier::lanes`]: the assignment of bits to lanes; swapped lanes and polarity.
+//! - [`carrier::lane_layout`]: the bytes of a frame that the lanes carry.
 //! - [`carrier::number`]: the 48-bit number of a packet on a link.
 //!
-//! [`door`] is what local programs and a network interface (NIC) share, on any machine.
+//! [`door`] is the interface between local programs and a network interface (NIC) of any machine.
 //! [`attendance`] is the clock of their timeouts.
 //!
 //! The machines import the carrier, but not each other. From the inside out, [`yarc`] (BlackWidow):

@@ -10,7 +10,6 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that starts now.
     pub fn new() -> Self {
         Self {
             start: Instant::now(),
@@ -35,14 +34,14 @@ pub fn until(now: Time, at: Time) -> Duration {
     Duration::from_nanos(at.as_ps().saturating_sub(now.as_ps()).div_ceil(1000))
 }
 
-/// A number that identifies this incarnation of a process, never zero: peers conclude from a new
-/// number that the process was restarted.
+/// A number that identifies this incarnation of a process, never zero. A new number shows peers
+/// that the process was restarted.
 pub fn incarnation() -> u32 {
     let since_1970 = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    // In steps of 1/1024 s the lower 32 bits repeat after seven weeks. The process id distinguishes
-    // a process restarted within a step.
+    // In steps of 1/1024 s, the lower 32 bits repeat after seven weeks. The process id
+    // distinguishes processes started within the same step.
     let steps = (since_1970.as_millis() as u64 * 1024 / 1000) as u32;
     steps
         .wrapping_mul(31)
@@ -50,8 +49,8 @@ pub fn incarnation() -> u32 {
         .max(1)
 }
 
-/// Nanoseconds since the machine was started, including suspend: a clock that all processes share
-/// and that never goes back. Zero where the kernel has none.
+/// Nanoseconds since the machine was started, including suspend: a clock that is common to all
+/// processes and never goes back. Zero if the kernel has none.
 pub fn since_boot_ns() -> u64 {
     let since = clock_gettime(ClockId::CLOCK_BOOTTIME).map(Duration::from);
     since.map_or(0, |since| {

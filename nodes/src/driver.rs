@@ -13,19 +13,20 @@ use crate::clock::{self, Clock};
 use crate::io::{Backend, FrameSink};
 use crate::live_device::LiveDevice;
 
-/// Maximum number of frames sent on one port per turn: a flooded port must not delay the others.
+/// Maximum number of frames sent on one port per turn, so that a flooded port does not delay the
+/// others.
 const FRAMES_PER_PORT: usize = 32;
 
-/// How long a link may accept nothing before its port broadcasts to find its peer again.
+/// Time without an accepted frame after which a port broadcasts to find its peer again.
 const FORGET: Duration = Duration::from_millis(250);
 
-/// Longest pause of the node's time after a suspension, in which the sockets are read.
+/// Longest pause of the node's time after a suspension, during which the sockets are read.
 const CATCH_UP: Duration = Duration::from_millis(100);
 
 /// Shortest suspension that is logged.
 const TOLD: Duration = Duration::from_secs(1);
 
-/// A node that reports what its links have accepted.
+/// A node that reports the number of frames accepted by its links.
 pub trait Driven: Node {
     /// Data frames that the link of `port` has accepted so far.
     fn accepted(&self, port: PortId) -> u64;
@@ -38,7 +39,7 @@ impl Driven for LiveDevice {
     }
 }
 
-/// Passes received frames to the node.
+/// The sink of received frames, which passes them to the node.
 struct Intake<'a, N> {
     node: &'a mut N,
     now: Time,
@@ -103,13 +104,13 @@ enum Next {
 /// Call [`turn`](Self::turn) in a loop. Each turn sleeps if the previous one left nothing to do,
 /// receives a batch of frames, advances the node, and sends its frames.
 pub struct Driver<N: Driven> {
-    /// The node. It may be given commands between turns.
+    /// The node. It may be commanded between turns.
     pub node: N,
     pub backend: Box<dyn Backend>,
     clock: Clock,
     /// The node's attended time, which excludes suspensions of the process.
     attendance: Cell<Attendance>,
-    /// End (by `clock`) of the pause after a suspension, until which the node's time does not
+    /// End, by `clock`, of the pause after a suspension during which the node's time does not
     /// advance.
     catches_up: Option<Time>,
     next: Next,
@@ -164,7 +165,7 @@ impl<N: Driven> Driver<N> {
     /// Reports a suspension of the process before `now` to the node.
     fn note_standstill(&mut self, now: Time) {
         if self.catches_up.is_some() {
-            return; // Reported when the pause is over.
+            return; // Report it after the pause.
         }
         let span = self.attendance.get_mut().take_standstill();
         if span == Span::ZERO {
@@ -182,8 +183,8 @@ impl<N: Driven> Driver<N> {
         self.node.stood_still(now, span);
     }
 
-    /// When the last turn began, without reading the clock. Earlier than now by the turn's work and
-    /// any preemption. Deadlines computed from it come early, never late.
+    /// When the last turn began, without reading the clock. It is earlier than now by the turn's
+    /// work and any preemption, so deadlines computed from it come early, never late.
     pub fn turned(&self) -> Time {
         self.turned
     }
@@ -192,7 +193,7 @@ impl<N: Driven> Driver<N> {
         self.counters
     }
 
-    /// The node has work from outside: do not sleep before the next turn.
+    /// Skips the sleep before the next turn, because the node has work from outside.
     pub fn wake(&mut self) {
         self.next = Next::Busy;
     }
@@ -231,8 +232,8 @@ impl<N: Driven> Driver<N> {
         if received > 0 || more_to_send {
             self.spin.found_work();
         }
-        // Without spinning there is no need to poll again after work: a wait returns at once when a
-        // frame is there, and sends what is queued.
+        // Without spinning, do not poll again after work: a wait returns at once if a frame has
+        // arrived, and sends the queued frames.
         self.next = if more_to_send || received > 0 && self.spin.is_on() {
             Next::Busy
         } else {
@@ -253,7 +254,7 @@ impl<N: Driven> Driver<N> {
             return self.glance();
         };
         if self.catches_up.is_some() {
-            return self.glance(); // The sockets may not be empty yet.
+            return self.glance(); // The sockets may still hold frames.
         }
         let now = self.now();
         let sleep = deadline.map(|wakeup| clock::until(now, wakeup.at));
@@ -270,9 +271,9 @@ impl<N: Driven> Driver<N> {
         if self.spin.keeps_on(now) {
             self.counters.spins += 1;
             if !self.sent {
-                // Another process on this core may be about to send the frame that we wait for.
-                // Do not yield after sending: the backend may hold the frames until the wait. The
-                // call cannot fail on Linux.
+                // Yield to another process on this core, which may be about to send the awaited
+                // frame. Do not yield after sending: the backend may hold the frames until the
+                // wait. The call cannot fail on Linux.
                 let _ = nix::sched::sched_yield();
             }
             self.sent = false;
@@ -286,7 +287,7 @@ impl<N: Driven> Driver<N> {
         Ok((side, woken))
     }
 
-    /// Polls without sleeping.
+    /// Polls once without sleeping.
     fn glance(&mut self) -> io::Result<(bool, Time)> {
         let side = self.backend.wait(Some(Duration::ZERO))?;
         Ok((side, self.now()))
@@ -316,13 +317,13 @@ impl<N: Driven> Driver<N> {
     }
 }
 
-/// Polls instead of sleeping while that pays.
+/// Polls instead of sleeping while that is worthwhile.
 ///
 /// A sleep and its wake-up cost some microseconds of latency; polling costs a core. So the polling
-/// time is bounded, halves whenever polling found nothing, and is restored when a sleep turns out
-/// shorter than it and ended early: polling for a deadline gains nothing. Between polls the process
-/// yields the core: with fewer cores than processes, the frame's sender may be waiting for this
-/// one.
+/// time is bounded, and halved whenever polling found nothing. It is restored when an event ends a
+/// sleep within that time; a sleep ended by the clock does not count, since polling for a deadline
+/// gains nothing. Between polls the process yields the core: with fewer cores than processes, the
+/// frame's sender may be waiting for it.
 #[derive(Clone, Copy, Debug)]
 struct Spin {
     limit: Duration,
@@ -339,7 +340,7 @@ impl Spin {
         }
     }
 
-    /// Whether polling pays now.
+    /// Whether polling is worthwhile now.
     fn is_on(&self) -> bool {
         !self.current.is_zero()
     }

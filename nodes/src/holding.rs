@@ -1,10 +1,10 @@
 //! Claims of a NIC for runs: one measurement at a time.
 //!
-//! A tool claims each NIC that takes part before it starts anything, and keeps the claiming
-//! connection open. Until it closes, no other client starts a run there, neither as source nor as
-//! target. When the connection is closed, by the tool or by the kernel after the tool's death, its
-//! runs end: nobody is left sending. A lease would react later, and would end the runs of a tool
-//! that is only stopped.
+//! A tool claims each participating NIC before it starts anything, and keeps the claiming
+//! connection open. Until it closes, no other client can start a run that uses the NIC as source or
+//! target. When the tool closes the connection, or the kernel does after the tool's death, its runs
+//! end, so that no NIC keeps sending. A lease would react later, and would end the runs of a tool
+//! that is only suspended.
 
 use std::collections::BTreeMap;
 
@@ -16,17 +16,16 @@ use serde_json::{Value, json};
 use crate::control::server::ClientId;
 use crate::control::{Code, Holder, Refusal, RunKind};
 
-/// See the module docs.
 #[derive(Debug, Default)]
 pub(crate) struct Holding {
     now: Option<(ClientId, Holder)>,
-    /// The holder that disconnected before its run was over, and the run.
+    /// The holder that disconnected before its run was over, and that run.
     gone: Option<(Holder, RunKind, u64)>,
     /// Holders of barrier units.
     units: BTreeMap<u8, (ClientId, Holder)>,
 }
 
-/// The progress of a run.
+/// Progress of the latest run of one kind.
 #[derive(Clone, Copy, Debug)]
 struct Course {
     kind: RunKind,
@@ -34,7 +33,7 @@ struct Course {
     phase: RunPhase,
 }
 
-/// The latest traffic run of `device`, and its latest collective run.
+/// The latest traffic run and the latest collective run of `device`.
 fn latest(device: &dyn Device) -> [Option<Course>; 2] {
     let traffic = device.traffic().and_then(|traffic| traffic.report(None));
     let collective = device.collectives().and_then(|runs| runs.report());
@@ -58,7 +57,7 @@ fn going_on(device: &dyn Device) -> impl Iterator<Item = Course> + use<> {
     both.filter(|course| course.phase != RunPhase::Done)
 }
 
-/// The refusal for a run that is unknown here.
+/// The refusal for a run unknown to this process.
 pub(crate) fn unknown_run(kind: Kind, refusal: Refusal) -> Refusal {
     Refusal {
         code: (kind == Kind::Nic).then_some(Code::UnknownRun),
@@ -109,7 +108,7 @@ impl Holding {
         }
     }
 
-    /// Whether `client` may start a run.
+    /// Checks that `client` may start a run.
     pub(crate) fn may_start(&self, client: ClientId) -> Result<(), Refusal> {
         match &self.now {
             Some((keeper, holder)) if *keeper != client => Err(Refusal {
@@ -143,7 +142,7 @@ impl Holding {
         Ok(json!({}))
     }
 
-    /// Whether `client` may use a barrier unit.
+    /// Checks that `client` may use a barrier unit.
     pub(crate) fn may_use(&self, client: ClientId, unit: u8) -> Result<(), Refusal> {
         match self.units.get(&unit) {
             Some((keeper, holder)) if *keeper != client => Err(Refusal {
@@ -156,13 +155,13 @@ impl Holding {
         }
     }
 
-    /// A client, holder or not, has disconnected.
+    /// Handles the disconnect of a client, whether or not it was a holder.
     pub(crate) fn client_gone(&mut self, device: &mut dyn Device, now: Time, client: ClientId) {
         self.units.retain(|&unit, (keeper, _)| {
             let stays = *keeper != client;
             if !stays && let Some(barriers) = device.barriers_mut() {
                 barriers.stop(unit);
-                // Stop again: a second stop ends it even if others never arrive.
+                // Stop again: a second stop ends the run even if other participants never arrive.
                 barriers.stop(unit);
             }
             stays
@@ -183,7 +182,8 @@ impl Holding {
                 RunKind::Collective => {
                     if let Some(collectives) = device.collectives_mut() {
                         collectives.stop(now);
-                        // Stop again: a second stop ends it even if others never arrive.
+                        // Stop again: a second stop ends the run even if other participants never
+                        // arrive.
                         collectives.stop(now);
                     }
                 }

@@ -1,11 +1,12 @@
-//! The core that a process stays on while it has little to do.
+//! The home core of a process: the core on which it stays while it has little to do.
 //!
-//! In a lab with many processes per core most of them sleep most of the time, and a sender wakes
-//! its receiver. The kernel puts that on an idle core if there is one, so not on the sender's: the
-//! idle core must be interrupted and woken too, and its caches are cold. For an allreduce of twelve
-//! NICs on two cores that took more than a quarter of the time. So each process has a home core,
-//! shared with its neighbours in the network, and may use any core while it must wait for that one:
-//! because several are busy together, or because another process holds it.
+//! In a lab with many processes per core, most of them sleep most of the time, and a sender wakes
+//! its receiver. The kernel prefers to place the receiver on an idle core, not on the sender's.
+//! That core must first be interrupted and woken, and its caches are cold. For an allreduce of
+//! twelve NICs on two cores, this took more than a quarter of the time. So each process has a home
+//! core, shared with its neighbours in the network. It may use any core while it has to wait for
+//! its home core, because several neighbours are busy together or another process occupies the
+//! core.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -22,28 +23,28 @@ use crate::clock;
 /// Interval at which a process that is awake checks its load.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A longer mean wait means that something other than a neighbour holds the core.
+/// A longer mean wait means that a process other than a neighbour occupies the core.
 const LONG_WAIT: Duration = Duration::from_micros(500);
 
-/// Shortest time away from home; doubled up to the longest whenever the process soon had to leave
-/// again.
+/// Shortest time away from home. It doubles, up to the longest, each time the process soon has to
+/// leave again.
 const AWAY: Duration = Duration::from_millis(200);
 const LONGEST_AWAY: Duration = Duration::from_secs(2);
 
-/// After this time at home, leaving again is not soon.
+/// Time at home after which leaving again does not count as soon.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// Position of a node in its network, such that neighbours are close.
+/// Position of a node in a network order that keeps neighbours close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Nodes before this one.
+    /// Number of nodes before this one.
     pub before: usize,
     /// Number of nodes in the network.
     pub nodes: usize,
 }
 
 impl Place {
-    /// Position of node `name`: routers are in the order of their numbers, which are consecutive in
+    /// Position of node `name`. Routers are in the order of their numbers, which are consecutive in
     /// a group, cabinet or plane; NICs follow the router of their first link. `None` if the network
     /// has no such node.
     pub fn of(network: &dyn Network, name: &str) -> Option<Self> {
@@ -80,7 +81,7 @@ impl Place {
     }
 }
 
-/// The cores of the calling thread: any, and the one where it stays while it has little to do.
+/// The core affinity of the calling thread: any core, or its home core.
 #[derive(Debug)]
 pub struct Home {
     anywhere: CpuSet,
@@ -94,8 +95,8 @@ pub struct Home {
 }
 
 impl Home {
-    /// Moves the calling thread to the core of its position. `None` where there is only one core,
-    /// or the kernel does not report its load.
+    /// Moves the calling thread to the home core of its position. `None` if there is only one core,
+    /// or the kernel does not report the load.
     pub fn of(place: Place, now: Time) -> Option<Self> {
         let this = Pid::from_raw(0);
         let anywhere = sched_getaffinity(this).ok()?;
@@ -119,7 +120,7 @@ impl Home {
         Some(home)
     }
 
-    /// Leaves the core while the process has to wait for it, and returns later.
+    /// Leaves the home core while the process has to wait for it, and returns later.
     pub fn look(&mut self, now: Time) {
         let span = clock::until(self.looked, now);
         if span < LOOK {
@@ -177,9 +178,9 @@ impl Shares {
         }
     }
 
-    /// Whether the thread waited for more than an eighth of `span`, and either there is too much
-    /// work for one core (it was runnable for more than 5/9 of `span`), or another process holds
-    /// the core: each wait was longer than a neighbour's turn.
+    /// Whether the thread waited for more than an eighth of `span` for one of two reasons. Either
+    /// there is too much work for one core (the thread was runnable for more than 5/9 of `span`),
+    /// or another process occupies the core: each wait was longer than a neighbour's turn.
     fn is_crowded(self, span: Duration) -> bool {
         let is_busy = self.runnable() * 9 > span * 5;
         self.waited * 8 > span && (is_busy || self.is_kept())
@@ -195,7 +196,7 @@ impl Shares {
     }
 }
 
-/// When to leave home, and when to return.
+/// Decides when to leave home and when to return.
 #[derive(Clone, Copy, Debug)]
 struct Stay {
     is_home: bool,
@@ -203,7 +204,7 @@ struct Stay {
     since: Time,
     /// Shortest time away after the last departure.
     away: Duration,
-    /// Whether the process left because another one held the core.
+    /// Whether the process left because another one occupied the core.
     is_kept: bool,
 }
 
@@ -217,14 +218,14 @@ impl Stay {
         }
     }
 
-    /// Whether to move, to home (`true`) or away, after `span` with these shares.
+    /// Decides whether to move home (`true`) or away (`false`) after `span` with these shares.
     fn moves(&mut self, now: Time, shares: Shares, span: Duration) -> Option<bool> {
         let been = clock::until(self.since, now);
         let moves = match self.is_home {
             true => shares.is_crowded(span),
             // Return when idle: the core is no longer crowded.
             false if !self.is_kept && shares.runnable() * 20 < span => been >= AWAY,
-            // Do not return while busy: whether the core is still crowded shows only on return.
+            // Do not return while busy: only a return would show whether the core is still crowded.
             false => shares.runnable() * 2 < span && been >= self.away,
         };
         if !moves {
@@ -287,7 +288,7 @@ mod tests {
         assert_eq!(before("nic12"), None);
     }
 
-    /// Milliseconds run and waited, out of 100, and the number of runs.
+    /// Milliseconds run and waited out of 100, and the number of runs.
     fn shares(ran: u32, waited: u32, times: u64) -> Shares {
         let (ran, waited) = (ran * MS, waited * MS);
         Shares { ran, waited, times }
@@ -367,7 +368,7 @@ mod tests {
         assert_eq!(stay.moves(at(ms), idle, SPAN), Some(true));
     }
 
-    /// The affinity of a thread, depending on the load of its core and on what is allowed.
+    /// The affinity of a thread depends on the load of its core and on the allowed cores.
     #[test]
     fn a_thread_that_waits_for_its_core_leaves_it() {
         let this = Pid::from_raw(0);
@@ -378,7 +379,7 @@ mod tests {
             nodes: 2,
         };
         let Some(mut home) = Home::of(place, clock.now()) else {
-            // Bypasses the tests' output capture, so that skips can be counted.
+            // Print past the harness's output capture, so that skips can be counted.
             let why = "one core, or a kernel without these counters";
             let name = "home::tests::a_thread_that_waits_for_its_core_leaves_it";
             let _ = writeln!(std::io::stderr(), "SKIPPED {name}: {why}");
@@ -391,7 +392,7 @@ mod tests {
                 std::hint::spin_loop();
             }
         };
-        // They inherit this thread's core.
+        // The threads inherit this thread's core.
         let others: Vec<_> = (0..3).map(|_| std::thread::spawn(spin)).collect();
         spin();
         home.look(clock.now());

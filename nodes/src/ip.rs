@@ -1,7 +1,7 @@
-//! IP over the fabric: packets of a TUN device in the NIC's namespace go to other NICs as
+//! IP over the fabric: packets of a TUN device in the NIC's namespace are sent to other NICs as
 //! datagrams.
 //!
-//! Only the kernel looks into a packet, and nobody resends one: as on any wire.
+//! The fabric treats packets as opaque and does not resend them, like any wire.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -17,12 +17,12 @@ use phitwire::time::Time;
 use crate::io::tun::Tun;
 
 pub const DEVICE: &str = "ip0";
-/// Packets taken from the kernel per turn, so that it does not delay the fabric.
+/// Maximum number of packets taken from the kernel per turn, so that IP does not delay the fabric.
 const PACKETS_PER_TURN: usize = 64;
 /// Offset of the destination in an IPv4 header (RFC 791).
 const DESTINATION: std::ops::Range<usize> = 16..20;
 
-/// The addresses of a lab: processor N has the network's own address + N + 1.
+/// The addresses of a lab: processor N has the network address + N + 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subnet {
     network: u32,
@@ -104,16 +104,16 @@ counters! {
 #[derive(Clone, Copy, Debug)]
 pub struct IpConfig {
     pub subnet: Subnet,
-    /// Number of NICs in the lab: one more than the highest number.
+    /// Number of NICs in the lab, computed as the highest number plus one.
     pub processors: u16,
-    /// Differs for every incarnation of the node.
+    /// Number that differs for every incarnation of the node.
     pub nonce: u32,
 }
 
 /// Connects the kernel and the fabric.
 #[derive(Debug)]
 pub struct IpDoor {
-    /// `None` after somebody has removed the device.
+    /// The device; `None` after it has been removed.
     tun: Option<Tun>,
     subnet: Subnet,
     datagrams: Datagrams,
@@ -151,7 +151,6 @@ impl IpDoor {
         self.tun.as_ref().map(AsFd::as_fd)
     }
 
-    /// Calls `visit` with every counter.
     pub fn for_each_counter(&self, mut visit: impl FnMut(&'static str, u64)) {
         self.counters.for_each(&mut visit);
         self.datagrams.counters().for_each(visit);

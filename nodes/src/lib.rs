@@ -1,32 +1,32 @@
 //! The processes of phitwire: nodes on real network interfaces.
 //!
 //! The core crate's routers and NICs are state machines without sockets, clocks or threads. This
-//! crate adds all three and makes one of them a process:
+//! crate adds all three and makes each of them a process:
 //!
 //! - [`process`] runs one node from start to end: it opens the ports, drives the node, serves its
 //!   sockets and drains it before it exits; [`stop`] turns SIGINT and SIGTERM into a request to
 //!   stop, and [`clock`] supplies the node's time;
 //! - [`driver`] is the event loop: receive, work, send, sleep until a frame or a deadline; [`home`]
 //!   keeps the process on one core while it has little to do;
-//! - [`live_device`] is a node with what a process adds: lane [`noise`], the reasons why links are
-//!   down, and claims on a NIC for runs;
+//! - [`live_device`] is a node with the additions of a process: lane [`noise`], the reasons why
+//!   links are down, and claims on a NIC for runs;
 //! - [`io`] moves batches of link frames between ports and the kernel, by io_uring or by plain
 //!   system calls, as UDP datagrams or as raw Ethernet frames;
-//! - [`wires`] reports the state of the interfaces below, and what the kernel refuses and drops;
+//! - [`wires`] reports the state of the interfaces, and frames that the kernel rejects and drops;
 //! - [`control`] is the control socket, both ends: counters, link states, registers, faults and
 //!   traffic runs;
 //! - [`door`] lets local programs use a NIC through shared memory, and [`ip`] carries IP datagrams
 //!   from and to a TUN device;
 //! - [`run_dir`] defines where labs keep their sockets;
 //! - [`throttle`] limits the lines of the log, [`output`] writes to readers that may disappear, and
-//!   [`nearest`] suggests the name that was meant.
+//!   [`nearest`] suggests names similar to a mistyped one.
 //!
-//! The commands, which start these processes and talk to them, are `phitwire-tools`. It uses this
-//! crate, never the reverse: the code that runs per frame is here and is compiled at opt-level 3,
-//! the commands are not. The guide, `docs/guide`, explains how all this is used.
+//! The commands that start these processes and communicate with them are in `phitwire-tools`, which
+//! uses this crate and not the reverse. The code that runs per frame is here and is compiled at
+//! opt-level 3; the commands are not. The guide, `docs/guide`, explains their use.
 //!
 //! One thread runs a node, and nothing is allocated per frame. `unsafe` is only in [`io`], where
-//! the kernel is handed pointers.
+//! the kernel gets pointers.
 #![deny(unsafe_op_in_unsafe_fn)]
 
 pub mod clock;

@@ -1,5 +1,5 @@
-//! A node with what a process adds: cable noise, the reasons why links are down, and the client
-//! that holds it for runs.
+//! A node with the additions of a process: cable noise, the reasons why links are down, and the
+//! client that holds it for runs.
 
 use std::collections::BTreeMap;
 
@@ -25,15 +25,15 @@ use crate::noise::{Noise, parse_rate};
 pub struct LiveDevice {
     pub device: Box<dyn Device>,
     noise: Noise,
-    /// Why each port's link is not up, as far as events said.
+    /// The reason why each port's link is down, according to events.
     why: Vec<Option<String>>,
-    /// What is wrong with each port's wire: the name of the state, and the reason.
+    /// The defect of each port's wire: the name of the state, and the reason.
     wires: Vec<Option<(&'static str, String)>>,
-    /// Bit mask of the ports behind which the kernel delays or drops frames on purpose.
+    /// Bit mask of the ports behind which a queueing discipline delays or drops frames.
     impaired: u64,
-    /// Count of the faults made on each port.
+    /// Number of faults made on each port.
     faults: BTreeMap<(PortId, &'static str), u64>,
-    /// When a quiesced router resumes without a release.
+    /// Time at which a quiesced router resumes without a release.
     held_until: Option<Time>,
     /// The client that holds the node for runs.
     holding: Holding,
@@ -44,10 +44,10 @@ const LONGEST_HOLD_MS: u64 = 60_000;
 
 /// Longest time for which a router watches packets, in milliseconds.
 const LONGEST_WATCH_MS: u64 = 600_000;
-/// Maximum number of passages in one reply, the latest ones: the reply must fit into a line.
+/// Maximum number of passages in one reply, which must fit into a line. The latest ones are kept.
 const MOST_TOLD: usize = 512;
 
-/// What to add to the process time `now` to get nanoseconds since the machine was started.
+/// Offset to add to the process time `now` to get nanoseconds since the machine was started.
 fn clock_offset_ns(now: Time) -> i64 {
     let since_boot = i128::from(clock::since_boot_ns());
     (since_boot - i128::from(now.as_ns())) as i64
@@ -76,7 +76,7 @@ enum Failure {
         /// The ports that have a link.
         linked: Vec<String>,
     },
-    /// Not a valid noise rate or lane.
+    /// The noise rate or the lane is invalid.
     #[error("{0}")]
     Noise(String),
     #[error("{0} is {1}, but at most {2} is allowed")]
@@ -85,7 +85,7 @@ enum Failure {
     Hold(u64),
     #[error("the watch must be 1 to {LONGEST_WATCH_MS} ms, not {0}")]
     Watch(u64),
-    /// The process handles such requests itself.
+    /// The node does not handle the request; the process does.
     #[error("requests of this kind are not for the node")]
     NotOurs,
 }
@@ -97,7 +97,7 @@ impl From<Failure> for Refusal {
 }
 
 impl LiveDevice {
-    /// `device` on clean cables; `seed` drives the noise of later faults.
+    /// `device` on clean cables. `seed` is for the noise of later faults.
     pub fn new(device: Box<dyn Device>, seed: u64) -> Self {
         let (why, wires) = (vec![None; device.ports()], vec![None; device.ports()]);
         Self {
@@ -116,15 +116,14 @@ impl LiveDevice {
         self.device.links().map(|(port, _)| port)
     }
 
-    /// Records what is wrong with the wire of a port, if anything: the name of the state, and the
-    /// reason.
+    /// Records the defect of a port's wire, if any: the name of the state, and the reason.
     pub fn set_wire(&mut self, port: PortId, wrong: Option<(&'static str, String)>) {
         if let Some(wire) = self.wires.get_mut(usize::from(port)) {
             *wire = wrong;
         }
     }
 
-    /// Records behind which ports the kernel delays or drops frames on purpose, as a bit mask.
+    /// Records the ports, as a bit mask, behind which a queueing discipline delays or drops frames.
     pub fn set_impaired(&mut self, ports: u64) {
         self.impaired = ports;
     }
@@ -152,7 +151,7 @@ impl LiveDevice {
             report.state = "stalled".to_owned();
             report.why = Some(stalled(&report.peer));
         }
-        // The link may not have noticed yet; where it has, this is the cause.
+        // Report the wire's defect: it is the cause, even if the link has not noticed it yet.
         if let Some((name, why)) = &self.wires[usize::from(port)] {
             report.state = (*name).to_owned();
             report.why = Some(why.clone());
@@ -174,7 +173,6 @@ impl LiveDevice {
         }
     }
 
-    /// Makes a fault.
     fn fault(&mut self, now: Time, fault: &Fault) -> Result<(), Failure> {
         let port = fault.port();
         let Some(link) = self.device.link(port) else {
@@ -187,7 +185,7 @@ impl LiveDevice {
                 let per_bit = parse_rate(rate).map_err(Failure::Noise)?;
                 let fault = LinkFault::LaneNoise { lane, per_bit };
                 return match self.device.link_fault(now, port, fault) {
-                    // The device has no such fault of its own, so its cable makes it.
+                    // The device does not support this fault, so make it on the cable.
                     Err(DeviceError::NoSuchFault { .. }) => {
                         let noise = self.noise.set((port, layout), lane, per_bit);
                         noise.map_err(Failure::Noise)
@@ -227,10 +225,10 @@ impl LiveDevice {
         Ok(self.device.link_fault(now, port, fault)?)
     }
 
-    /// Handles a request that only needs the node.
+    /// Handles a request that concerns only the node.
     ///
     /// # Errors
-    /// The node's refusal, or that the process itself must handle this request.
+    /// The node's refusal, or that the process must handle this request.
     pub fn answer(
         &mut self,
         now: Time,
@@ -270,7 +268,7 @@ impl LiveDevice {
         }
     }
 
-    /// A control client disconnected. If it held this node, its runs end.
+    /// Handles the disconnect of a control client. If it held this node, its runs end.
     pub fn client_gone(&mut self, now: Time, client: ClientId) {
         self.holding.client_gone(&mut *self.device, now, client);
     }
@@ -432,7 +430,7 @@ impl LiveDevice {
         }
     }
 
-    /// Remembers why a link is down, if the event says so.
+    /// Records why a link is down, if the event gives a reason.
     fn note(&mut self, event: &DeviceEvent) {
         let Some((port, event)) = event.link() else {
             return;
@@ -473,8 +471,8 @@ fn register_name(register: &Register) -> RegisterName<'_> {
     }
 }
 
-/// The reply about a register. `hex` is for readers such as `jq` whose numbers are floating-point:
-/// a register has 64 bits, a double 53.
+/// The reply to a register access. `hex` is for readers such as `jq` whose numbers are
+/// floating-point: a register has 64 bits, the mantissa of a double 53.
 fn register_value(register: &Register, value: u64) -> Value {
     json!({ "register": register, "value": value, "hex": format!("{value:#x}") })
 }
@@ -565,7 +563,7 @@ impl Node for LiveDevice {
     fn advance(&mut self, now: Time) {
         self.end_hold(now);
         self.device.advance(now);
-        // Completions leave next: the memory they refer to must be up to date in the programs.
+        // Settle memory before the completions that refer to it are delivered to programs.
         if let Some(port) = self.device.local_port() {
             port.settle();
         }
@@ -623,7 +621,7 @@ mod tests {
             let refused = device.answer(Time::ZERO, 1, Request::Fault(fault));
             assert_eq!(refused.expect_err(why).text, why);
         }
-        // This link has no sets, and must refuse the fault even for values in range.
+        // This link has no sets, so it must refuse the fault even for values in range.
         for fault in [lose(60_000), inject(7, 64)] {
             let refused = device.answer(Time::ZERO, 1, Request::Fault(fault));
             let text = refused.expect_err("the link has no sets").text;

@@ -1,8 +1,8 @@
 //! Suggestions for mistyped names.
 
-/// The one of `names` most similar to `written`, if any is similar enough.
+/// The most similar of `names` to `written`, if any is similar enough.
 pub fn nearest<'a, N: AsRef<str>>(written: &str, names: &'a [N]) -> Option<&'a str> {
-    /// Least similarity of two names, from 0 to 1, for a suggestion.
+    /// Minimum similarity of two names, from 0 to 1, for a suggestion.
     const ENOUGH: f64 = 0.6;
     let names = names.iter().map(AsRef::as_ref);
     let likeness = names.map(|name| (strsim::normalized_damerau_levenshtein(written, name), name));
@@ -11,7 +11,7 @@ pub fn nearest<'a, N: AsRef<str>>(written: &str, names: &'a [N]) -> Option<&'a s
         .map(|(_, name)| name)
 }
 
-/// `; did you mean NAME?`, or nothing.
+/// The text `; did you mean NAME?`, or an empty one.
 pub fn did_you_mean<N: AsRef<str>>(written: &str, names: &[N]) -> String {
     let near = nearest(written, names).filter(|near| *near != written);
     near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"))

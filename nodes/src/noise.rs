@@ -8,7 +8,8 @@ use phitwire_framing::carrier::lanes::LANES;
 
 /// The noise on a node's cables, by lane, in the sending direction.
 ///
-/// Sits between the node and the wire: neither the node nor its link control blocks know of it.
+/// It is applied between the node and the wire; the node and its link control blocks do not know of
+/// it.
 #[derive(Debug)]
 pub struct Noise {
     ports: Vec<[Option<LaneNoise>; LANES]>,
@@ -20,7 +21,7 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// Clean cables; `seed` drives later noise.
+    /// Clean cables. `seed` is for later noise.
     pub fn new(seed: u64) -> Self {
         Self {
             ports: Vec::new(),

@@ -9,8 +9,9 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use phitwire::net::harmless;
 
-/// Exit status of a command that ended early because nobody reads its output: what a shell reports
-/// after SIGPIPE. A command that finished its work has its own status, read or not.
+/// Exit status of a command that ended early because its output was no longer read: the status that
+/// a shell reports after SIGPIPE. A command that finished its work has its usual status, read or
+/// not.
 pub const NOT_READ: u8 = 141;
 
 /// Makes error reports print without added line breaks, so that commands in them can be copied and
@@ -41,8 +42,8 @@ pub fn print_if_read(text: &str) -> io::Result<bool> {
     forgive(io::stdout().lock(), text)
 }
 
-/// From now on this process ends, quietly and with [`NOT_READ`], as soon as nobody reads its
-/// standard output any longer. For commands that compute for long and produce nothing but output.
+/// Makes this process exit, silently and with [`NOT_READ`], as soon as its standard output is no
+/// longer read. For commands that compute for long and produce only output.
 ///
 /// # Errors
 /// When the thread cannot be started.
@@ -64,16 +65,16 @@ pub fn end_with_reader() -> io::Result<()> {
     thread.spawn(watch).map(|_| ())
 }
 
-/// Prints a line to standard error. Ignores failure, since it cannot be reported elsewhere.
+/// Prints a line to standard error. Ignores failure, since it cannot be reported anywhere.
 pub fn complain(line: &str) {
     let _ = forgive(io::stderr().lock(), &format!("{line}\n"));
 }
 
-/// Limit of a report, in bytes: more than all the mistakes reported in a description take.
+/// Limit of a report, in bytes: more than the report of all mistakes of a description takes.
 const MOST_REPORT: usize = 128 << 10;
 
-/// A report as `miette` draws it, without colours and cut to a readable length. Control characters
-/// for the terminal are escaped.
+/// A report as drawn by `miette`, without colours and cut to a readable length. Terminal control
+/// characters are escaped.
 pub fn report(report: &Report) -> String {
     let mut plain = String::new();
     let drawn = GraphicalReportHandler::new_themed(GraphicalTheme::unicode_nocolor())

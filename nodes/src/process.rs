@@ -1,4 +1,5 @@
-//! A node as a process: opens its ports, drives it, serves its control socket, shuts down in order.
+//! A node as a process: opens its ports, drives it, serves its control socket, and shuts down in
+//! order.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -32,16 +33,17 @@ use crate::wires::Wires;
 /// How long a process drains after a request to stop.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// While draining, the interval of checks whether the node is empty.
+/// Interval of checks whether the node is empty, while draining.
 const DRAIN_LOOK: Duration = Duration::from_millis(10);
 
-/// How late a sleep may end, in nanoseconds, so that the kernel can coalesce wake-ups.
+/// Permitted delay of the end of a sleep, in nanoseconds, which lets the kernel coalesce wake-ups.
 const TIMER_SLACK_NS: u64 = 1_000;
 
-/// Interval at which a busy node checks the control socket, besides when a wait reports it ready.
+/// Interval at which a busy node checks the control socket, in addition to when a wait reports it
+/// ready.
 const CONTROL_INTERVAL: Duration = Duration::from_millis(4);
 
-/// How a process attaches its ports.
+/// Configuration of a process and its ports.
 #[derive(Clone, Debug)]
 pub struct ProcessConfig {
     pub node: String,
@@ -64,7 +66,7 @@ pub struct ProcessConfig {
     pub place: Option<Place>,
     /// IP over the fabric, if wanted; routers ignore it.
     pub ip: Option<IpConfig>,
-    /// Seed of the noise that fault commands make.
+    /// Seed of the noise of fault commands.
     pub seed: u64,
 }
 
@@ -75,7 +77,7 @@ pub enum ProcessError {
     RunDir(#[from] RunDirError),
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// Loopback ports end at 65535.
+    /// The UDP port of the link exceeds 65535.
     #[error("link {link} needs UDP port {port}, above 65535; choose a lower --loopback base port")]
     LoopbackPort {
         link: u16,
@@ -90,17 +92,9 @@ pub enum ProcessError {
         "cannot create the control socket {path}: {source}; set PHITWIRE_RUN_DIR to another \
          directory"
     )]
-    ControlSocket {
-        /// Path of the socket.
-        path: PathBuf,
-        source: io::Error,
-    },
+    ControlSocket { path: PathBuf, source: io::Error },
     #[error("cannot create the door {path}: {source}; set PHITWIRE_RUN_DIR to another directory")]
-    Door {
-        /// Path of the socket.
-        path: PathBuf,
-        source: io::Error,
-    },
+    Door { path: PathBuf, source: io::Error },
     #[error("cannot create the wake-up descriptor: {0}")]
     Wake(io::Error),
     #[error("--ip: {0}")]
@@ -109,10 +103,10 @@ pub enum ProcessError {
     Loop(#[from] io::Error),
 }
 
-/// Where to attach `port`, whose link is `link`.
+/// The configuration of `port`, whose link is `link`.
 ///
 /// # Errors
-/// When no loopback port or address is left for the link's number.
+/// When the link's number exceeds the loopback ports or addresses.
 pub fn attach(
     config: &ProcessConfig,
     port: PortId,
@@ -171,7 +165,7 @@ pub fn run(
     mut device: Box<dyn Device>,
     clock: Clock,
 ) -> Result<(), ProcessError> {
-    // Otherwise the kernel may end each sleep 50 us late, more than the delay of a link.
+    // Otherwise the kernel may end each sleep 50 us late, which exceeds the delay of a link.
     if let Err(error) = set_timerslack(TIMER_SLACK_NS) {
         tracing::debug!(%error, "cannot set the timer slack");
     }
@@ -193,7 +187,7 @@ pub fn run(
     })?;
     let mut watched = vec![stop.wake_fd()];
     watched.extend(wires.fd());
-    // Append descriptors that only wake the loop: the others are identified by position.
+    // Append descriptors that only wake the loop. The others are identified by position.
     watched.extend(ip.as_ref().and_then(IpDoor::fd));
     watched.extend(door.as_ref().map(Door::fd));
     let server =
@@ -238,7 +232,7 @@ pub fn run(
     Ok(())
 }
 
-/// Bits of the descriptors that [`Server::serve`] reports as readable, in the order in which they
+/// Bits of the watched descriptors in the result of [`Server::serve`], in the order in which they
 /// were passed.
 const STOP_READABLE: u32 = 1 << 0;
 const WIRES_READABLE: u32 = 1 << 1;
@@ -255,7 +249,7 @@ struct Process<'a> {
     /// Whether segmentation offload is wanted.
     offload: bool,
     started: Instant,
-    /// As many kinds as the node's events have variants, for each port.
+    /// Throttled events. There are as many kinds as the node's events have variants, for each port.
     events: Throttle<EventKind, DeviceEvent>,
 }
 
@@ -335,7 +329,7 @@ impl Process<'_> {
         }
     }
 
-    /// The longest sleep that everything but the node allows.
+    /// The longest sleep permitted by everything except the node.
     fn longest_sleep(&self, draining: bool) -> Option<Duration> {
         let flush = self.events.next_flush();
         let flush = flush.map(|at| at.saturating_duration_since(Instant::now()));
@@ -403,7 +397,7 @@ impl Process<'_> {
         Ok(())
     }
 
-    /// Takes over the state of the interfaces.
+    /// Updates the state of the interfaces.
     fn update_wires(&mut self) {
         let Driver { node, backend, .. } = &mut self.driver;
         self.wires

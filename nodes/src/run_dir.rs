@@ -1,9 +1,9 @@
-//! Files of running labs: the sockets `RUN/LAB/NODE.sock` and, of a NIC for local programs,
-//! `NODE.door`, and the pid files `NODE.pid`.
+//! Files of running labs: the control sockets `RUN/LAB/NODE.sock`, the sockets `NODE.door` of NICs
+//! for local programs, and the pid files `NODE.pid`.
 //!
-//! `RUN` is `$PHITWIRE_RUN_DIR`; else `/run/phitwire` for root, and for others
-//! `$XDG_RUNTIME_DIR/phitwire-UID` or `/tmp/phitwire-UID`. Directories made here are private to the
-//! user, whatever the umask.
+//! `RUN` is `$PHITWIRE_RUN_DIR` or, by default, `/run/phitwire` for root, and
+//! `$XDG_RUNTIME_DIR/phitwire-UID` or `/tmp/phitwire-UID` for other users. Directories made here
+//! are private to the user, whatever the umask.
 
 use std::env;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -36,7 +36,7 @@ pub enum RunDirError {
          shorter directory"
     )]
     PathTooLong(PathBuf),
-    /// A process for that node is already running.
+    /// Another process runs the node.
     #[error(
         "node `{node}` of lab `{lab}` is already running as process {pid}; stop it first (`kill \
          {pid}` or `netns-scripts/down.sh --lab {lab}`)"
@@ -46,32 +46,32 @@ pub enum RunDirError {
         node: String,
         pid: String,
     },
-    /// Others could leave files for us to read in this directory.
+    /// Other users could have put files into this directory.
     #[error("{path} must be a directory writable only by you: {why}")]
     NotOurs {
         path: PathBuf,
-        /// Why, and the remedy.
+        /// The reason, with the remedy.
         why: NotOurs,
     },
     #[error("{path}: {source}")]
     Io {
-        /// The file or directory.
+        /// Path of the file or directory.
         path: PathBuf,
         source: io::Error,
     },
 }
 
-/// Why others could have put files into a directory.
+/// Why other users could have put files into a directory.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotOurs {
-    /// A symbolic link: its maker decides where it leads.
+    /// A symbolic link, whose creator decides where it leads.
     #[error("it is a symbolic link; set PHITWIRE_RUN_DIR to a directory that you own")]
     Link,
     #[error("it is a file; set PHITWIRE_RUN_DIR to a directory that you own")]
     File,
     #[error("it belongs to user {0}; set PHITWIRE_RUN_DIR to a directory that you own")]
     Owner(u32),
-    /// Shared by everybody, such as `/tmp`.
+    /// Shared by all users, such as `/tmp`.
     #[error(
         "its mode is {mode:o}; set PHITWIRE_RUN_DIR to a directory that you own, such as \
          {path}/phitwire"
@@ -81,7 +81,7 @@ pub enum NotOurs {
         /// Mode bits of the directory.
         mode: u32,
     },
-    /// Writable by its group or by everybody.
+    /// Writable by its group or by all users.
     #[error("its mode is {mode:o}; run `chmod go-w {path}`")]
     Writable {
         path: PathBuf,
@@ -91,7 +91,7 @@ pub enum NotOurs {
 }
 
 impl NotOurs {
-    /// Why the directory with this metadata is not private to us, if it is not.
+    /// The reason why a directory with this metadata is not private to us, if any.
     fn of(path: &Path, found: &fs::Metadata) -> Option<Self> {
         let mode = found.mode() & ALL_MODE_BITS;
         let path = path.to_owned();
@@ -116,7 +116,7 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> RunDirError {
     move |source| RunDirError::Io { path, source }
 }
 
-/// The directory of all labs.
+/// The directory with the subdirectories of all labs.
 pub fn run_dir() -> PathBuf {
     if let Some(dir) = env::var_os("PHITWIRE_RUN_DIR").filter(|dir| !dir.is_empty()) {
         return dir.into();
@@ -152,7 +152,7 @@ fn check_name(name: &str, what: &'static str) -> Result<(), RunDirError> {
     }
 }
 
-/// Checks that nobody else can have put files into `directory`, if it exists.
+/// Checks that no other user can have put files into `directory`, if it exists.
 fn check_ours(directory: &Path) -> Result<(), RunDirError> {
     let found = match fs::symlink_metadata(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -185,8 +185,8 @@ impl LabDir {
     /// The directory of `lab` below `run`.
     ///
     /// # Errors
-    /// When `lab` is not a valid file name, or `run` is not private to us: in `/tmp`, anybody could
-    /// have made it first.
+    /// When `lab` is not a valid file name, or `run` is not private to us: in `/tmp`, another user
+    /// could have created it first.
     pub fn below(run: &Path, lab: &str) -> Result<Self, RunDirError> {
         check_name(lab, "lab")?;
         check_ours(run)?;
@@ -255,10 +255,10 @@ impl LabDir {
         Ok(nodes)
     }
 
-    /// Identifies this lab, as opposed to later ones of the same name.
+    /// An identification of this lab that distinguishes it from later ones of the same name.
     ///
     /// # Errors
-    /// When it does not exist.
+    /// When the lab does not exist.
     pub fn this(&self) -> Result<ThisLab, RunDirError> {
         Ok(ThisLab {
             path: self.path.clone(),
@@ -311,7 +311,7 @@ impl LabDir {
     }
 }
 
-/// Makes a directory and its missing parents, private to us. A umask can only clear bits of the
+/// Creates a directory and its missing parents, private to us. A umask can only clear bits of the
 /// mode.
 fn make(directory: &Path) -> io::Result<()> {
     fs::DirBuilder::new()
@@ -321,7 +321,7 @@ fn make(directory: &Path) -> io::Result<()> {
 }
 
 /// Opens and locks the pid file in the lab's directory, which is created if missing. A process that
-/// ends removes its own file, and the directory if that is then empty: so check that the locked
+/// exits removes its pid file, and the directory if that is then empty, so check that the locked
 /// file is still the one at this path.
 fn lock(directory: &Path, path: &Path) -> Result<File, TryLockError> {
     loop {
@@ -359,14 +359,14 @@ pub struct ThisLab {
 }
 
 impl ThisLab {
-    /// Whether the lab still exists.
+    /// Whether this incarnation of the lab still exists.
     pub fn is_there(&self) -> bool {
         is_named(&self.directory, &self.path)
     }
 }
 
-/// A node's claim in a lab, held by this process until dropped: then its sockets and pid file are
-/// removed, and the lab's directory if it is empty. Files of another lab of that name stay.
+/// A node's claim in a lab, held by this process. Dropping it removes the node's sockets and pid
+/// file, and the lab's directory if it is empty. Files of another lab of that name stay.
 #[derive(Debug)]
 pub struct Claim {
     socket: PathBuf,
@@ -377,8 +377,8 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Whether the claim still holds: the lab may have been taken down, and another one of its name
-    /// created, with another process at this node.
+    /// Whether the claim still holds. The lab may have been taken down and recreated with another
+    /// process for this node.
     pub fn is_held(&self) -> bool {
         is_named(&self.file, &self.pid_path)
     }
@@ -399,7 +399,7 @@ impl Drop for Claim {
         if !self.is_held() {
             return;
         }
-        // Ignore errors: nothing depends on files that cannot be removed.
+        // Ignore errors: nothing depends on the removal.
         let _ = fs::remove_file(&self.socket);
         let _ = fs::remove_file(&self.door);
         let _ = fs::remove_file(&self.pid_path);
@@ -411,7 +411,7 @@ impl Drop for Claim {
 mod tests {
     use super::*;
 
-    /// A private run directory, whatever the tester's umask.
+    /// A private run directory, whatever the umask.
     fn private_directory() -> tempfile::TempDir {
         use std::os::unix::fs::PermissionsExt;
         tempfile::Builder::new()
@@ -433,7 +433,7 @@ mod tests {
             "{refusal}"
         );
         lab.claim("r1").expect("the claim of another node is free");
-        // A killed process: the lock is gone, the files remain.
+        // After a process was killed, the lock is gone but the files remain.
         let (socket, pid_path) = (claim.socket.clone(), claim.pid_path.clone());
         drop(claim);
         assert!(!socket.exists() && !pid_path.exists());

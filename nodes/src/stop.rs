@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM: a flag, and a descriptor that wakes the event loop.
+//! SIGINT and SIGTERM as a flag, with a descriptor that wakes the event loop.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-/// Tells the event loop to end the process.
+/// A flag that requests the end of the process.
 #[derive(Clone, Debug)]
 pub struct Stop {
     shared: Arc<Shared>,
@@ -34,7 +34,7 @@ impl Stop {
         })
     }
 
-    /// A flag that SIGINT, SIGTERM and SIGHUP raise. Once per process.
+    /// A flag that SIGINT, SIGTERM and SIGHUP raise. Call it once per process.
     ///
     /// # Errors
     /// As for [`new`](Self::new) and [`on_signals`](Self::on_signals).
@@ -44,7 +44,7 @@ impl Stop {
         Ok(this)
     }
 
-    /// Raises the flag at SIGINT, SIGTERM and SIGHUP. Once per process.
+    /// Makes SIGINT, SIGTERM and SIGHUP raise the flag. Call it once per process.
     ///
     /// # Errors
     /// When a handler cannot be installed, or one is already.
@@ -56,16 +56,17 @@ impl Stop {
     /// Raises the flag.
     pub fn request(&self) {
         self.shared.requests.fetch_add(1, Ordering::SeqCst);
-        // Fails only when the descriptor is already readable, which is what we want.
+        // Fails only when the descriptor is already readable, as intended.
         let _ = self.shared.wake.write(1);
     }
 
-    /// How often the flag was raised: once means drain first, more means end at once.
+    /// How often the flag was raised: once to drain first, more often to end at once.
     pub fn requests(&self) -> u32 {
         self.shared.requests.load(Ordering::SeqCst)
     }
 
-    /// Readable when the flag was raised after the last [`acknowledge`](Self::acknowledge).
+    /// Descriptor that is readable when the flag was raised after the last
+    /// [`acknowledge`](Self::acknowledge).
     pub fn wake_fd(&self) -> BorrowedFd<'_> {
         self.shared.wake.as_fd()
     }

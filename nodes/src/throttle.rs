@@ -1,7 +1,8 @@
-//! Rate limit of the event log: the first of a kind at once, then at most one line per second.
+//! Rate limit of the event log: the first event of a kind is logged at once, then at most one line
+//! per second.
 //!
-//! Otherwise a node that receives one bad packet after another, or an interface that flaps, would
-//! write a line for each.
+//! Otherwise a node that receives one bad packet after another, or has an interface that flaps,
+//! would write a line for each.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Shortest time between two lines of a kind.
 pub const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Events of one kind since its last line.
+/// Events of one kind since its last log line.
 #[derive(Debug)]
 struct Since<E> {
     written: Instant,
@@ -22,7 +23,7 @@ struct Since<E> {
 #[derive(Debug)]
 pub struct Throttle<K, E> {
     kinds: HashMap<K, Since<E>>,
-    /// No line is due before this.
+    /// Time before which no line is due.
     next: Option<Instant>,
 }
 
@@ -34,7 +35,7 @@ impl<K: Eq + Hash, E> Throttle<K, E> {
         }
     }
 
-    /// Hands `event` to `write` if it is the first of its kind within a second, else stores it.
+    /// Passes `event` to `write` if it is the first of its kind within a second, else stores it.
     pub fn note(&mut self, now: Instant, kind: K, event: E, write: impl FnOnce(&E, u64)) {
         let next = self.next.get_or_insert(now + INTERVAL);
         *next = (*next).min(now + INTERVAL);
@@ -52,20 +53,20 @@ impl<K: Eq + Hash, E> Throttle<K, E> {
         self.kinds.insert(kind, since);
     }
 
-    /// Hands to `write` what has waited for a second: the last event of each kind, and their
-    /// number.
+    /// Passes events that have waited for a second to `write`: the last event of each kind, and
+    /// their number.
     pub fn flush(&mut self, now: Instant, write: impl FnMut(&E, u64)) {
         if self.next.is_some_and(|next| now >= next) {
             self.write_older(now, INTERVAL, write);
         }
     }
 
-    /// Hands all waiting events to `write`, at the end of the process.
+    /// Passes all waiting events to `write`, at the end of the process.
     pub fn flush_all(&mut self, now: Instant, write: impl FnMut(&E, u64)) {
         self.write_older(now, Duration::ZERO, write);
     }
 
-    /// When [`flush`](Self::flush) has something to do, if ever.
+    /// The next time at which [`flush`](Self::flush) has work; `None` if nothing waits.
     pub fn next_flush(&self) -> Option<Instant> {
         self.next
     }
@@ -76,7 +77,7 @@ impl<K: Eq + Hash, E> Throttle<K, E> {
                 return true;
             }
             let Some(last) = since.last.take() else {
-                // Quiet for a second: the next one counts as the first again.
+                // After a quiet second, the next event counts as the first again.
                 return false;
             };
             write(&last, since.more);

@@ -1,5 +1,5 @@
-//! The wires of a process: the state of their interfaces, what the kernel refuses and drops, and
-//! the log about it.
+//! The wires of a process: the state of their interfaces, frames that the kernel rejects or drops,
+//! and the log about them.
 
 use std::io;
 use std::mem::{Discriminant, discriminant};
@@ -12,7 +12,7 @@ use pnet::util::MacAddr;
 use crate::io::{Backend, InterfaceWatch, PortConfig, SendFailure, SendNotice, Wire, WireState};
 use crate::throttle::Throttle;
 
-/// Interval of queries for what the kernel does not notify.
+/// Interval of queries for state that the kernel does not announce.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A log notice about a wire.
@@ -22,7 +22,7 @@ enum Notice {
     Wire { interface: String, state: WireState },
     /// An interface has a new hardware address.
     Readdressed { interface: String, mac: MacAddr },
-    /// The kernel has stopped or resumed taking frames.
+    /// The kernel began or ceased to reject frames.
     Send(SendNotice),
     /// Messages dropped because receive buffers were full.
     SocketFull { messages: u64 },
@@ -42,9 +42,8 @@ struct PortWire {
     state: WireState,
     /// Index and life of the interface that the port was last attached to.
     attached: Option<(u32, u32)>,
-    /// The interface's hardware address.
     mac: Option<MacAddr>,
-    /// Bound when the port was opened, and not checked since.
+    /// Whether the port was bound when opened, and not checked since.
     opened: bool,
 }
 
@@ -55,7 +54,7 @@ pub struct Wires {
     wires: Vec<PortWire>,
     log: Throttle<Kind, (PortId, Notice)>,
     looked: Instant,
-    /// Messages dropped because sockets were full, as last logged.
+    /// Number of messages dropped by full sockets, as last logged.
     dropped: u64,
 }
 
@@ -63,7 +62,7 @@ impl Wires {
     /// Watches the interfaces of these ports; their state is unknown before
     /// [`update`](Self::update).
     pub fn new(ports: &[PortConfig]) -> Self {
-        // The needed MTU is known only when the ports are open.
+        // The required MTU is known only when the ports are open.
         let wires: Vec<_> = ports
             .iter()
             .map(|config| PortWire {
@@ -87,7 +86,7 @@ impl Wires {
         }
     }
 
-    /// The ports are open, so their frame lengths are known.
+    /// Records the frame lengths of the ports, which are known once they are open.
     pub fn opened(&mut self, ports: &[PortConfig], backend: &dyn Backend) {
         for (of, config) in self.wires.iter_mut().zip(ports) {
             of.wire = Wire::new(config, backend.frame_limit(of.port));
@@ -100,8 +99,8 @@ impl Wires {
         self.watch.as_ref().map(InterfaceWatch::fd)
     }
 
-    /// Handles interface changes, binds ports to new interfaces, and reports to `changed` what is
-    /// now wrong with a wire, if anything: the name of the state, and the reason.
+    /// Handles interface changes, binds ports to new interfaces, and reports changes in the defects
+    /// of wires to `changed`: the name of the state, and the reason; `None` for an intact wire.
     pub fn update(
         &mut self,
         backend: &mut dyn Backend,
@@ -111,7 +110,8 @@ impl Wires {
             return;
         };
         if let Err(error) = watch.update() {
-            // Stop watching: the socket would stay readable. Links continue; dead ones fall silent.
+            // Stop watching: the socket would stay readable. Links continue; dead ones become
+            // silent.
             tracing::warn!(%error, "stopped watching interfaces");
             self.watch = None;
             return;
@@ -124,7 +124,8 @@ impl Wires {
                 let notice = Notice::Readdressed { interface, mac };
                 note(&mut self.log, now, of.port, notice);
             }
-            // Ignore errors of a broken wire: its state says why, and repair attaches it again.
+            // Ignore errors of a broken wire: its state gives the reason, and the port is attached
+            // again after the repair.
             if let Err(error) = of.attach(backend, watch, &state)
                 && state == WireState::Whole
             {
@@ -160,9 +161,8 @@ impl Wires {
             .fold(0, |mask, of| mask | 1 << of.port)
     }
 
-    /// Logs frames that the kernel does not take, queries its drops now and then, and writes due
-    /// lines. Returns whether [`update`](Self::update) should be called although nothing is
-    /// readable.
+    /// Logs frames that the kernel rejects, queries its drops now and then, and writes due lines.
+    /// Returns whether [`update`](Self::update) should be called although nothing is readable.
     pub fn look(&mut self, backend: &mut dyn Backend) -> bool {
         let now = Instant::now();
         while let Some((port, notice)) = backend.ports_mut().poll_trouble(now) {
@@ -213,15 +213,15 @@ impl PortWire {
             return None;
         }
         if !self.wire.is_by_address() {
-            // Bind again: the frames carry the interface's address.
+            // Bind again, since the frames carry the interface's address.
             self.attached = None;
         }
         Some(mac)
     }
 
-    /// Binds the port to its interface if that is a new one, as soon as it exists, since frames may
-    /// arrive as soon as it is up. Where the interface is usable again, also retries what failed
-    /// before.
+    /// Binds the port to its interface if that is a new one. This happens as soon as the interface
+    /// exists, since frames may arrive as soon as it is up. If the interface is usable again, also
+    /// retries earlier failures.
     fn attach(
         &mut self,
         backend: &mut dyn Backend,
@@ -232,7 +232,8 @@ impl PortWire {
             return Ok(());
         };
         if std::mem::take(&mut self.opened) {
-            // Already bound when opened; binding again takes rights that an ordinary process lacks.
+            // Already bound when opened. Binding again requires rights that an ordinary process
+            // lacks.
             self.attached = Some((found.index, found.life));
             return Ok(());
         }

@@ -1,5 +1,5 @@
-//! When descriptors are short, the control socket neither ends the process nor spins. A test binary
-//! of its own, with one test: the limit is that of the whole process.
+//! When descriptors run out, the control socket neither ends the process nor spins. The test binary
+//! has one test, because the limit applies to the whole process.
 
 use std::io::{Read, Write};
 use std::os::fd::BorrowedFd;
@@ -16,7 +16,7 @@ fn a_client_that_there_is_no_descriptor_for_is_served_later() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("n.sock");
     let mut server = Server::bind(&path, &[]).unwrap();
-    // SAFETY: the server, whose descriptor it is, lives to the end of the test.
+    // SAFETY: the server, which owns the descriptor, lives until the end of the test.
     let epoll = unsafe { BorrowedFd::borrow_raw(server.raw_fd()) };
     let readable = || {
         let mut fds = [PollFd::new(epoll, PollFlags::POLLIN)];

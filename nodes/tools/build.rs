@@ -1,4 +1,4 @@
-//! Tells the commands which commit they were built from, where that can be known.
+//! Passes the commit of the sources to the build, if it can be determined.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,8 +9,8 @@ fn main() {
     if let Some(commit) = commit {
         println!("cargo::rustc-env=PHITWIRE_COMMIT={commit}");
     }
-    // A commit or another branch changes one of these; a file that is not there would always count
-    // as changed.
+    // Any commit or change of branch touches one of these files. A missing file must not be listed,
+    // since it would always count as changed.
     for name in ["HEAD", "logs/HEAD"] {
         let path = git(&["rev-parse", "--git-path", name]);
         if let Some(path) = path.filter(|path| Path::new(path).exists()) {
@@ -19,7 +19,7 @@ fn main() {
     }
 }
 
-/// What git says in one line: nothing without git, and outside of a checkout of this project.
+/// The first line of git's output; `None` without git, or outside of a checkout of this project.
 fn git(words: &[&str]) -> Option<String> {
     let ours = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2)?;
     if !ours.join(".git").exists() {

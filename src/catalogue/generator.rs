@@ -11,7 +11,10 @@ pub struct Generator {
     pub about: &'static str,
     /// Options besides the [common](COMMON_OPTIONS) ones.
     pub options: &'static [OptionSpec],
-    /// Generates the network of these options, special and common ones, or says why it cannot.
+    /// Generates the network of these options, common ones included.
+    ///
+    /// # Errors
+    /// The reason why it cannot.
     pub generate: fn(&Given) -> Generated,
     /// Options whose networks may have that outline, likeliest first: all that are worth trying.
     pub sizes: fn(&Outline) -> Vec<Given>,
@@ -45,7 +48,7 @@ impl Given {
     }
 }
 
-/// Options of all generators; [`common`] reads them.
+/// Options to try, likeliest first, to find a network with that outline.
 pub const COMMON_OPTIONS: [OptionSpec; 3] = [
     OptionSpec::new(
         "profile",

@@ -99,7 +99,7 @@ impl Catalogue {
     /// Reads and checks the description of a network of any machine. Diagnostics call it `file`.
     ///
     /// # Errors
-    /// All mistakes found, in the order of the text.
+    /// The mistakes found, in the order of the text.
     pub fn read(self, file: &str, text: &str) -> Result<Box<dyn Network>, Problems> {
         self.read_with(file, text.as_bytes(), Effort::Bounded)
             .map(|read| read.network)

@@ -5,7 +5,8 @@ use core::str::FromStr;
 /// An option of a machine: `--name VALUE`.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionSpec {
-    /// Name of the option, without the dashes.
+    /// Asserts that no two items compare the same, within one machine's list or across two
+    /// machines.
     pub name: &'static str,
     /// Placeholder of the value in the help.
     pub value_name: &'static str,
@@ -16,12 +17,11 @@ pub struct OptionSpec {
     /// Maximum number of values, separated by commas.
     pub values: usize,
     pub required: bool,
-    /// Checks a value of the right [`kind`](Self::kind), as far as possible without the other
-    /// options.
+    /// Checks a value of the right [`kind`](Self::kind) that does not depend on other options.
     pub check: Option<Check>,
 }
 
-/// Check of a value; the error says what is wrong with it.
+/// Check of a value. The error describes the invalid value.
 pub type Check = fn(&str) -> Result<(), String>;
 
 /// Values of an option.
@@ -54,7 +54,6 @@ impl OptionSpec {
         }
     }
 
-    /// Makes it required.
     #[must_use]
     pub const fn required(self) -> Self {
         Self {
@@ -82,7 +81,7 @@ impl OptionSpec {
 /// Checks that a value parses as a `T`.
 ///
 /// # Errors
-/// Why it cannot.
+/// The error of the parser.
 pub fn readable<T: FromStr>(value: &str) -> Result<(), String>
 where
     T::Err: ToString,

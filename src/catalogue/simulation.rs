@@ -9,7 +9,7 @@ use crate::time::Duration;
 
 /// A machine whose networks can be simulated by command.
 pub trait Simulated: CycleModel<Topology: Describe> {
-    /// Name of the machine in texts.
+    /// Name of the machine for display.
     const MACHINE: &'static str = <Self::Topology as Describe>::FAMILY;
     /// Options for this machine's networks only.
     const OPTIONS: &'static [OptionSpec] = &[];
@@ -30,7 +30,7 @@ pub trait Simulated: CycleModel<Topology: Describe> {
 pub enum ChoiceError {
     #[error(transparent)]
     Value(#[from] OptionError),
-    /// Valid values that are rejected for another reason.
+    /// The values are valid, but rejected for another reason.
     #[error("{0}")]
     Refused(String),
 }
@@ -41,11 +41,11 @@ pub type Choice = Result<Vec<Box<dyn Simulator>>, ChoiceError>;
 /// Simulation of a machine's networks.
 #[derive(Clone, Copy, Debug)]
 pub struct Simulation {
-    /// Name of the machine in texts.
+    /// Name of the machine for display.
     pub machine: &'static str,
     /// Options for this machine's networks only.
     pub options: &'static [OptionSpec],
-    /// Default message bytes.
+    /// Default size of a message in bytes.
     pub message_bytes: u8,
     /// Bytes of the largest message.
     pub max_message_bytes: u8,
@@ -55,7 +55,7 @@ pub struct Simulation {
     pub has_direct_links: bool,
     /// Schema of [`Simulator::about`].
     pub about: fn(&mut SchemaGenerator) -> Schema,
-    /// Name of other paths in reports, where routers choose: see [`CycleModel::OTHER_WAYS`].
+    /// Name in reports for routes other than the preferred one: see [`CycleModel::OTHER_WAYS`].
     pub other_ways: &'static str,
     /// Whether a network belongs to this machine.
     pub is_of: fn(&dyn Network) -> bool,

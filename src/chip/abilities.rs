@@ -1,4 +1,4 @@
-//! Optional capabilities of chips: a machine implements them for its core, and commands reach them
+//! Optional capabilities of chips. A machine implements them for its core; commands reach them
 //! through the [`Chip`].
 
 use serde_json::Value;

@@ -24,11 +24,10 @@ use crate::trace::{Outlooks, Watch};
 /// [`check_forward_progress`](Self::check_forward_progress), and [`poll_event`](Self::poll_event)
 /// until `None`. Ports and virtual channels are numbered from 0.
 pub trait ChipCore: Debug + Send + Sized + 'static {
-    /// The link control block at the chip's end of every link.
+    /// The link control block of a port.
     type End: LinkEnd;
     /// Configuration registers of the core.
     type Registers;
-    /// Events of the chip.
     type Event: Into<DeviceEvent>;
 
     /// Ports of the chip, at most 64.
@@ -40,24 +39,20 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
     /// requested one.
     fn new(config: &ChipConfig<Self::Registers, <Self::End as LinkControlBlock>::Config>) -> Self;
 
-    // The links.
-
     /// The link of `port` changed its receive buffer.
     #[inline]
     fn changed(&mut self, _port: usize, _vc: usize, _change: Change) {}
-    /// The space behind the link of `port`, or anything else about the link, may have changed.
+    /// The buffer space behind the link of `port`, or other state of the link, may have changed.
     fn output_changed(&mut self, port: usize);
     /// The link of `port` may have changed between up and down.
     #[inline]
     fn link_changed(&mut self, _port: usize) {}
-    /// The link of `port` has sent all it could.
+    /// The link of `port` has nothing left to send.
     #[inline]
     fn sent(&mut self, _port: usize) {}
-    /// Ports whose receive buffers were read or that were given something to send since the last
-    /// call, one bit each.
+    /// Ports, one bit each, whose receive buffer was read or whose link was given data since the
+    /// last call.
     fn take_moved(&mut self) -> u64;
-
-    // The pipeline.
 
     /// Runs until nothing can move without new input.
     fn run(&mut self, links: &mut Links<Self::End>);
@@ -74,8 +69,6 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
         None
     }
 
-    // The view from outside.
-
     /// The slot for a packet watch, if the core supports one.
     #[inline]
     fn watch(&mut self) -> Option<&mut Option<Box<Watch>>> {
@@ -88,7 +81,8 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
     }
     /// Wraps a link event.
     fn link_event(port: PortId, event: LinkEvent) -> Self::Event;
-    /// Calls `visit` with every counter; the shell lost `events_lost` more events.
+    /// Calls `visit` with every counter. The shell lost `events_lost` events besides those of the
+    /// core.
     fn for_each_counter(&self, events_lost: u64, visit: &mut dyn FnMut(&str, u64));
     /// The register called `name`.
     fn get(&self, _links: &Links<Self::End>, _name: &str) -> Option<u64> {
@@ -102,7 +96,7 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
         Err(RegisterError::Unknown)
     }
 
-    // The whole chip as a device: see the methods of the same names there.
+    // Methods of the whole chip: see the methods of the same names of `Device`.
 
     /// Contents; by default those of the receive buffers, in packets.
     fn account(chip: &Chip<Self>) -> NodeAccount {
@@ -120,7 +114,7 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
             stages: vec![chip.input_stage(input), chip.link_stage()],
         }
     }
-    /// Properties of this kind of chip.
+    /// Properties of this kind of chip, by name.
     fn describe(_: &Chip<Self>) -> Map<String, Value> {
         Map::new()
     }
@@ -144,7 +138,8 @@ pub trait ChipCore: Debug + Send + Sized + 'static {
     }
 }
 
-/// [`ChipCore`] methods that forward to a core's own methods of the same name, for its `impl`.
+/// [`ChipCore`] methods that forward to inherent methods of the same name, for the `impl` of a
+/// core.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! calls_of_the_core {

@@ -36,13 +36,11 @@ impl<E: LinkControlBlock> Links<E> {
         links
     }
 
-    /// The link of `port`, if it has one.
     #[inline]
     pub(crate) fn get(&self, port: usize) -> Option<&LinkPort<E>> {
         self.ports.get(port)?.as_deref()
     }
 
-    /// The link of `port`, if it has one.
     #[inline]
     pub(crate) fn get_mut(&mut self, port: usize) -> Option<&mut LinkPort<E>> {
         self.ports.get_mut(port)?.as_deref_mut()

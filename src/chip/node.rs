@@ -17,16 +17,12 @@ const MAX_LINK_EVENTS: usize = 1_024;
 /// Configuration of a chip: `R` are the registers of its core, `L` configures a link.
 #[derive(Clone, Debug)]
 pub struct ChipConfig<R, L> {
-    /// Name of the node.
     pub name: String,
-    /// Configuration registers.
     pub registers: R,
     /// Ports with a link. Nonexistent and repeated ports are ignored; a port that the registers do
     /// not know forwards nothing.
     pub ports: Vec<(PortId, L)>,
-    /// Granularity of the pipeline.
     pub grain: Grain,
-    /// Clock of the pipeline.
     pub clock: RouterClock,
 }
 
@@ -78,12 +74,10 @@ impl<C: ChipCore> Chip<C> {
         chip
     }
 
-    /// Name of the node.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The core.
     pub fn core(&self) -> &C {
         &self.core
     }
@@ -100,7 +94,6 @@ impl<C: ChipCore> Chip<C> {
         self.cycle_ps.map(|ps| (self.start.as_ps(), ps))
     }
 
-    /// The links.
     pub fn links(&self) -> &Links<C::End> {
         &self.links
     }
@@ -156,8 +149,8 @@ impl<C: ChipCore> Chip<C> {
         self.core.set(name, value)
     }
 
-    /// Runs the cycles of a paced clock that began before `now`, so that what happens now is
-    /// entered at its own cycle, not at that of the last advance. A jump when the core is idle.
+    /// Runs the cycles of a paced clock that began before `now`, so that an input takes effect in
+    /// its own cycle and not in that of the last advance. Skips them if the core is idle.
     #[inline]
     fn catch_up(&mut self, now: Time) {
         if let Some(ps) = self.cycle_ps {
@@ -166,8 +159,8 @@ impl<C: ChipCore> Chip<C> {
         }
     }
 
-    /// Lets the core process the last piece of a frame before the link takes in the next one.
-    /// Returns whether there was one.
+    /// Lets the core process the last unit of a frame before the link takes in the next one.
+    /// Returns whether there was a next one.
     fn take_more(&mut self, now: Time, port: usize) -> bool {
         let has_more = self.links.end(port).is_some_and(C::End::has_more);
         if has_more {
@@ -194,7 +187,7 @@ impl<C: ChipCore> Chip<C> {
         Some(answer)
     }
 
-    /// Updates every touched link, and lets the core check its output.
+    /// Updates every touched link and lets the core check that output.
     fn settle(&mut self, now: Time) {
         self.touched |= self.core.take_moved() & self.links.in_use();
         while self.touched != 0 {
@@ -263,7 +256,8 @@ impl<C: ChipCore> Node for Chip<C> {
             self.see(now);
         }
         self.expire_timers(now);
-        // Events and credits of the links come before the cycles that depend on them.
+        // Deliver the events and credits of the links before running the cycles that depend on
+        // them.
         self.settle(now);
         match self.cycle_ps {
             None => self.core.run(&mut self.links),
@@ -297,7 +291,7 @@ impl<C: ChipCore> Node for Chip<C> {
     fn next_wakeup(&self) -> Option<Wakeup> {
         let pipeline = self.core.next_cycle().map(|cycle| Wakeup {
             at: match self.cycle_ps {
-                // Work from the last frames is left for the next advance.
+                // Leave the work of the last frames to the next advance.
                 None => self.start,
                 Some(ps) => self.start + Duration::from_ps(ps).times(cycle),
             },

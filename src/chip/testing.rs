@@ -17,11 +17,11 @@ use crate::time::{Duration, Time};
 
 pub const FRAME: usize = 1_200;
 
-/// Links of a machine between its chips.
+/// The links of a machine as used between its chips.
 pub trait Joining: Link {
-    /// The virtual channel of the packet that begins with `word`, if one does.
+    /// The virtual channel of the packet that starts with `word`, if one does.
     fn begins(word: Self::Word) -> Option<usize>;
-    /// Builds a configuration, with the chip's own depths if the link is `paced`.
+    /// Builds a configuration, with the chip's depths if the link is `paced`.
     fn configured(builder: LinkConfigBuilder, paced: bool) -> Self::Config;
 }
 
@@ -34,7 +34,7 @@ pub struct End<L: Link> {
     pub queue: VecDeque<Vec<L::Word>>,
     /// Words received, per virtual channel; speculative delivery may leave half a packet.
     pub received: Vec<Vec<L::Word>>,
-    /// Reads nothing from its input buffer.
+    /// Whether the end reads nothing from its input buffer.
     pub stuck: bool,
 }
 

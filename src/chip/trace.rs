@@ -8,7 +8,7 @@ use crate::time::Time;
 use crate::trace::{Flow, Tracing, Watch, Watched};
 
 impl<C: ChipCore> Chip<C> {
-    /// Sets the watch's time, and removes it when it is over.
+    /// Sets the time of the watch and removes an expired watch.
     #[cold]
     pub(super) fn see(&mut self, now: Time) {
         let Some(slot) = self.core_mut().watch() else {
@@ -26,7 +26,7 @@ impl<C: ChipCore> Chip<C> {
         };
     }
 
-    /// Reports to the watch what links did with departed packets.
+    /// Reports to the watch how the links disposed of the packets that departed.
     #[cold]
     pub(super) fn settle_watch(&mut self) {
         let Some(mut watch) = self.core_mut().watch().and_then(Option::take) else {

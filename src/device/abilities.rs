@@ -34,8 +34,8 @@ pub enum LinkFault {
     LoseClock(Duration),
     /// Injects bit errors from now on.
     Inject(ErrorInjection),
-    /// Flips each bit of a transmit lane with this probability from now on, above the layer that
-    /// resends: resends do not repair it.
+    /// From now on flips each bit of a transmit lane with this probability, above the layer that
+    /// resends: no resend repairs it.
     LaneNoise {
         /// The lane.
         lane: u8,
@@ -152,8 +152,8 @@ pub trait Registers {
     }
 }
 
-/// Registers of other routers, reached by packets that do not depend on what may be jammed or not
-/// configured there. Such packets are not resent: callers repeat a request after a while.
+/// Access to registers of other routers by packets that jammed or unconfigured routers still pass.
+/// Lost packets are not resent: callers repeat the request.
 pub trait RemoteRegisters {
     /// Reads the register of the router at the end of `way` (in the machine's notation), or writes
     /// it. Returns the number of the request.
@@ -206,7 +206,7 @@ pub trait Rerouting {
 
 /// Verified traffic that a NIC (network interface) sends and receives.
 pub trait TrafficRuns {
-    /// The NIC's number in traffic runs, if it has one.
+    /// Number that identifies the NIC in traffic runs, if it has one.
     fn number(&self) -> Option<u16>;
 
     /// Changes the number from now on.
@@ -252,10 +252,10 @@ pub trait CollectiveRuns {
 /// Barriers and eurekas that a NIC takes part in with its hardware units, several at once. Routers
 /// must be configured for them first.
 pub trait BarrierRuns {
-    /// Number of units; they count from 0.
+    /// Number of units; the first is unit 0.
     fn units(&self) -> u8;
 
-    /// Prepares a unit: it takes part from now on, in a fresh state.
+    /// Resets a unit and makes it take part from now on.
     ///
     /// # Errors
     /// [`DeviceError::Barriers`].
@@ -270,7 +270,7 @@ pub trait BarrierRuns {
     /// This NIC's report on the latest run of a unit.
     fn report(&self, unit: u8) -> Option<BarrierReport>;
 
-    /// Ends a unit's run at all participants, after the same barrier; a second call ends it at
-    /// once, and only here.
+    /// Ends a unit's run at all participants, after the same barrier. A second call ends it at
+    /// once, but only here.
     fn stop(&mut self, unit: u8);
 }

@@ -1,6 +1,6 @@
-//! Accounts of what is in flight, to check that everything has drained.
+//! Accounts of data in flight, to check that everything has drained.
 
-/// Units of the numbers in a link's account, for messages.
+/// Units of the numbers in a link's account, for display.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Units {
     /// Unit of the credits.
@@ -20,12 +20,11 @@ impl Units {
     };
 }
 
-/// One end's account of its sending direction and of its receptions.
+/// The account of one link end, for its sending and receiving directions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EndAccount {
-    /// Units of the numbers.
     pub units: Units,
-    /// Whether the link is active; if not, nothing is checked.
+    /// Whether the link is active. Inactive links are not checked.
     pub active: bool,
     /// Credit left, per virtual channel.
     pub credits: Vec<u32>,
@@ -40,7 +39,7 @@ pub struct EndAccount {
     /// Upper limit of the part of `taken` that was given up because the link went down; `None` if
     /// unknown.
     pub given_up: Option<u64>,
-    /// Received and handed up to the core.
+    /// Units received and handed up to the core.
     pub accepted: u64,
 }
 

@@ -12,12 +12,7 @@ use crate::node::PortId;
 #[derive(Debug, Error)]
 pub enum DeviceError {
     #[error("a {kind} has no register {register}")]
-    NoRegisters {
-        /// The kind of device.
-        kind: Kind,
-        /// The requested register.
-        register: String,
-    },
+    NoRegisters { kind: Kind, register: String },
     #[error("this {0} has no replaceable route tables")]
     NoTables(Kind),
     #[error("this {0} cannot watch packets; only routers can")]
@@ -41,31 +36,24 @@ pub enum DeviceError {
     #[error("this {0} cannot send maintenance packets")]
     NoRemoteRegisters(Kind),
     #[error("{register}: no maintenance packet can take this path")]
-    Unreachable {
-        /// The requested register.
-        register: String,
-    },
+    Unreachable { register: String },
     #[error("port {0} has no link")]
     NoLink(PortId),
     #[error("port {port}: {link} links have no such register")]
     NoSuchFault {
-        /// The port.
         port: PortId,
         /// The machine's name.
         link: &'static str,
     },
     #[error("unknown register {register}{hint}")]
     UnknownRegister {
-        /// The requested register.
         register: String,
-        /// Text appended to the message.
+        /// Advice appended to the message.
         hint: &'static str,
     },
     #[error("{register}: {why}")]
     RegisterRefused {
-        /// The register.
         register: String,
-        /// The reason.
         why: Box<dyn StdError + Send + Sync>,
     },
     /// The route tables are not of this machine.

@@ -33,23 +33,18 @@ impl<E: Any + fmt::Debug + PartialEq + Send + Sync> OwnEvent for E {
 /// An event of a device.
 #[derive(Clone)]
 pub enum DeviceEvent {
-    /// A link event.
     Link {
-        /// The link's port.
         port: PortId,
-        /// The event.
         event: LinkEvent,
     },
     /// A traffic run has issued its last message, and every response arrived or timed out.
     TrafficDone {
-        /// Number of the run.
         run: u64,
     },
     /// An event that only this machine has.
     Own {
         /// The port concerned, if any.
         port: Option<PortId>,
-        /// The event.
         event: Arc<dyn OwnEvent>,
     },
 }
@@ -130,7 +125,7 @@ impl fmt::Debug for DeviceEvent {
                 link.field("port", port).field("event", event).finish()
             }
             Self::TrafficDone { run } => f.debug_struct("TrafficDone").field("run", run).finish(),
-            // The event prints its port itself.
+            // An event of a machine prints its own port.
             Self::Own { event, .. } => event.fmt(f),
         }
     }

@@ -10,7 +10,7 @@ use crate::time::Time;
 
 /// One end of a link of any machine.
 pub trait LinkView: EndStatus {
-    /// Calls `visit` with every counter, including those that only this machine's links have.
+    /// Calls `visit` with every counter, including those specific to the machine's links.
     fn for_each_counter(&self, visit: &mut dyn FnMut(&'static str, u64)) {
         self.counters().for_each(visit);
     }
@@ -22,25 +22,24 @@ pub trait LinkView: EndStatus {
     fn sent(&self) -> u64 {
         self.counters().tx_packets
     }
-    /// This link's share of the frame bytes that its node takes in before it sends what follows
-    /// from them: five or six Ethernet frames.
+    /// Frame bytes that the node takes in from this link before it sends the resulting frames: five
+    /// or six Ethernet frames.
     fn bytes_per_turn(&self) -> usize {
         8_000
     }
-    /// Units resent: packets, or other units that a link of this machine resends.
+    /// Units resent: packets, or the unit that this machine's links resend.
     fn resent(&self) -> u64 {
         self.counters().tx_retransmitted_packets
     }
-    /// Units received with an invalid check: packets, or other units that a link of this machine
-    /// checks.
+    /// Units received with an invalid check: packets, or the unit that this machine's links check.
     fn bad_checks(&self) -> u64 {
         self.counters().rx_crc_errors
     }
 }
 
-/// One end of a link, as its node owns it.
+/// One end of a link, as owned by its node.
 pub trait LinkEnd: LinkControlBlock<Input: Send> + LinkView + Send + 'static {
-    /// Name of this kind of link.
+    /// Name of this kind of link in messages.
     const LINK: &'static str;
     /// Names of its virtual channels, by number.
     const VC_NAMES: &'static [&'static str];

@@ -1,11 +1,12 @@
-//! What processes and simulated worlds need of a router or NIC (network interface) of any machine.
+//! The interface of a router or NIC (network interface) of any machine to processes and simulated
+//! worlds.
 //!
 //! A [`Device`] is a [`Node`] that can be inspected and controlled from outside: its links
 //! ([`LinkView`]), their faults ([`LinkFault`]), counters, contents, and optional capabilities:
 //! [`Registers`], [`RemoteRegisters`], [`Rerouting`], [`TrafficRuns`], [`CollectiveRuns`],
-//! [`BarrierRuns`], [`RemotePuts`], [`LocalPort`].
-//! Processes and worlds keep a `Box<dyn Device>`, so the calls of [`Node`] are dynamic, once per
-//! frame or advance; nothing below them is.
+//! [`BarrierRuns`], [`RemotePuts`], [`LocalPort`]. Processes and worlds keep a `Box<dyn Device>`,
+//! so [`Node`] methods are called dynamically, once per frame or advance; everything below is
+//! static.
 
 mod abilities;
 mod account;
@@ -65,8 +66,8 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The calls of [`Node`] in object-safe form, with events that all machines share. Every node whose
-/// events convert to [`DeviceEvent`] has them.
+/// The methods of [`Node`] in object-safe form, with events common to all machines. Implemented for
+/// every node whose events convert to [`DeviceEvent`].
 pub trait DeviceNode: Any + Send {
     /// See [`Node::ports`].
     fn ports(&self) -> usize;
@@ -122,7 +123,6 @@ impl<N: Node<Event: Into<DeviceEvent>> + Any + Send> DeviceNode for N {
 
 /// A router or NIC of any machine: see the [module](self).
 pub trait Device: DeviceNode {
-    /// Router or NIC.
     fn kind(&self) -> Kind;
 
     /// The link of `port`, if it has one.
@@ -153,12 +153,12 @@ pub trait Device: DeviceNode {
         PipelineReport::default()
     }
 
-    /// Properties of this kind of device, by name, for people and scripts.
+    /// Properties of this kind of device, by name, for display and scripts.
     fn describe(&self) -> Map<String, Value> {
         Map::new()
     }
 
-    /// Starts nothing new: the process is about to exit.
+    /// Stops starting new work: the process is about to exit.
     fn begin_drain(&mut self, now: Time) {
         let _ = now;
     }
@@ -225,7 +225,7 @@ pub trait Device: DeviceNode {
         None
     }
 
-    /// Puts for local programs, if the NIC has memory that others put into.
+    /// Puts for local programs, if other NICs can write to the NIC's memory.
     fn remote_puts(&mut self) -> Option<&mut dyn RemotePuts> {
         None
     }
@@ -242,7 +242,7 @@ impl dyn Device {
         (0..self.ports() as PortId).filter_map(|port| Some((port, self.link(port)?)))
     }
 
-    /// Packets or requests in it and its links that would be lost if it stopped now.
+    /// Packets or requests in the device and its links that would be lost if it stopped now.
     pub fn holds(&self) -> u64 {
         let in_links: u64 = self
             .links()
@@ -251,12 +251,12 @@ impl dyn Device {
         in_links + self.account().total()
     }
 
-    /// The machine's own type, to inspect what only it has.
+    /// The machine's concrete type, to inspect machine-specific state.
     pub fn downcast_ref<T: Any>(&self) -> Option<&T> {
         (self as &dyn Any).downcast_ref()
     }
 
-    /// The machine's own type, mutable.
+    /// The machine's concrete type, mutable.
     pub(crate) fn downcast_mut<T: Any>(&mut self) -> Option<&mut T> {
         (self as &mut dyn Any).downcast_mut()
     }

@@ -1,7 +1,7 @@
 //! Contents of a device by pipeline stage, for display.
 //!
-//! A report is built on request, from what the stages keep anyway: nothing is counted for it while
-//! packets pass.
+//! A report is built on request from the existing state of the stages, so packets pay nothing for
+//! it.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use super::{LinkEnd, LinkView};
 use crate::link::{LinkPort, ReceiveBuffer};
 use crate::node::PortId;
 
-/// A name from a machine, or from a deserialised report.
+/// A name: static from a machine, owned from a deserialised report.
 pub(crate) type Name = Cow<'static, str>;
 
 /// Contents of a device by pipeline stage.
@@ -22,7 +22,7 @@ pub struct PipelineReport {
     pub stages: Vec<Stage>,
 }
 
-/// One stage of a device.
+/// One pipeline stage of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stage {
     /// Name in the machine's papers.
@@ -33,22 +33,22 @@ pub struct Stage {
     pub place: Name,
     /// Names of the virtual channels, or of other parts, that each place has.
     pub channels: Vec<Name>,
-    /// Capacity of each place, per channel; empty if unlimited.
+    /// Capacity per channel, the same at each place; empty if unlimited.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub capacity: Vec<u64>,
     /// Number of waits in this stage, where they are counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     pub stalls: Option<u64>,
-    /// Whether the contents are part of the device's own account; if not, they are its links', or
-    /// also counted in another stage.
+    /// Whether the contents count in the device's own account. Otherwise they belong to its links
+    /// or are counted in another stage.
     #[serde(default)]
     pub inside: bool,
     /// Places in use, by number.
     pub places: Vec<Place>,
 }
 
-/// A port, tile or other place of a stage.
+/// A port, tile or other part of a stage that holds data.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Place {
     /// Number of the place.
@@ -146,7 +146,7 @@ impl Stage {
         self
     }
 
-    /// The link control blocks: what they sent and their peers have not acknowledged.
+    /// The stage of the link control blocks: units sent that their peers have not acknowledged.
     pub fn of_links<'a>(links: impl Iterator<Item = (PortId, &'a dyn LinkView)>) -> Self {
         let mut stage = Self::outside("link control block", "packets", "port");
         stage.channels = vec!["unacknowledged".into()];

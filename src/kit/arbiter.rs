@@ -2,8 +2,8 @@
 //!
 //! The 8-to-1 stages of a router and the tie-break of an adaptive column choice are matrix
 //! arbiters; the 2-to-1 stages between virtual channels are [`RoundRobin`]. BlackWidow sec. 5.1
-//! names a matrix arbiter only for ties between columns; BlackWidow sec. 6 does not say what the
-//! 8-to-1 and 2-to-1 stages are.
+//! names a matrix arbiter only for ties between columns; BlackWidow sec. 6 leaves the 8-to-1 and
+//! 2-to-1 stages open.
 
 /// One bit in every byte of a word.
 const LOW_BITS: u64 = 0x0101_0101_0101_0101;

@@ -1,4 +1,5 @@
-//! Attended time: timeouts exclude time in which the process did not run, measurements do not.
+//! Attended time: timeouts exclude the time during which the process did not run; measurements
+//! include it.
 
 use phitwire_framing::attendance::{AttendedClock, LONGEST_GAP_MS};
 
@@ -8,7 +9,7 @@ use crate::time::{Duration, Time};
 /// suspended.
 pub const LONGEST_GAP: Duration = Duration::from_ms(LONGEST_GAP_MS);
 
-/// Attended time of a node, which a driver passes to it as `now`.
+/// Attended time of a node, which its driver passes to it as `now`.
 #[derive(Clone, Copy, Debug)]
 pub struct Attendance {
     clock: AttendedClock,
@@ -52,10 +53,10 @@ impl Attendance {
     }
 }
 
-/// Extra time for waits on others after this process was suspended.
+/// Extra time for waits on peers after this process was suspended.
 ///
-/// The cause may have stopped the others too, and they may resume later. So a wait that had begun
-/// is extended by the length of the suspension, within a limit.
+/// Whatever suspended this process may have suspended its peers too, and they may resume later. A
+/// wait already begun is therefore extended by the length of the suspension, up to a limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Grace {
     span: Duration,
@@ -79,13 +80,14 @@ impl Grace {
         }
     }
 
-    /// Extension of a wait for others that are not known to run yet.
+    /// Extension of a wait for peers that are not yet known to run.
     #[inline]
     pub(crate) fn span(&self) -> Duration {
         self.span
     }
 
-    /// Others are known to run. If `settled` has passed since the process woke, the extension ends.
+    /// Records that peers are known to run. The extension ends if `settled` has passed since the
+    /// process woke.
     #[inline]
     pub(crate) fn end(&mut self, now: Time, settled: Duration) {
         if self.span != Duration::ZERO && self.woken + settled <= now {
@@ -97,8 +99,7 @@ impl Grace {
 /// Maximum number of suspensions recorded separately; older ones are merged.
 const MOST_KEPT: usize = 32;
 
-/// Suspensions of a process, from which a measurement gets the clock time between two attended
-/// times.
+/// Suspensions of a process. A measurement uses them to convert attended times into clock time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Standstills {
     /// Attended time and length of each suspension.
@@ -108,7 +109,7 @@ pub(crate) struct Standstills {
 impl Standstills {
     pub(crate) fn add(&mut self, now: Time, span: Duration) {
         if self.all.len() == MOST_KEPT {
-            // Merge the two oldest: a span that began between them is overestimated.
+            // Merge the two oldest. A span that began between them is then overestimated.
             let (_, oldest) = self.all.remove(0);
             self.all[0].1 = self.all[0].1 + oldest;
         }

@@ -6,8 +6,8 @@ const SLOTS: usize = MAX_AHEAD_CYCLES as usize + 1;
 
 /// Items by the cycle at which they are due, up to 15 cycles ahead.
 ///
-/// An idle stage is skipped; it is entered here for the cycle in which it has work again. Every
-/// cycle with items must be visited: [`next_due`](Self::next_due) names the next one.
+/// An idle stage is skipped and entered here for the cycle in which it has work again. Every cycle
+/// with items must be visited: [`next_due`](Self::next_due) names the next one.
 #[derive(Clone, Debug)]
 pub struct Calendar<T> {
     slots: [Vec<T>; SLOTS],
@@ -21,7 +21,6 @@ impl<T> Default for Calendar<T> {
 }
 
 impl<T> Calendar<T> {
-    /// An empty calendar.
     pub const fn new() -> Self {
         Self {
             slots: [const { Vec::new() }; SLOTS],
@@ -29,8 +28,7 @@ impl<T> Calendar<T> {
         }
     }
 
-    /// Enters `item` for cycle `now + ahead`, where `now` is the current cycle and `ahead` is 1 to
-    /// [`MAX_AHEAD_CYCLES`].
+    /// Enters `item` for cycle `now + ahead`; `ahead` is 1 to [`MAX_AHEAD_CYCLES`].
     #[inline]
     pub fn enter(&mut self, now: u64, ahead: u64, item: T) {
         debug_assert!(

@@ -1,7 +1,7 @@
-//! Copies of a few elements, their number not known at compile time.
+//! Copies of a few elements whose number is not known at compile time.
 
-/// Does what `copy_from_slice` does. For up to sixteen elements it makes two copies of fixed
-/// length, which may overlap, instead of a call that costs more.
+/// Like `copy_from_slice`, but copies up to sixteen elements by two overlapping copies of fixed
+/// length, which are faster than the call.
 ///
 /// # Panics
 /// If the lengths differ.

@@ -3,11 +3,11 @@
 use std::collections::VecDeque;
 
 /// The channel-dependency graph of a network (Dally and Seitz, *Deadlock-free message routing in
-/// multiprocessor interconnection networks*, 1987): numbered channels, and for each those that a
-/// packet holding it may wait for. Edges are computed on demand, not stored: a large network has a
-/// hundred million.
+/// multiprocessor interconnection networks*, 1987). Channels are numbered; edges lead from a
+/// channel to those that a packet holding it may wait for. Edges are computed on demand, not
+/// stored: a large network has a hundred million.
 pub trait Channels {
-    /// Number of channels.
+    /// Number of channels in the graph.
     fn count(&self) -> usize;
 
     /// Calls `each` for every channel that a packet in `channel` may wait for.
@@ -16,8 +16,8 @@ pub trait Channels {
 
 const NONE: usize = usize::MAX;
 
-/// A cycle of channels, in order; `None` if there is none. It is a shortest one through the lowest
-/// channel of a strongly connected component.
+/// A shortest cycle through the lowest channel of a strongly connected component, in order; `None`
+/// if the graph has no cycle.
 pub fn circle(channels: &impl Channels) -> Option<Vec<usize>> {
     let at = on_a_circle(channels)?;
     let mut ahead = vec![NONE; channels.count()];
@@ -40,8 +40,7 @@ fn on_a_circle(channels: &impl Channels) -> Option<usize> {
     for channel in 0..count {
         channels.for_each_next(channel, |next| waiting[next] += 1);
     }
-    // Remove channels that nothing waits for, until none is left or only cycles and what follows
-    // them.
+    // Remove channels without a remaining predecessor. The rest are cycles and their successors.
     let mut free: Vec<usize> = (0..count)
         .filter(|&channel| waiting[channel] == 0)
         .collect();
@@ -55,8 +54,8 @@ fn on_a_circle(channels: &impl Channels) -> Option<usize> {
             }
         });
     }
-    // Every remaining channel has a remaining predecessor: walking backwards from any, such as the
-    // last, leads into a cycle.
+    // Every remaining channel has a remaining predecessor, so a walk backwards from any of them
+    // ends in a cycle.
     let mut at = waiting.iter().rposition(|&n| n > 0)?;
     let mut before = vec![NONE; count];
     for channel in (0..count).filter(|&channel| waiting[channel] > 0) {
@@ -69,7 +68,7 @@ fn on_a_circle(channels: &impl Channels) -> Option<usize> {
 }
 
 /// A shortest path from `start` to a channel that waits for `goal`, both included, through channels
-/// without an entry in `before`. The search fills in `before`.
+/// without an entry in `before`, which the search fills in.
 fn way(
     channels: &impl Channels,
     start: usize,

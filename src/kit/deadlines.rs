@@ -5,13 +5,13 @@ use crate::time::Time;
 /// Number of deadlines.
 const PLACES: usize = 64;
 
-/// Up to 64 numbered deadlines as a tournament: each inner node holds the earlier of its two
+/// Up to 64 numbered deadlines as a tournament tree: each inner node holds the earlier of its two
 /// children, so the root holds the earliest of all.
 ///
-/// Setting one costs at most six comparisons, one per level.
+/// Setting a deadline costs at most six comparisons, one per level.
 #[derive(Clone, Debug)]
 pub(crate) struct Deadlines {
-    /// The root is at 1, the children of `n` at `2 n` and `2 n + 1`, and the deadlines at the end.
+    /// The root is at 1, the children of `n` at `2 n` and `2 n + 1`; the leaves are the deadlines.
     nodes: Box<[Time; 2 * PLACES]>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// The latest events not yet fetched, up to a fixed number: a new one displaces the oldest.
+/// Recent events not yet fetched, up to a fixed number: a new event displaces the oldest.
 #[derive(Clone, Debug)]
 pub struct Events<E> {
     queue: VecDeque<E>,
@@ -18,7 +18,7 @@ impl<E> Events<E> {
         }
     }
 
-    /// Adds an event. Returns the number of events lost by that: 0 or 1.
+    /// Adds an event. Returns 1 if that displaced another, otherwise 0.
     #[must_use = "dropped events must be counted"]
     pub fn push(&mut self, event: E) -> u64 {
         let lost = self.queue.len() == self.most && self.queue.pop_front().is_some();
@@ -33,14 +33,14 @@ impl<E> Events<E> {
     }
 }
 
-/// Queueing rule of an event, so that a burst of one kind hides no other.
+/// Queueing rule of an event, which keeps a burst of one kind from displacing others.
 pub enum Wait {
-    /// Only the first of its kind (below [`KINDS`]) and port, such as unroutable packets; counters
-    /// have the rest.
+    /// Keep only the first event of its kind (below [`KINDS`]) and port, such as an unroutable
+    /// packet; counters have the rest.
     First(usize, u8),
-    /// Every event while there is room; further ones are lost and counted.
+    /// Keep every event while there is room; count the lost ones.
     Each,
-    /// The last of equal events: a repeated one replaces the one in the queue.
+    /// Keep the last of equal events: a repeated one replaces the queued one.
     Last,
 }
 

@@ -59,9 +59,9 @@ impl<const VCS: usize> ForwardProgress<VCS> {
         (self.any && self.next_check != Time::NEVER).then_some(self.next_check)
     }
 
-    /// Updates the countdowns to `now`. Per virtual channel, something waits for the outputs
-    /// `waiting`, and something left by the outputs `moved` since the last call. Returns the
-    /// outputs whose countdown ended; `None` if no check was due.
+    /// Updates the countdowns to `now`. For each virtual channel, `waiting` are the outputs that
+    /// something waits for, and `moved` those that something left since the last call. Returns the
+    /// outputs whose countdown expired; `None` if no check was due.
     pub fn check(
         &mut self,
         now: Time,

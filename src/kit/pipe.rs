@@ -1,4 +1,4 @@
-//! A buffer at the far end of a wire, with credits returning over another.
+//! A buffer at the far end of a wire, whose credits return over a second wire.
 
 /// Slots of the ring that a pipe's owner keeps for it.
 pub const RING_PLACES: usize = 16;
@@ -130,7 +130,7 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
     }
 
     /// Whether the writer may write in cycle `now` (`after` 0) or in the next (`after` 1). After
-    /// [`Room::Starved`], the next read says to wake the writer.
+    /// [`Room::Starved`], the next read returns that the writer must be woken.
     #[inline]
     pub fn room(&mut self, now: u32, after: u32) -> Room {
         self.room_beside(self.len(), now, after)
@@ -163,7 +163,7 @@ impl<const DEPTH: u8, const FORWARD: u32, const BACK: u32> Pipe<DEPTH, FORWARD, 
     }
 
     /// Whether a slot is free for the next item where wires take no time. After `false`, the next
-    /// read says to wake the writer.
+    /// read returns that the writer must be woken.
     #[inline]
     pub fn has_place_at_once(&mut self) -> bool {
         self.starved = self.places >= DEPTH;

@@ -1,4 +1,4 @@
-//! The ring behind a link's buffers: sized by what it has held, not by what it may hold.
+//! The ring behind a link's buffers, which grows with demand up to the capacity of the buffers.
 
 use super::copy::copy_few;
 
@@ -8,7 +8,7 @@ const FIRST_BYTES: usize = 4_096;
 /// Slots for the elements of a queue, by positions that only count up and wrap with their type.
 ///
 /// A link's depths allow for the worst backlog of its round trip. Most links never have it, and a
-/// chip has 64 links: so a ring starts small and doubles on demand, up to its limit. It never
+/// chip has 64 links, so a ring starts small and doubles on demand, up to its limit. It never
 /// shrinks, since a link that had a backlog once is likely to have it again.
 #[derive(Clone, Debug)]
 pub struct Ring<T> {

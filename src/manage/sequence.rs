@@ -20,7 +20,6 @@ pub enum ReroutePhase {
     Install,
     /// Every source may resume.
     Release,
-    /// The reroute has ended.
     Done,
 }
 
@@ -29,9 +28,9 @@ pub enum ReroutePhase {
 pub struct RerouteTimes {
     /// Interval after which a command to a node that is not done, or has not replied, is repeated.
     pub(crate) ask_again: Duration,
-    /// Limit for sources to become quiet. NICs learn only after their own request timeout what a
-    /// dead link has swallowed; do not wait for that, since every set of tables keeps the same
-    /// order of channels: packets in flight cannot block, at worst they are dropped.
+    /// Limit for sources to become quiet. NICs notice packets lost on a dead link only after their
+    /// request timeout. The reroute need not wait for that: every set of tables keeps the same
+    /// order of channels, so packets in flight cannot block; at worst they are dropped.
     pub(crate) quiesce: Duration,
     /// Limit for routers to become empty.
     pub(crate) drain: Duration,
@@ -84,7 +83,6 @@ pub struct RerouteReport {
     pub gone: BTreeSet<NodeRef>,
     /// Given up before anything was installed.
     pub abandoned: bool,
-    /// Duration of each phase.
     pub took: BTreeMap<ReroutePhase, Duration>,
 }
 
@@ -102,11 +100,13 @@ impl RerouteReport {
     }
 }
 
-/// A reroute in progress. Call order: after [`new`](Self::new) and after every
-/// [`handle_answer`](Self::handle_answer) or [`handle_timers`](Self::handle_timers), take commands
-/// from [`poll_command`](Self::poll_command) until there is none, then wait for a reply or until
-/// [`next_wakeup`](Self::next_wakeup). It ends in [`ReroutePhase::Done`] after at most the sum of
-/// its times, and never without having tried to release every source.
+/// A reroute in progress.
+///
+/// Call order: after [`new`](Self::new) and after every [`handle_answer`](Self::handle_answer) or
+/// [`handle_timers`](Self::handle_timers), take commands from [`poll_command`](Self::poll_command)
+/// until there is none, then wait for a reply or until [`next_wakeup`](Self::next_wakeup). The
+/// reroute ends in [`ReroutePhase::Done`] after at most the sum of its times, and always tries to
+/// release every source before.
 #[derive(Clone, Debug)]
 pub struct Reroute {
     sources: Vec<NodeRef>,
@@ -118,7 +118,7 @@ pub struct Reroute {
     deadline: Time,
     /// When to command each node that is not done.
     pending: BTreeMap<NodeRef, Time>,
-    /// The same nodes, by time.
+    /// The pending nodes by time.
     due: BTreeSet<(Time, NodeRef)>,
     outcome: RerouteReport,
 }
@@ -130,9 +130,9 @@ impl Reroute {
         self.pending.keys().copied()
     }
 
-    /// Begins to reroute: `sources` are stopped, `routers` (working ones) drained, `changed` of
-    /// them get new registers. If nothing has changed, nothing is done. Sources are the network
-    /// interfaces, or the routers where these hold back what their network interfaces have to send.
+    /// Begins to reroute: `sources` are stopped, `routers` (working ones) are drained, and
+    /// `changed` of them get new registers. If nothing has changed, nothing is done. Sources are
+    /// the NICs, or the routers where these hold back packets of their NICs.
     pub fn new(
         now: Time,
         sources: &[NodeRef],
@@ -303,7 +303,7 @@ mod tests {
         core::iter::from_fn(|| reroute.poll_command(now)).collect()
     }
 
-    /// Runs with nodes that reply as `say` returns, until done; returns the commands in order.
+    /// Runs with nodes that reply as returned by `say`, until done. Returns the commands in order.
     fn run(reroute: &mut Reroute, say: impl Fn(Command, Time) -> Option<Answer>) -> Vec<Command> {
         let (mut asked, mut now) = (Vec::new(), ms(0));
         while reroute.phase() != ReroutePhase::Done {

@@ -29,7 +29,7 @@ pub struct Section<'r, 't> {
 }
 
 impl<'r, 't> Section<'r, 't> {
-    /// A table at `span`, of which nothing has been read; messages call it `what`.
+    /// A table at `span` whose fields are unread; messages call it `what`.
     pub(crate) fn new(table: &'r DeTable<'t>, span: Range<usize>, what: &'static str) -> Self {
         Self {
             table,
@@ -50,7 +50,7 @@ impl<'r, 't> Section<'r, 't> {
         self.table.get(key)
     }
 
-    /// All keys and values, of a table whose keys are numbers, not words.
+    /// All keys and values of a table whose keys are numbers.
     pub fn entries(
         &self,
     ) -> impl Iterator<Item = (&'r Spanned<std::borrow::Cow<'t, str>>, Value<'r, 't>)> + use<'r, 't>

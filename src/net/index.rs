@@ -5,9 +5,7 @@ use super::model::{End, NodeRef};
 /// A port's link in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Joined<Kind> {
-    /// Index of the link.
     pub link: u32,
-    /// The link's other end.
     pub other: End,
     /// The machine's own data on the port.
     pub kind: Kind,

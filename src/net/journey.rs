@@ -1,4 +1,4 @@
-//! A packet's path through a network, assembled from what routers recorded of it.
+//! A packet's path through a network, assembled from the records of routers.
 
 use std::collections::BTreeMap;
 
@@ -19,11 +19,11 @@ pub struct Hop {
     pub router: NodeRef,
     /// The router's record of the packet.
     pub passage: Passage,
-    /// Where the packet went, if it left.
+    /// The link end at which the packet arrived next, if it left.
     pub to: Option<End>,
 }
 
-/// How a path ends, as far as it is known.
+/// The known end of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
     /// At the destination NIC, according to that link.

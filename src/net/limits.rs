@@ -4,8 +4,8 @@
 /// links, takes 5.5 MB; that many bytes of the worst TOML are read in less than a second.
 pub const MAX_DESCRIPTION_BYTES: usize = 8 << 20;
 
-/// Maximum number of mistakes reported of one description; others are counted. A thousand
-/// consequences of one slip help nobody.
+/// Maximum number of mistakes reported of one description, which may all have one cause; further
+/// ones are only counted.
 pub const MAX_MISTAKES: usize = 50;
 
 /// Maximum number of chips of a network. The generator makes at most 40,000, and every chip has a

@@ -124,7 +124,6 @@ pub struct Mistake {
     pub kind: MistakeKind,
     /// The problem, in one sentence.
     pub message: String,
-    /// Subject of the mistake.
     pub place: Place,
     /// A label for `place`.
     pub(crate) label: String,
@@ -135,7 +134,7 @@ pub struct Mistake {
 }
 
 impl Mistake {
-    /// The named channels wait for each other.
+    /// A mistake of channels that wait for each other in a cycle.
     pub fn circle(place: Place, names: &[String]) -> Self {
         let (all, first) = (names.join(", "), &names[0]);
         let message = format!(
@@ -158,7 +157,7 @@ impl Mistake {
         self
     }
 
-    /// For duplicates: adds the place of the first.
+    /// For duplicates: adds the place of the first occurrence.
     #[must_use]
     pub fn again(self, first: Place) -> Self {
         self.label("again").other(first, "first")
@@ -185,7 +184,7 @@ impl fmt::Display for Mistake {
 
 impl std::error::Error for Mistake {}
 
-/// Mistakes found: the first are kept, all are counted.
+/// Mistakes found. Only the first are kept; all are counted.
 #[derive(Debug, Default)]
 pub struct Mistakes {
     kept: Vec<Mistake>,
@@ -243,7 +242,7 @@ impl Extend<Mistake> for Mistakes {
 #[error("{}", mistake.message)]
 struct Located {
     mistake: Mistake,
-    /// Line and column, both from 1.
+    /// Line and column of the mistake, both from 1.
     at: (usize, usize),
     excerpt: Excerpt,
     labels: Vec<LabeledSpan>,
@@ -272,7 +271,7 @@ impl Diagnostic for Located {
     }
 }
 
-/// Mistakes only counted.
+/// The number of mistakes that were counted but not kept.
 #[derive(Debug, Error)]
 #[error("and {0} more")]
 struct More(usize);
@@ -283,8 +282,8 @@ impl Diagnostic for More {
     }
 }
 
-/// The mistakes of a description, at most [`MAX_MISTAKES`] with the parts of the text that they are
-/// about: one diagnostic per mistake for `miette`, or one line each by [`lines`](Problems::lines).
+/// The mistakes of a description, at most [`MAX_MISTAKES`], with excerpts of the text around them:
+/// one diagnostic per mistake for `miette`, or one line each by [`lines`](Problems::lines).
 #[derive(Debug)]
 pub struct Problems {
     file: String,

@@ -1,10 +1,10 @@
-//! Networks of any machine as passive data: nodes, ports and links; how they are described, judged,
-//! drawn and turned into processes.
+//! Networks of any machine as passive data: nodes, ports and links, with their descriptions,
+//! checks, drawings and process configurations.
 //!
-//! A machine has its own model of a network and implements [`Network`] for it. This module has what
-//! all share: [`Settings`], the TOML of descriptions with [mistakes](Mistake) and their positions,
-//! the [index](PortIndex) of link ends, tables and drawings, and the configuration of processes and
-//! scripts. It knows no machine by name: callers pass a list of [families](Family).
+//! A machine has its own model of a network and implements [`Network`] for it. This module has the
+//! common parts: [`Settings`], the TOML of descriptions with [mistakes](Mistake) and their
+//! positions, the [index](PortIndex) of link ends, tables and drawings, and the configuration of
+//! processes and scripts. It knows no machine by name: callers pass a list of [families](Family).
 
 mod channels;
 mod excerpt;

@@ -1,4 +1,4 @@
-//! Nodes, ports, links and what drives them.
+//! Nodes, ports, links, and the profiles that configure them.
 
 use phitwire_framing::carrier::lanes::Permutation;
 
@@ -40,23 +40,23 @@ impl End {
     }
 }
 
-/// A cable between two ports. `Rate` is the rate of each lane, or `()` where it follows from what
-/// the link joins.
+/// A cable between two ports. `Rate` is the rate of each lane, or `()` where the joined ports
+/// determine it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link<Rate = LaneRate> {
-    /// End A: by convention the lower one.
+    /// End A: by convention the end of the lower node.
     pub a: End,
     pub b: End,
     pub rate: Rate,
     /// Metres of cable, if known: determines a phit's travel time in virtual time.
     pub metres: Option<u16>,
-    /// Lane order and polarity, the same in both directions, which channel initialisation must
-    /// find.
+    /// Lane order and polarity, the same in both directions. Channel initialisation must detect
+    /// both.
     pub cable: Permutation,
 }
 
 impl Link<()> {
-    /// A link over a straight cable whose rate follows from what it joins.
+    /// A link over a straight cable whose rate is determined by the joined ports.
     pub fn straight(a: End, b: End) -> Self {
         Self {
             a,
@@ -69,7 +69,7 @@ impl Link<()> {
 }
 
 impl<Rate> Link<Rate> {
-    /// The opposite of `end`; `None` if `end` is not of this link.
+    /// The opposite of `end`; `None` if `end` belongs to another link.
     pub fn other(&self, end: End) -> Option<End> {
         let found = self.ends().into_iter().find(|(own, _)| *own == end);
         found.map(|(_, other)| other)
@@ -95,7 +95,7 @@ pub fn ends_of<Rate>(
     })
 }
 
-/// Depths and times of every link.
+/// A choice of buffer depths and times for every link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
     /// The chip's own depths and times, for virtual time and the paced clock. Links between

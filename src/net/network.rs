@@ -1,4 +1,4 @@
-//! A network of any machine, for code that treats all machines alike.
+//! Networks of any machine behind one trait.
 
 use core::any::Any;
 use core::fmt;
@@ -19,7 +19,7 @@ use super::side_networks::SideNetworks;
 use crate::device::Device;
 use crate::time::Time;
 
-/// Compares networks of any machines; every [`Network`] with an equality implements it.
+/// Equality of networks of any machines. Implemented for every [`Network`] with `PartialEq`.
 pub trait Same {
     /// Whether the other is an equal network of the same machine.
     fn is_same(&self, other: &dyn Network) -> bool;
@@ -45,7 +45,7 @@ pub trait Network: Any + fmt::Debug + Same {
     /// The name of a node; `?` if the network does not have it.
     fn node_name(&self, node: NodeRef) -> Cow<'_, str>;
 
-    /// Number of links; their ids are the numbers below it.
+    /// Number of links; link ids are the indices below it.
     fn link_count(&self) -> usize;
 
     /// The ends A and B of a link.
@@ -57,8 +57,7 @@ pub trait Network: Any + fmt::Debug + Same {
     /// The description, from which [`read`] makes the same network.
     fn write(&self) -> String;
 
-    /// The network's mistakes, as far as `effort` finds them, and whether all packets were followed
-    /// to their ends.
+    /// The mistakes that `effort` finds, and whether all packets were followed to their ends.
     fn judge(&self, effort: Effort) -> (Mistakes, bool);
 
     /// Tables of at most `rows` rows each.
@@ -91,7 +90,7 @@ pub trait Network: Any + fmt::Debug + Same {
         }
     }
 
-    /// Tables of devices, cables and bandwidths, for machines that count them.
+    /// Tables of devices, cables and bandwidths, for machines that can list them.
     fn inventory(&self) -> Option<String> {
         None
     }
@@ -107,31 +106,33 @@ pub trait Network: Any + fmt::Debug + Same {
         now: Time,
     ) -> Result<Box<dyn Device>, PlanError>;
 
-    /// The network as one whose route tables can be computed around failures, on machines with such
-    /// tables.
+    /// The network's [`Reroutable`] view, on machines with route tables that can be computed around
+    /// failures.
     fn reroute(&self) -> Option<&dyn Reroutable> {
         None
     }
 
-    /// The network with these links marked missing or broken, as its descriptions do; `None` if
-    /// they cannot express that for one of them.
+    /// The network with these links marked missing or broken in its description; `None` if the
+    /// description has no mark for one of them.
     fn without(&self, links: &BTreeSet<usize>) -> Option<Box<dyn Network>> {
         let _ = links;
         None
     }
 
-    /// Whether a NIC takes part in runs: false if the description cuts it off.
+    /// Whether a NIC takes part in runs; false if the description isolates it.
     fn takes_part(&self, nic: NodeRef) -> bool {
         let _ = nic;
         true
     }
 
-    /// The network as one that carries barriers and maintenance packets, on machines that do.
+    /// The network's [`SideNetworks`] view, on machines that carry barriers and maintenance
+    /// packets.
     fn side_networks(&self) -> Option<&dyn SideNetworks> {
         None
     }
 
-    /// The network as one whose routers have tables of virtual channels, on machines that do.
+    /// The network's [`TunableChannels`] view, on machines whose routers have tables of virtual
+    /// channels.
     fn tunable_channels(&self) -> Option<&dyn TunableChannels> {
         None
     }
@@ -149,7 +150,7 @@ pub trait Network: Any + fmt::Debug + Same {
             .collect()
     }
 
-    /// The network's mistakes, as far as `effort` finds them.
+    /// The network's mistakes that `effort` finds.
     fn check_with(&self, effort: Effort) -> Vec<Mistake> {
         self.judge(effort).0.into_vec()
     }
@@ -171,7 +172,7 @@ pub trait Network: Any + fmt::Debug + Same {
 }
 
 impl dyn Network {
-    /// The network as one of a machine; `None` if it is another machine's.
+    /// The network as machine type `N`; `None` if it belongs to another machine.
     pub fn of_machine<N: Network>(&self) -> Option<&N> {
         (self as &dyn Any).downcast_ref()
     }
@@ -226,21 +227,21 @@ impl Family {
     }
 }
 
-/// The network that a name of one of `families` generates; `None` if none of them knows the name.
+/// The network that `name` generates in one of `families`; `None` if no family knows the name.
 ///
 /// # Errors
-/// Why the network cannot be generated.
+/// The reason why it cannot be generated.
 pub(crate) fn generate(families: &[Family], name: &str) -> Option<Generated> {
     families.iter().find_map(|family| (family.generate)(name))
 }
 
-/// Reads and checks the description of a network of one of `families`, by default the first, from
-/// the bytes of a file, which may be anything, with the given effort. Diagnostics call it `file`;
-/// `files` has those that the description may name.
+/// Reads and checks the bytes of a description with the given effort. It describes a network of one
+/// of `families`, by default the first. Diagnostics call it `file`; `files` has the files that it
+/// may name.
 ///
 /// # Errors
 /// The mistakes found, in the order of the text; at most [`MAX_MISTAKES`](super::MAX_MISTAKES) are
-/// reported. Texts and messages in them hold no terminal control sequences.
+/// reported. Their texts and messages hold no terminal control sequences.
 ///
 /// # Panics
 /// If `families` is empty.
@@ -253,8 +254,8 @@ pub fn read(
 ) -> Result<Read, Problems> {
     let text = parsed::text(file, bytes)?;
     let parsed = parsed::parse(file, text)?;
-    // Each family's reader reports the mistakes of the text; without a known `family` we do not
-    // know which reader to use.
+    // Each family's reader reports the mistakes of the text, so without a known `family` none can
+    // be reported.
     let mut fields = super::fields::Fields::default();
     let found = match parsed.table.get_ref().get("family") {
         Some(value) => {

@@ -14,8 +14,8 @@ pub(crate) struct Parsed<'t> {
     pub(crate) errors: Vec<Error>,
 }
 
-/// Parses `text`. Finds all syntax errors in texts of usual size, the first in larger ones: every
-/// line of a megabyte may be one.
+/// Parses `text`. Reports all syntax errors of texts of usual size, but only the first of larger
+/// ones: every line of a megabyte may be an error.
 ///
 /// # Errors
 /// If the text is too large.
@@ -42,7 +42,8 @@ pub(crate) fn parse<'t>(file: &str, text: &'t str) -> Result<Parsed<'t>, Problem
 /// The text of a description.
 ///
 /// # Errors
-/// If the bytes are too many or not UTF-8; reports the first that is not.
+/// If there are too many bytes, or if they are not UTF-8; then the error names the first invalid
+/// one.
 pub(crate) fn text<'t>(file: &str, bytes: &'t [u8]) -> Result<&'t str, Problems> {
     if bytes.len() > MAX_DESCRIPTION_BYTES {
         return Err(too_large(file));

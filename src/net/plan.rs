@@ -1,4 +1,4 @@
-//! Configures a network's processes and the scripts around them.
+//! Configuration of a network's processes and of the scripts that start them.
 
 use core::fmt::Write as _;
 use std::net::Ipv4Addr;
@@ -17,33 +17,33 @@ use crate::link::{
 };
 use crate::nic::Incarnation;
 
-/// Links that 16-bit ids and the addresses of 198.18.0.0/15 can name.
+/// Number of links: limited by 16-bit ids and by the addresses of 198.18.0.0/15.
 const MAX_LIVE_LINKS: usize = 1 << 16;
 /// The benchmark network of RFC 2544, which no real interface should use.
 const FIRST_ADDRESS: u32 = u32::from_be_bytes([198, 18, 0, 0]);
 
-/// Facts of one run, which a network does not contain.
+/// Properties of one run that are not part of the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Runtime {
     /// Identifies the lab in every frame.
     pub fabric: u32,
     /// Incarnation of the process; differs from any earlier one of the node.
     pub epoch: u32,
-    /// What the node's NIC knows of its predecessors.
+    /// What the node's NIC must know of its predecessors.
     pub incarnation: Incarnation,
     /// Replaces the network's clock.
     pub clock: Option<Clock>,
-    /// What moves through the stages of a router at once, where there is a choice. `None`: packets
-    /// under a free-running clock, flits under any other.
+    /// Unit that moves through the stages of a router, where the machine offers a choice. `None`:
+    /// packets under a free-running clock, flits under any other.
     pub grain: Option<Grain>,
-    /// When routers hand up the phits of a frame, for machines with a choice. `None`: whole frames
-    /// under a free-running clock, phits under any other.
+    /// When links hand up the phits of a frame, where the machine offers a choice. `None`: whole
+    /// frames under a free-running clock, phits under any other.
     pub cut_through: Option<CutThrough>,
     /// Replaces the network's profile.
     pub profile: Option<Profile>,
-    /// Whether frames travel over wires between processes, which have their own round trip,
-    /// whatever the clock: then the times of a profile are at least [those that such a wire
-    /// needs](LinkProfile::over_real_wires).
+    /// Whether frames travel over wires between processes. Such wires have a round trip of their
+    /// own under any clock, so the times of a profile are raised to at least [those that they
+    /// need](LinkProfile::over_real_wires).
     pub real_wires: bool,
     /// Whether frames may overtake each other: then links number them at full width.
     pub frames_overtake: bool,
@@ -55,10 +55,10 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Rejects a choice of [`cut_through`](Self::cut_through) for `router`, whose machine has none.
+    /// Rejects a [`cut_through`](Self::cut_through) setting for `router`, whose machine has none.
     ///
     /// # Errors
-    /// If a choice was made.
+    /// If it is set.
     pub fn refuse_cut_through(&self, router: &str) -> Result<(), PlanError> {
         match self.cut_through {
             None => Ok(()),
@@ -97,12 +97,8 @@ pub enum PlanError {
     #[error("link {0} cannot run between processes: link ids end at 65535")]
     TooManyLinks(usize),
     #[error("link {link}: {error}")]
-    Link {
-        /// Id of the link.
-        link: usize,
-        error: LinkConfigError,
-    },
-    /// The machine cannot make such a node: a whole sentence that names it.
+    Link { link: usize, error: LinkConfigError },
+    /// The machine cannot make such a node. The text is a sentence that names the node.
     #[error("{0}")]
     Refused(String),
 }
@@ -112,7 +108,6 @@ pub enum PlanError {
 pub struct LinkAddresses {
     /// Address of end A: the even one.
     pub a: Ipv4Addr,
-    /// Address of end B.
     pub b: Ipv4Addr,
 }
 
@@ -159,8 +154,8 @@ pub(super) fn lines<N: Network + ?Sized>(network: &N) -> Result<String, PlanErro
     Ok(lines)
 }
 
-/// The configuration of a link end as far as machines share it, to be completed by one of them.
-/// `standard` is what the machine's links have in common, `rate` that of this one.
+/// The part of a link end's configuration that machines share; the machine completes it. `standard`
+/// is common to all links of the machine, `rate` belongs to this link.
 ///
 /// # Errors
 /// [`PlanError::TooManyLinks`] if the link's id does not fit into a frame.

@@ -13,7 +13,7 @@ const PORTS: usize = 64;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PortSet(u64);
 
-/// Why a text is not a set of ports.
+/// Why a text does not name a set of ports.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PortSetError {
     #[error("`{}` is not a port number or a range like `0-3`", Shown(.0))]

@@ -1,4 +1,4 @@
-//! From TOML to a network: what the descriptions of all machines share.
+//! From TOML to a network: the parts of descriptions common to all machines.
 
 use core::ops::Range;
 use std::collections::HashMap;
@@ -18,12 +18,12 @@ use super::shown::Shown;
 pub trait Describe: Network + Sized {
     /// The name of its machine: `family = "..."`.
     const FAMILY: &'static str;
-    /// Noun for the machine's descriptions in messages.
+    /// Noun for descriptions of the machine, in messages.
     const WHAT: &'static str;
     /// Format of the names that [`generate`](Self::generate) accepts, with examples.
     const NAMES: &'static str;
 
-    /// Reads everything except family and name.
+    /// Reads all keys except family and name.
     fn read(
         name: String,
         fields: &mut Fields,
@@ -37,7 +37,7 @@ pub trait Describe: Network + Sized {
     /// Why the network cannot be generated.
     fn generate(name: &str) -> Option<Result<Self, String>>;
 
-    /// Mistakes that are certain even if parts could not be read.
+    /// Mistakes that remain certain when parts of the description could not be read.
     fn judge_part(&self) -> Mistakes {
         Mistakes::default()
     }
@@ -55,7 +55,7 @@ pub struct Described<N> {
 #[derive(Clone, Debug, Default)]
 pub struct Spans {
     network: Range<usize>,
-    /// Position of parts that have none; `None`: at the network's name.
+    /// Position reported for parts without a recorded one; `None`: the network's name.
     pub others: Option<Range<usize>>,
     parts: HashMap<Place, Range<usize>>,
 }
@@ -175,7 +175,7 @@ fn network<N: Describe>(
     network
 }
 
-/// The network of a description without mistakes in its text, even if the network has some.
+/// The network of a well-formed description, even if the network itself has mistakes.
 #[cfg(any(test, feature = "testing"))]
 pub fn read_unchecked<N: Describe>(text: &str) -> Option<N> {
     let table = toml::de::DeTable::parse(text).ok()?;
@@ -184,14 +184,14 @@ pub fn read_unchecked<N: Describe>(text: &str) -> Option<N> {
     fields.mistakes.is_empty().then_some(network)
 }
 
-/// A name; the structure checks judge its characters.
+/// Reads a name. The structure checks validate its characters later.
 pub fn name(fields: &mut Fields, value: Value<'_, '_>) -> Option<String> {
     let text = fields.text(value)?;
     name_in_range(fields, text, value.span());
     Some(stem(text).to_owned())
 }
 
-/// Reports a name that is too long. Nothing else quotes more of it than its [`stem`].
+/// Reports a name that is too long. Other messages quote only its [`stem`].
 pub fn name_in_range(fields: &mut Fields, text: &str, span: Range<usize>) {
     if text.len() > MAX_NAME_BYTES {
         fields.bad(
@@ -231,7 +231,7 @@ pub fn metres(fields: &mut Fields, section: &mut Section<'_, '_>) -> Option<u16>
     metres.map(|metres| metres as u16)
 }
 
-/// How the descriptions of a machine name the ends of links.
+/// The notation of link ends in a machine's descriptions.
 pub trait Ends {
     /// Examples of both ends of a link.
     const EXAMPLES: [&'static str; 2];
@@ -243,15 +243,15 @@ pub trait Ends {
     /// The node with that name.
     fn find(&self, name: &str) -> Option<NodeRef>;
 
-    /// Help for `name`, which no node has.
+    /// Advice for a `name` that no node has.
     fn instead_of(&self, name: &str) -> String;
 
-    /// Whether `node` may have `port`; the structure checks decide which of those exist.
+    /// Whether `node` can have `port`. The structure checks decide which ports exist.
     fn is_port(&self, node: NodeRef, port: u8) -> bool;
 }
 
-/// The rest of a link: `a`, `b` and the cable. `own` reads the machine's own fields, rate and
-/// metres.
+/// Reads the common fields of a link, `a`, `b` and the cable. `own` reads the machine's own fields,
+/// rate and metres.
 pub fn link<Rate>(
     fields: &mut Fields,
     mut section: Section<'_, '_>,

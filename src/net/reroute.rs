@@ -13,11 +13,11 @@ use super::network::Network;
 pub struct Faults {
     /// Dead links, by id.
     pub links: BTreeSet<u32>,
-    /// Dead routers, by number over the machine; all their links are dead too.
+    /// Dead routers, by number in the machine; their links are dead too.
     pub routers: BTreeSet<u32>,
-    /// Dead routers isolated on purpose: no packets come from them either.
+    /// Dead routers isolated on purpose, which also send no packets.
     pub isolated: BTreeSet<u32>,
-    /// NICs, by number over the machine, that others replace, and which.
+    /// NICs that others replace: the replaced one and its replacement, by number in the machine.
     pub replaced: BTreeMap<u32, u32>,
 }
 
@@ -50,16 +50,16 @@ impl Faults {
 /// A network of a machine whose routers accept route tables while running
 /// ([`Rerouting`](crate::device::Rerouting)).
 pub trait Reroutable {
-    /// The machine's name for a kind of links between routers, such as a colour; empty if it has
-    /// none for this link.
+    /// The machine's name for the kind of a link between routers, such as a colour; empty if it has
+    /// none.
     fn link_kind(&self, _link: u32) -> &'static str {
         ""
     }
 
-    /// Whether NICs can replace others in this way, and routers be isolated.
+    /// Checks that NICs can replace others as in these faults, and that routers can be isolated.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why not.
     fn judge_change(
         &self,
         _isolated: &BTreeSet<u32>,
@@ -73,10 +73,10 @@ pub trait Reroutable {
     /// The tables of all routers, avoiding failures.
     fn routed(&self, faults: &Faults) -> Box<dyn RoutedTables>;
 
-    /// Number of pairs (from, to) of working routers that tables without `faults` restore: with the
-    /// present tables packets between them could get stuck or had no route. `installed` has the
-    /// tables that routers report; the others have those of a network without faults. `None` if the
-    /// machine does not compute this.
+    /// Number of ordered pairs of working routers whose traffic tables without `faults` would
+    /// restore: with the present tables, packets between them have no route or could get stuck.
+    /// `installed` has the tables that routers reported; all others have those of a network without
+    /// faults. `None` if the machine does not compute this.
     fn restored(&self, _installed: &BTreeMap<u32, Value>, _faults: &Faults) -> Option<usize> {
         None
     }
@@ -90,10 +90,10 @@ pub trait RoutedTables: fmt::Debug {
     /// Digest of the router's tables, as the router reports it.
     fn digest(&self, router: u32) -> Option<String>;
 
-    /// Whether the tables lead from one working router to another.
+    /// Whether the tables have a route between two working routers.
     fn joins(&self, from: u32, to: u32) -> bool;
 
-    /// Whether working links connect two routers that the tables do not.
+    /// Whether working links connect two routers between which the tables have no route.
     fn is_unroutable(&self, from: u32, to: u32) -> bool;
 
     /// The number that a NIC must have; `None` if numbers never change.
@@ -101,7 +101,7 @@ pub trait RoutedTables: fmt::Debug {
         None
     }
 
-    /// Why there are no tables: with any possible ones, packets might wait for each other in a
+    /// The reason why there are no tables: every candidate lets packets wait for each other in a
     /// cycle.
     fn refused(&self) -> Option<String> {
         None

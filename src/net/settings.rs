@@ -8,7 +8,7 @@ use super::limits::MAX_DILATION;
 use super::model::{Clock, Profile};
 use crate::nic::MAX_MEMORY_BYTES;
 
-/// A day in milliseconds keeps every sum of picoseconds far below 64 bits.
+/// Longest configurable time: a day keeps every sum of picoseconds far below 64 bits.
 const DAY_MS: u64 = 86_400_000;
 
 /// Settings of all nodes and links of a network.
@@ -22,7 +22,8 @@ pub struct Settings<Own> {
     pub lane_retry_threshold: u32,
     /// Memory of each processor, in bytes.
     pub memory_bytes: u64,
-    /// Milliseconds after which an unanswered request times out.
+    /// Milliseconds without progress after which an output virtual channel counts as dead. Chips
+    /// keep it in emulated time, of which less passes under a paced clock.
     pub request_timeout_ms: u64,
     /// Milliseconds without progress after which an output virtual channel counts as dead; a
     /// register in emulated time, of which less passes on a paced clock.
@@ -30,8 +31,8 @@ pub struct Settings<Own> {
     /// Milliseconds of silence after which a link between processes is taken down and its traffic
     /// dropped; 0: never.
     pub give_up_ms: u64,
-    /// Milliseconds without an accepted frame, although the peer was probed, after which a peer
-    /// between processes is reported as silent; 0: never.
+    /// Milliseconds after which an unresponsive peer process is reported as silent: no frame was
+    /// accepted in that time although the peer was probed. 0: never.
     pub silence_ms: u64,
     /// Maximum number of outstanding requests of one processor.
     pub outstanding: u32,
@@ -45,9 +46,9 @@ pub trait OwnSettings: Clone + fmt::Debug + Default + PartialEq {
     const GIVE_UP_MS: u64;
     /// Default [`Settings::outstanding`].
     const OUTSTANDING: u32;
-    /// The most requests that a processor can have outstanding.
+    /// Largest number of outstanding requests of a processor.
     const MAX_OUTSTANDING: u32;
-    /// Memory is a multiple of this number of bytes.
+    /// Unit of memory in bytes: memory is a multiple of it.
     const MEMORY_UNIT_BYTES: u64 = 1;
 
     /// Reads the machine's own keys.
@@ -72,14 +73,14 @@ impl<Own: OwnSettings> Default for Settings<Own> {
             clock: Clock::FreeRunning,
             // Corruption is normal on a lab's wires: by default no lane is decommissioned.
             lane_retry_threshold: 0,
-            // Allocated when written.
+            // Host memory is allocated on first write.
             memory_bytes: 1 << 30,
-            // Both outlast a cable unplugged for ten seconds; the router gives up before the
+            // Both outlast a cable unplugged for ten seconds. The router times out before the
             // processor, so that the cause is reported before its effect.
             request_timeout_ms: 20_000,
             forward_progress_ms: 15_000,
             give_up_ms: Own::GIVE_UP_MS,
-            // Eight of the longest retry timeouts: loss alone does not take that long.
+            // Eight times the longest retry timeout; loss alone does not silence a link that long.
             silence_ms: 2_000,
             outstanding: Own::OUTSTANDING,
             own: Own::default(),
@@ -88,7 +89,7 @@ impl<Own: OwnSettings> Default for Settings<Own> {
 }
 
 impl<Own: OwnSettings> Settings<Own> {
-    /// Reads the section `[network]`.
+    /// Reads section `[network]`.
     pub fn read(fields: &mut Fields, mut section: Section<'_, '_>) -> Self {
         let mut settings = Self::default();
         if let Some(value) = section.take("profile") {
@@ -134,7 +135,7 @@ impl<Own: OwnSettings> Settings<Own> {
         settings
     }
 
-    /// Writes the section `[network]`, without some defaults.
+    /// Writes section `[network]`, except some keys with default values.
     ///
     /// # Errors
     /// Errors of writing to `out`.
@@ -146,7 +147,7 @@ impl<Own: OwnSettings> Settings<Own> {
         }
         self.own.write(out)?;
         let usual = Self::default();
-        // Omit "never" where it is the default.
+        // Omit "never" if it is the default.
         let gives_up = usual.give_up_ms > 0 || self.give_up_ms > 0;
         let is_silent = self.silence_ms != usual.silence_ms;
         let threshold = u64::from(self.lane_retry_threshold);

@@ -2,13 +2,13 @@
 
 use core::fmt::{self, Write as _};
 
-/// Letters of a quoted value that are shown.
+/// Characters of a quoted value that are shown.
 const MOST_QUOTED: usize = 64;
-/// Letters of a message that are shown.
+/// Characters of a message that are shown.
 const MOST_MESSAGE: usize = 1_000;
 
-/// Whether a letter controls a terminal, or the order or appearance of its neighbours, instead of
-/// being visible.
+/// Whether a character is invisible: it controls a terminal, or the order or appearance of its
+/// neighbours.
 pub fn is_unseen(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,
@@ -17,7 +17,7 @@ pub fn is_unseen(letter: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Appends a letter, or its number if it is invisible.
+/// Appends a character, or its code point if it is invisible.
 pub(crate) fn push(into: &mut String, letter: char) {
     match letter {
         '\t' => into.push_str("\\t"),
@@ -51,7 +51,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// A whole message, truncated and escaped; values quoted in it are already shortened.
+/// Truncates and escapes a whole message. Quoted values in it must already be shortened.
 pub fn message(text: String) -> String {
     let is_long = text.len() > MOST_MESSAGE && text.chars().nth(MOST_MESSAGE).is_some();
     if !is_long && !text.contains(is_unseen) {
@@ -69,7 +69,7 @@ pub fn message(text: String) -> String {
     shown
 }
 
-/// Escapes a text of several lines, such as a report, except its line ends.
+/// Escapes a text of several lines, such as a report, but keeps its line ends.
 pub fn harmless(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for letter in text.chars() {

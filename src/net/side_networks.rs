@@ -21,17 +21,17 @@ pub struct BarrierPlan {
     pub summary: String,
 }
 
-/// A network whose routers carry barriers, and maintenance packets that read and write registers of
-/// other routers.
+/// A network whose routers carry barriers, and maintenance packets that access registers of other
+/// routers.
 pub trait SideNetworks: fmt::Debug {
     /// Number of barrier units of the routers, which count from 0.
     fn units(&self) -> u8;
 
     /// Registers of all routers for a barrier of `unit` among NICs, each with its present number,
-    /// over the links that `works` allows; without NICs, those that free the unit.
+    /// over the links for which `works` returns true. An empty list of NICs frees the unit.
     ///
     /// # Errors
-    /// In words, why this barrier is impossible.
+    /// The reason in words why this barrier is impossible.
     fn barrier(
         &self,
         unit: u8,
@@ -39,7 +39,7 @@ pub trait SideNetworks: fmt::Debug {
         works: &dyn Fn(usize) -> bool,
     ) -> Result<BarrierPlan, String>;
 
-    /// A path for maintenance packets from one router to another over the links that `works`
-    /// allows, in the form that devices accept.
+    /// A path for maintenance packets between two routers over the links for which `works` returns
+    /// true, in the notation of devices.
     fn way(&self, from: NodeRef, to: NodeRef, works: &dyn Fn(usize) -> bool) -> Option<Vec<i8>>;
 }

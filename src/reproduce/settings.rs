@@ -15,7 +15,7 @@ pub struct Reproduction {
     pub name: &'static str,
     /// Content of the table, in one line.
     pub help: &'static str,
-    /// Makes the table, or says why it cannot.
+    /// Computes the table, or returns the reason why it cannot.
     pub run: fn(&Settings<'_>) -> Result<Table, String>,
 }
 
@@ -29,13 +29,13 @@ pub struct Settings<'s> {
     pub seed: u64,
     /// Random permutations per size, in tables that average over them.
     pub permutations: u64,
-    /// Runs the given number of trials, once each, divided into any parts: on threads, which this
-    /// crate does not have, or one part after the other.
+    /// Runs the given number of trials, once each. The caller may divide them into any parts, for
+    /// threads or one after the other, since this crate has no threads.
     pub divided: &'s dyn Fn(u64, Part<'_>),
 }
 
 impl Settings<'_> {
-    /// The settings of the papers with this seed; all trials in one part.
+    /// The settings of the papers with this seed; all trials run in one part.
     pub fn of_the_paper(seed: u64) -> Self {
         Self {
             seed,

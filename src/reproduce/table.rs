@@ -6,10 +6,10 @@ use serde::Serialize;
 /// Origin of our value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub enum Kind {
-    /// Measured in the routers, links or NICs that live processes or virtual time run.
+    /// Measured in routers, links or NICs that also run in live processes or in virtual time.
     #[serde(rename = "running model")]
     Running,
-    /// Measured in a model of a part that the machine's router does not contain.
+    /// Measured in a separate model of a part that the machine's router does not contain.
     #[serde(rename = "stand-alone model")]
     StandAlone,
     /// Counted in generated wiring, tables or routes; nothing moves through them.
@@ -47,11 +47,11 @@ impl Kind {
 /// Source of the reference value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// The paper reproduced prints it.
+    /// The reproduced paper prints the value.
     Paper,
-    /// The value follows from statements of that paper or the description, but is not printed.
+    /// The value follows from statements of the paper or of the description but is not printed.
     Expected,
-    /// An earlier program of this project computed it.
+    /// The value was computed by an earlier program of this project.
     Earlier,
 }
 
@@ -115,7 +115,7 @@ impl Row {
         }
     }
 
-    /// `ours - reference`, in the unit of the table.
+    /// Difference `ours - reference`, in the unit of the table.
     pub fn difference(&self) -> f64 {
         self.ours - self.reference
     }
@@ -125,7 +125,7 @@ impl Row {
         self.difference() / self.reference
     }
 
-    /// Whether our value is close enough; a NaN never is.
+    /// Whether our value is within the tolerance; a NaN never is.
     pub fn within(&self) -> bool {
         match self.tolerance {
             Tolerance::Relative(most) => self.relative_error().abs() <= most,
@@ -136,7 +136,7 @@ impl Row {
     }
 }
 
-/// A value that the run also produced, shown but not judged.
+/// A further value of the run, which is shown but not judged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observation {
     pub label: String,

@@ -1,4 +1,4 @@
-//! Checkers: invariants of every simulation at rest.
+//! Checkers of invariants that hold in every simulation at rest.
 //!
 //! They inspect plain accounts taken from the nodes, so that a test can corrupt an account and see
 //! the checker fail.
@@ -11,10 +11,9 @@ use crate::device::NodeAccount;
 use crate::nic::TrafficReport;
 use crate::nic::{BarrierReport, CollectiveReport};
 
-/// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
-    /// Credits are neither at the sender nor explained by anything in flight.
+    /// Credits are missing: neither the sender nor data in flight accounts for them.
     #[error(
         "link {} {direction:?} vc {vc}: {left} of {offered} {unit} of credit remain at rest",
         link.0
@@ -27,7 +26,6 @@ pub enum Violation {
         left: u32,
         /// Credits that the receiver offers per channel.
         offered: u32,
-        /// The unit counted.
         unit: &'static str,
     },
     /// The sender still holds data for resending at rest.
@@ -36,7 +34,6 @@ pub enum Violation {
         link: LinkId,
         direction: Direction,
         amount: u64,
-        /// The unit counted.
         unit: &'static str,
     },
     /// The sender took data from its core but has not sent it at rest.
@@ -45,7 +42,6 @@ pub enum Violation {
         link: LinkId,
         direction: Direction,
         amount: u64,
-        /// The unit counted.
         unit: &'static str,
     },
     /// Data was lost or created on a link.
@@ -56,13 +52,12 @@ pub enum Violation {
     Conservation {
         link: LinkId,
         direction: Direction,
-        /// Units that the sender's core handed over.
+        /// Units taken from the sender's core.
         taken: u64,
         /// Units that the receiver accepted.
         accepted: u64,
         /// Units that the sender gave up.
         given_up: u64,
-        /// The unit counted.
         unit: &'static str,
     },
     #[error("barriers: {0}")]
@@ -71,7 +66,6 @@ pub enum Violation {
     Inside {
         node: NodeId,
         amount: u64,
-        /// The unit counted.
         unit: &'static str,
     },
     /// A NIC's requests or block transfers never ended.
@@ -111,8 +105,8 @@ impl Violation {
     }
 }
 
-/// Checks one direction of a link at rest. With `whole_history`, the counters of both ends began
-/// together: everything taken must be conserved, except what a link that went down gave up.
+/// Checks one direction of a link at rest. With `whole_history`, the counters of both ends started
+/// together, so everything taken must be conserved except for losses of a link that went down.
 pub(crate) fn check_direction(
     link: LinkId,
     direction: Direction,
@@ -154,7 +148,7 @@ pub(crate) fn check_direction(
         });
     }
     let (taken, accepted) = (sender.taken, receiver.accepted);
-    // Fewer units than were given up may be missing: some of them had arrived before.
+    // The number given up is an upper bound of the loss: some of those units had arrived.
     if whole_history
         && let Some(given_up) = sender.given_up
         && !(accepted <= taken && taken - accepted <= given_up)
@@ -170,15 +164,16 @@ pub(crate) fn check_direction(
     }
 }
 
-/// Faults that a run may show without a violation.
+/// Losses that a run may have without a violation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowance {
-    /// Messages that deliberately poisoned packets may have cost: one each, or as many as one
-    /// packet may respond to.
+    /// Messages that deliberately poisoned packets may have cost: one each, or several where one
+    /// packet can respond to several messages.
     pub soft_errors: u64,
-    /// Something that held packets was destroyed, so any message may be lost.
+    /// Whether packets were destroyed together with a node or link, so that any message may be
+    /// lost.
     pub destroyed: bool,
-    /// Targets reject poisoned or cut requests with a reply instead of dropping them.
+    /// Whether targets reject poisoned or cut requests with a reply instead of dropping them.
     pub refusals: bool,
 }
 
@@ -306,7 +301,7 @@ mod tests {
         refusals: true,
     };
 
-    /// Ends that know how much they gave up.
+    /// Link ends with a known number of units given up.
     fn ends(vcs: usize) -> [EndAccount; 2] {
         let end = EndAccount {
             active: true,

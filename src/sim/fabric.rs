@@ -55,7 +55,7 @@ impl Default for LinkSpec {
     }
 }
 
-/// What a node reported.
+/// An event reported by a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FabricEvent<E> {
     pub(crate) at: Time,
@@ -65,11 +65,10 @@ pub struct FabricEvent<E> {
 
 struct Slot<N> {
     node: N,
-    /// Index of the outgoing wire of each port; [`EXIT`] more than the index of an exit; or
+    /// Index of the outgoing wire of each port, or [`EXIT`] plus the index of an exit, or
     /// [`NO_WIRE`].
     wires: Vec<u32>,
     alarm: Alarm,
-    /// The node's attended time.
     clock: Attendance,
     /// Frames that arrived since the node was stopped: see [`Fabric::stop`].
     waiting: Option<Vec<(PortId, Vec<u8>)>>,
@@ -98,9 +97,9 @@ struct Joint {
     alarm: Alarm,
 }
 
-/// A deadline and its queue entry. A deadline that moves later (a retry timer does with each frame)
-/// keeps its entry, so the queue never outgrows the fabric; an entry that comes up too early is
-/// requeued.
+/// A deadline and its queue entry. A deadline that moves later, as a retry timer does with each
+/// frame, keeps its entry, so the queue never outgrows the fabric. An entry that comes up too early
+/// is requeued.
 #[derive(Clone, Copy, Debug)]
 struct Alarm {
     due: Time,
@@ -127,9 +126,9 @@ impl Alarm {
 
 const NO_WIRE: u32 = u32::MAX;
 const EXIT: u32 = 1 << 31;
-/// Events kept for [`Fabric::poll_event`]; older ones are dropped and counted.
+/// Maximum number of events kept for [`Fabric::poll_event`]; older ones are dropped and counted.
 const MAX_EVENTS: usize = 1 << 16;
-/// Maximum number of frames waiting for a stopped node: what its socket queues hold.
+/// Maximum number of frames waiting for a stopped node: the capacity of its socket queues.
 const MAX_WAITING: usize = 4_096;
 /// Maximum number of runs of one node at one instant without progress.
 const MAX_SPINS: u32 = 100_000;
@@ -171,7 +170,6 @@ pub struct Fabric<N: Node> {
     events_lost: u64,
     /// Called for every frame that a node sends.
     tap: Option<NodeTap>,
-    /// Node runs so far.
     runs: u64,
     /// Impairments made so far; each has its own random stream.
     streams: u64,
@@ -206,7 +204,7 @@ impl<N: Node> Fabric<N> {
         self.seed
     }
 
-    /// Adds a node, which first runs at the current time.
+    /// Adds a node and schedules its first run at the current time.
     ///
     /// # Panics
     /// If there are 2^32 - 1 nodes already.
@@ -243,7 +241,7 @@ impl<N: Node> Fabric<N> {
         &self.slots[id.0 as usize].node
     }
 
-    /// Commands a node (a fault, new traffic, a register) and schedules it to run now.
+    /// Applies a command to a node (a fault, new traffic, a register) and schedules it to run now.
     ///
     /// # Panics
     /// If there is no such node.
@@ -279,14 +277,14 @@ impl<N: Node> Fabric<N> {
         old
     }
 
-    /// Stops a node, as if its process were stopped or got no CPU: it neither runs nor receives.
-    /// Arriving frames wait, as many as its socket queues hold.
+    /// Stops a node, as if its process were suspended: it neither runs nor receives. Arriving
+    /// frames wait, up to the capacity of its socket queues.
     ///
     /// # Panics
     /// If there is no such node.
     pub fn stop(&mut self, id: NodeId) {
         let slot = &mut self.slots[id.0 as usize];
-        slot.attended(self.now); // It has run until now.
+        slot.attended(self.now); // The node has run until now.
         slot.waiting.get_or_insert_default();
     }
 
@@ -298,8 +296,8 @@ impl<N: Node> Fabric<N> {
         self.wake_up(id, Duration::ZERO);
     }
 
-    /// Like [`go_on`](Self::go_on), but the node treats the stop as a sleep, so its clock includes
-    /// it.
+    /// Like [`go_on`](Self::go_on), but the node treats the stop as a sleep: its clock includes the
+    /// stop.
     #[cfg(any(test, feature = "testing"))]
     pub fn go_on_by_the_clock(&mut self, id: NodeId) {
         let slot = &mut self.slots[id.0 as usize];
@@ -332,7 +330,7 @@ impl<N: Node> Fabric<N> {
         self.events.pop_front()
     }
 
-    /// Frames under way, on all wires.
+    /// Frames in flight on all wires.
     #[cfg(test)]
     pub(crate) fn in_flight(&self) -> usize {
         self.joints.iter().map(|joint| joint.wire.in_flight()).sum()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::time::Time;
 
-/// Gets every frame that a link end sends.
+/// Receives every frame that a link end sends.
 pub trait FrameTap: Send + Sync {
     /// A frame leaves at `at` on topology link number `link`, from the first-named end or, if
     /// `is_b`, the other. It may still be impaired or lost.

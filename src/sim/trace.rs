@@ -3,7 +3,7 @@
 /// A running 64-bit hash of a sequence of values; equal sequences have equal hashes on every
 /// machine.
 ///
-/// The hash distinguishes runs but resists no attacker: multiply and fold, eight bytes at a time.
+/// It is not cryptographic: it multiplies and folds eight bytes at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceHash(u64);
 
@@ -16,7 +16,6 @@ impl Default for TraceHash {
 }
 
 impl TraceHash {
-    /// Adds a number.
     #[inline]
     pub fn add(&mut self, value: u64) {
         let product = u128::from(self.0 ^ value) * u128::from(MULTIPLIER);

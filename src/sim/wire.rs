@@ -21,25 +21,25 @@ pub struct WireCounters {
     pub(crate) late_copies: u64,
     /// Delivered frames and copies dropped because a stopped node had no room.
     pub(crate) overrun: u64,
-    /// Counters of impairments that have been replaced.
+    /// Counters of earlier impairments, since replaced.
     pub(crate) impaired: ImpairCounters,
 }
 
 /// One direction of a link: lane noise at the transmitter, then impairment, then the latency.
 ///
 /// The latency is constant, so frames arrive in the order in which they leave the impairment.
-/// Arrivals may be [copied](LateCopies) to arrive once more.
+/// Arriving frames may be [copied](LateCopies) to arrive a second time.
 #[derive(Clone, Debug)]
 pub struct Wire {
     latency: Duration,
     noise: Option<LaneNoise>,
     impairment: Option<Impairment>,
     late: Option<LateCopies>,
-    /// Makes late copies harmful: see `forge_late_copies`.
+    /// Rewrites late copies to make them harmful: see `forge_late_copies`.
     #[cfg(any(test, feature = "testing"))]
     forgery: Option<(Forgery, Vec<u8>)>,
     cut: bool,
-    /// Whether frames come from another fabric, later than they were sent.
+    /// Whether frames come from another fabric, handed over after their time of sending.
     from_abroad: bool,
     flight: VecDeque<(Time, Vec<u8>)>,
     spare: Vec<Vec<u8>>,
@@ -80,11 +80,10 @@ impl Wire {
         }
     }
 
-    /// A wire on which a frame may be [sent](Self::send) after the receiver's clock has passed its
-    /// time of sending, by less than the latency. Frames still to be given to the impairment decide
-    /// what happens to later ones (by how many it holds and which is last), so it releases frames
-    /// only up to the time of each frame given to it and of each call of
-    /// [`catch_up`](Self::catch_up).
+    /// A wire that accepts a frame after the receiver's clock has passed the frame's time of
+    /// sending, by less than the latency ([`send`](Self::send)). The impairment may hold frames
+    /// until it has seen later ones, so it releases frames only up to the time of each frame sent
+    /// and of each call of [`catch_up`](Self::catch_up).
     ///
     /// # Panics
     /// If the latency is zero.
@@ -95,13 +94,13 @@ impl Wire {
         }
     }
 
-    /// Declares that everything sent up to `now` to a [`from_abroad`](Self::from_abroad) wire has
-    /// been given to it.
+    /// Declares that all frames sent up to `now` have been put on a
+    /// [`from_abroad`](Self::from_abroad) wire.
     pub(crate) fn catch_up(&mut self, now: Time) {
         self.depart(now);
     }
 
-    /// What happened, the present impairment included.
+    /// The counters, including those of the present impairment.
     pub(crate) fn counters(&self) -> WireCounters {
         let mut counters = self.counters;
         if let Some(impairment) = &self.impairment {
@@ -130,7 +129,7 @@ impl Wire {
         self.impairment = impairment;
     }
 
-    /// Makes some frames arrive again, much later. Copies held by an earlier setting are lost.
+    /// Delivers some frames a second time, much later. Copies held by an earlier setting are lost.
     ///
     /// # Panics
     /// On a [`from_abroad`](Self::from_abroad) wire, which does not follow its own clock.
@@ -142,14 +141,15 @@ impl Wire {
         self.late = Some(late);
     }
 
-    /// Rewrites late copies with `forgery` from now on: the canary for the checks of their harm.
+    /// Rewrites late copies with `forgery` from now on, as a canary: the checks must detect the
+    /// harm.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn forge_late_copies(&mut self, forgery: Forgery) {
         self.forgery = Some((forgery, Vec::new()));
     }
 
     /// Stops copying frames. Copies already taken still arrive, even through a cut, since they need
-    /// not arrive through this cable.
+    /// not travel over this cable.
     pub(crate) fn stop_late_copies(&mut self) {
         if let Some(late) = &mut self.late {
             late.stop();
@@ -176,7 +176,6 @@ impl Wire {
         }
     }
 
-    /// Restores a cut wire.
     pub(crate) fn restore(&mut self) {
         self.cut = false;
     }
@@ -196,7 +195,7 @@ impl Wire {
         if let Some(noise) = &mut self.noise {
             noise.apply(bytes);
         }
-        // Release due frames first: a wire from another partition has not been polled yet.
+        // Release due frames first: nothing has polled a wire from another partition yet.
         self.depart(now);
         if let Some(impairment) = &mut self.impairment {
             impairment.send(now, bytes);
@@ -273,7 +272,7 @@ impl Wire {
         }
     }
 
-    /// Moves what the impairment releases onto the wire.
+    /// Moves frames that the impairment releases onto the wire.
     fn depart(&mut self, now: Time) {
         while let Some((at, frame)) = self.impairment.as_mut().and_then(|i| i.poll(now)) {
             self.fly(at, frame);

@@ -35,7 +35,7 @@ pub enum WorldError {
 /// A network of any machine in virtual time. Link number *i* of the fabric is link *i* of the
 /// topology, its end A named first; NICs come before routers among the nodes.
 pub struct World<L> {
-    /// The event loop, for everything not wrapped here.
+    /// The event loop, for operations that this type does not wrap.
     pub fabric: Fabric<Box<dyn Device>>,
     topology: L,
     runtime: Runtime,
@@ -47,7 +47,7 @@ pub struct World<L> {
 
 /// Epochs between two incarnations of a node.
 const EPOCH_STRIDE: u32 = 1 << 16;
-/// Time between two checks whether something has ended.
+/// Interval of checks for the end of a run.
 const LOOK_EVERY: Duration = Duration::from_us(10);
 
 impl<L: Network> World<L> {
@@ -145,13 +145,13 @@ impl<L: Network> World<L> {
         Some(LinkId(at as u32))
     }
 
-    /// The NICs' nodes, in topology order.
+    /// The NICs' node ids, in topology order.
     pub fn nics(&self) -> impl Iterator<Item = NodeId> + use<L> {
         let is_nic = |node: &&NodeRef| matches!(node, NodeRef::Processor(_));
         (0..self.nodes.iter().filter(is_nic).count() as u32).map(NodeId)
     }
 
-    /// The routers' nodes, in topology order.
+    /// The routers' node ids, in topology order.
     pub fn routers(&self) -> impl Iterator<Item = NodeId> + use<L> {
         let first = self.nics().count() as u32;
         (first..self.nodes.len() as u32).map(NodeId)
@@ -181,7 +181,7 @@ impl<L: Network> World<L> {
         })
     }
 
-    /// The numbers by which NICs take part in runs: the participants of a run of all NICs.
+    /// The numbers of all NICs in traffic runs, as participants of a run.
     pub fn traffic_numbers(&self) -> Vec<u16> {
         let numbers = self.nics().filter_map(|nic| self.number(nic));
         numbers.collect()
@@ -320,7 +320,7 @@ impl<L: Network> World<L> {
         text
     }
 
-    /// Kills a node and starts it again; its contents are lost.
+    /// Restarts a node; its contents are lost.
     ///
     /// # Errors
     /// Only errors that also prevent building the world.
@@ -353,8 +353,8 @@ impl<L: Network> World<L> {
         found
     }
 
-    /// The liveness phase: runs until no invariant is violated or `limit` has passed. Returns the
-    /// violations then, including the messages of `run` and the operations of `collectives`, the
+    /// Runs the liveness phase: until no invariant is violated or `limit` has passed. Returns the
+    /// remaining violations, including those of the messages of `run` and of `collectives`, the
     /// last collective run.
     pub fn drain(
         &mut self,

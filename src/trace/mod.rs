@@ -1,13 +1,13 @@
-//! Packet tracing in routers: the watch that a router keeps on request, and its records.
+//! Packet tracing in routers: watches and their records.
 //!
 //! Packets have no bit to mark them. A [`Flow`] names the two NICs (network interfaces) between
-//! which a packet travels; every header shows them as far as routers need it. A router that watches
-//! a flow keeps a [`Passage`] of each of its packets, and the caller finds its packet by its
-//! [identity](Passage::identity), such as the number that its NIC gave it. A router without a watch
-//! pays one test per packet and stage.
+//! which a packet travels, as every header does. A router that watches a flow keeps a [`Passage`]
+//! of each of its packets, and the caller finds its packet by its [identity](Passage::identity),
+//! such as the number that its NIC gave it. A router without a watch pays one test per packet and
+//! stage.
 //!
-//! A [`Watch`] is bounded: the oldest unfetched passages are dropped. Machines say at which
-//! [`Place`] a packet waits, and name their stages.
+//! A [`Watch`] is bounded: the oldest unfetched passages are dropped. Machines name their stages
+//! and the [`Place`]s where packets wait.
 
 mod outlook;
 mod passage;
@@ -53,13 +53,13 @@ pub struct Watched {
 
 /// A router that can watch packets pass.
 pub trait Tracing {
-    /// Watches the packets of `flow` until `until` at the latest. Earlier records are dropped.
+    /// Watches the packets of `flow`, at most until `until`. Earlier records are dropped.
     fn watch(&mut self, now: Time, flow: Flow, until: Time);
 
-    /// The records of packets with `identity`, or of all. They are kept.
+    /// The records of packets with `identity`, or of all packets. Reading does not remove them.
     fn watched(&mut self, now: Time, identity: Option<u64>) -> Watched;
 
-    /// Keeps from now on only packets with `identity` or without one, also of those recorded.
+    /// From now on keeps only packets with `identity` or without one, and drops other records.
     fn want(&mut self, identity: u64);
 
     /// Stops watching, and drops all records.

@@ -53,6 +53,6 @@ pub struct Onward {
 
 /// A router that can predict routes.
 pub trait Outlooks {
-    /// Predicts the route of a packet. Has no effect.
+    /// Predicts the route of a packet, without side effects.
     fn outlook(&self, question: &Question) -> Outlook;
 }

@@ -53,8 +53,8 @@ pub struct Choice {
     pub winner: u8,
     /// Why it won.
     pub why: Cow<'static, str>,
-    /// Number of times the route was decided: a decision that cannot be carried out is repeated.
-    /// The candidates are those of the last time.
+    /// Number of times the route was decided. A decision that cannot be executed is repeated; the
+    /// candidates are those of the last one.
     pub times: u32,
 }
 
@@ -80,7 +80,7 @@ pub struct Departure {
     pub vc: u8,
     /// Units that the link had resent so far.
     pub resent_before: Option<u64>,
-    /// Units resent from then until everything sent was acknowledged, or until now.
+    /// Units resent since the packet left, until everything sent was acknowledged, or until now.
     pub resent: Option<u64>,
     /// Whether everything sent by then was acknowledged: the packet has arrived.
     pub acknowledged: bool,
@@ -90,13 +90,13 @@ pub struct Departure {
 }
 
 impl Passage {
-    /// When it left, if it has.
+    /// Time at which the packet left the router, if it has.
     pub fn left_ps(&self) -> Option<u64> {
         self.departure?;
         self.steps.last().map(|step| step.left_ps)
     }
 
-    /// When it was last seen here.
+    /// Time at which the packet was last seen in the router.
     pub fn last_ps(&self) -> Option<u64> {
         let step = self.steps.last().map(|step| step.left_ps);
         step.or(self.arrived_ps)

@@ -20,7 +20,6 @@ pub type Place = u32;
 /// A stage of a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stage {
-    /// Name of the stage.
     pub name: &'static str,
     /// Cycles that a header takes through it without contention.
     pub cycles: u64,
@@ -66,18 +65,19 @@ pub struct Watch {
     arrivals: BTreeMap<u32, VecDeque<(u64, u32)>>,
     open: VecDeque<Open>,
     done: VecDeque<Passage>,
-    /// Passages at the end of `done`, from the first whose link owes an acknowledgement.
+    /// Number of passages at the end of `done` that start with the first whose link owes an
+    /// acknowledgement.
     unsettled: usize,
     dropped: u64,
-    /// Keep the first passages, not the last.
+    /// Whether the first passages are kept instead of the last.
     keeps_first: bool,
-    /// Keep only packets of this identity.
+    /// Identity of the packets to keep; `None`: all.
     wanted: Option<u64>,
 }
 
 impl Watch {
     /// Watches a flow until `until`. With `clock` (start of the first cycle, and cycle time), times
-    /// are those of cycles; without, driver time.
+    /// are those of cycles; otherwise they are driver time.
     pub fn new(flow: Flow, now: Time, until: Time, clock: Option<(u64, u64)>) -> Self {
         Self {
             flow,
@@ -94,7 +94,7 @@ impl Watch {
         }
     }
 
-    /// Watches a flow without end, and keeps the first passages, not the last.
+    /// Watches a flow without end, and keeps the first passages instead of the last.
     pub(crate) fn first_of(flow: Flow, clock: (u64, u64)) -> Self {
         Self {
             keeps_first: true,
@@ -102,7 +102,7 @@ impl Watch {
         }
     }
 
-    /// Keeps from now on only packets with `identity` or without one, also of those recorded.
+    /// From now on keeps only packets with `identity` or without one, and drops other records.
     pub(crate) fn want(&mut self, identity: u64) {
         self.wanted = Some(identity);
         let is_wanted = |passage: &Passage| passage.identity.is_none_or(|of| of == identity);
@@ -111,7 +111,6 @@ impl Watch {
         self.unsettled = self.done.len();
     }
 
-    /// The watched flow.
     #[inline]
     pub fn flow(&self) -> Flow {
         self.flow
@@ -153,7 +152,7 @@ impl Watch {
     }
 
     /// When the front of a queue arrived, given that the queue holds `held` of the phits or flits
-    /// that arrived by `cycle`; `None` if before the watch.
+    /// that arrived by `cycle`; `None` if it arrived before the watch began.
     pub fn front_arrived(&self, queue: u32, held: u32, cycle: u64) -> Option<u64> {
         let by = self.at(cycle);
         let mut left = held;
@@ -206,7 +205,8 @@ impl Watch {
         }
     }
 
-    /// Records a decision about the packet; it replaces the last one among the same things.
+    /// Records a decision about the packet. It replaces the last one with the same kind of
+    /// candidates.
     pub fn decided(&mut self, place: Place, key: u64, choice: Choice) {
         let Some(index) = self.find(place, key) else {
             return;
@@ -222,13 +222,13 @@ impl Watch {
         }
     }
 
-    /// The packet left `stage` in `cycle` and now waits at `to`.
+    /// Records that the packet left `stage` in `cycle` and now waits at `to`.
     pub fn step(&mut self, (place, to): (Place, Place), key: u64, stage: Stage, cycle: u64) {
         let (left_ps, least_ps) = (self.at(cycle), self.least(stage));
         let Some(index) = self.find(place, key) else {
             return;
         };
-        // This packet is the last to arrive there, so move it to the back.
+        // Move the packet to the back: it was the last to arrive there.
         let Some(mut open) = self.open.remove(index) else {
             return;
         };
@@ -241,7 +241,8 @@ impl Watch {
         self.open.push_back(open);
     }
 
-    /// The packet left its last `stage`, and the router, in `cycle`, by this port and channel.
+    /// Records that the packet left its last `stage`, and the router, in `cycle` by this port and
+    /// channel.
     pub fn left(&mut self, place: Place, key: u64, stage: Stage, cycle: u64, by: (u8, u8)) {
         self.step((place, place), key, stage, cycle);
         // `step` moved the packet to the back.
@@ -262,7 +263,6 @@ impl Watch {
         }
     }
 
-    /// The packet was discarded.
     pub fn discarded(&mut self, place: Place, key: u64, why: &'static str) {
         if let Some(index) = self.find(place, key)
             && let Some(Open { mut passage, .. }) = self.open.remove(index)
@@ -291,7 +291,7 @@ impl Watch {
         self.unsettled = (self.unsettled + 1).min(self.done.len());
     }
 
-    /// Whether packets have left whose links must be checked.
+    /// Whether packets have left by links that must still be checked.
     #[inline]
     pub(crate) fn is_unsettled(&self) -> bool {
         self.unsettled > 0
@@ -310,8 +310,8 @@ impl Watch {
                 continue;
             }
             let Some((resent, is_quiet)) = link(departure.port) else {
-                // The link's next session starts with nothing unacknowledged, and without this
-                // packet.
+                // The link's next session starts with nothing unacknowledged, so this packet was
+                // not carried over.
                 departure.link_ended = true;
                 continue;
             };

@@ -1,5 +1,4 @@
-//! Two ends with nothing but memory between them: what one sends in a round the other has in the
-//! same.
+//! Two ends joined by memory: frames that one sends in a round reach the other in the same round.
 
 use phitwire::link::{EndName, LinkConfig, LinkStandard};
 use phitwire::time::{Duration, Time};
@@ -8,11 +7,11 @@ use phitwire_framing::carrier::frame::LinkEnd;
 /// A link control block or a node with one port.
 pub trait End {
     fn is_up(&self) -> bool;
-    /// Does what is due; called before frames are polled.
+    /// Handles due timers; called before frames are polled.
     fn advance(&mut self, _now: Time) {}
     fn poll_frame(&mut self, now: Time, buf: &mut [u8]) -> Option<usize>;
     fn handle_frame(&mut self, now: Time, bytes: &[u8]);
-    /// Consumes what arrived in frames.
+    /// Consumes received data.
     fn take(&mut self) {}
 }
 
@@ -24,7 +23,7 @@ pub struct Joined<E> {
 }
 
 impl<E: End> Joined<E> {
-    /// Ends that have found each other, with frames of at most `frame_bytes`.
+    /// Ends with an established session, for frames of at most `frame_bytes`.
     pub fn up(ends: [E; 2], frame_bytes: usize) -> Self {
         let mut joined = Self {
             ends,
@@ -37,7 +36,7 @@ impl<E: End> Joined<E> {
         joined
     }
 
-    /// Lets `time` pass and both ends say all that they have to say.
+    /// Advances time by `time` and exchanges frames until neither end has any.
     pub fn round(&mut self, time: Duration) {
         self.now += time;
         let now = self.now;

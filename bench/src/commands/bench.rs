@@ -44,7 +44,7 @@ pub(super) fn main(arguments: Vec<OsString>) -> ExitCode {
     })
 }
 
-/// A table printed row by row. The first row brings the header, so that no header precedes an
+/// A table printed row by row. The first row prints the header, so that no header precedes an
 /// error.
 struct Table {
     head: Option<String>,
@@ -54,7 +54,7 @@ struct Table {
 }
 
 impl Table {
-    /// A table of `rows` rows, if that is known.
+    /// A table of `rows` rows, if the number is known.
     fn new(benchmark: &Benchmark, who: &str, rows: Option<usize>) -> Self {
         let (bar, template) = match rows {
             Some(rows) => (
@@ -80,7 +80,7 @@ impl Table {
         self.bar.inc(1);
         if self.is_wanted {
             let lines: Vec<String> = self.head.take().into_iter().chain([row]).collect();
-            // Ignore an error: the final output, too, shows whether anyone still reads it.
+            // Ignore an error: the final output also shows whether the output is still read.
             let _ = self.bar.suspend(|| say(&lines.join("\n")));
         }
     }
@@ -95,7 +95,7 @@ impl Drop for Table {
 /// Redraw interval of the bar.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Run numbers that no other measurement of the lab has.
+/// A source of run numbers that are unique in the lab.
 fn numbers() -> impl FnMut() -> u64 {
     let mut index = 0;
     move || {

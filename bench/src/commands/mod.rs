@@ -15,7 +15,7 @@ use crate::suite::units::UnitRow;
 mod bench;
 mod msgrate;
 
-/// The tools, in the form that [`phitwire_tools::cli::main`] takes.
+/// The tools in the form expected by [`phitwire_tools::cli::main`].
 pub const TOOLS: &[Tool] = &[
     Tool {
         name: "msgrate",

@@ -29,7 +29,7 @@ pub(super) enum Results<'a> {
     Several(&'a [RateResult]),
 }
 
-/// Shorter waits for replies are not reported.
+/// Shortest wait for replies that is reported.
 const WAIT_UNTOLD: Duration = Duration::from_secs(1);
 
 /// Duration of the run with one message at a time, for comparison with a full window.
@@ -73,7 +73,7 @@ fn run(options: &Options) -> Result<Ending> {
         let outcome = match outcome {
             Ok(outcome) => outcome,
             Err(report) => {
-                // Print what was measured before an error.
+                // Print the measured rows before an error.
                 if !outcomes.is_empty() {
                     conclude(options, &plan, &outcomes)?;
                 }
@@ -89,7 +89,7 @@ fn run(options: &Options) -> Result<Ending> {
             };
             say(&format!("{head}{}\n", row(&outcome)))?;
         }
-        // Skip this after a run with a dead target: every message could wait for a timeout.
+        // Skip this after a run with a dead target, since every message could wait for a timeout.
         if index == 0 && !options.json && stop.requests() == 0 && outcome.is_clean() {
             say(&unloaded(&plan, size, &mut lab, &stop))?;
         }
@@ -108,8 +108,9 @@ fn run(options: &Options) -> Result<Ending> {
     })
 }
 
-/// The latency of a message that waits behind no other, as a line: the latencies of a full window
-/// include queueing, and beginners take them for the network's. Empty if it cannot be measured.
+/// The latency of a message that does not queue behind others, as a line. Latencies under a full
+/// window include queueing and are easily mistaken for the network's. Empty if it cannot be
+/// measured.
 fn unloaded(plan: &Plan, size: u32, lab: &mut ControlLab, stop: &Stop) -> String {
     let Some(alone) = plan.unloaded(UNLOADED) else {
         return String::new();
@@ -186,8 +187,8 @@ fn progress_bar(plan: &Plan) -> ProgressBar {
     }
 }
 
-/// Reports what a run waits for if no progress line is visible: after a second, then ever more
-/// rarely.
+/// Reports the progress of a waiting run if no progress line is visible: after a second, then at
+/// growing intervals.
 #[derive(Debug, Default)]
 struct Told {
     next: Option<Duration>,

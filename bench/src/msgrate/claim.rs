@@ -14,14 +14,14 @@ use super::run::Clock;
 
 /// Limit on waiting for the last replies of a run whose tool has exited.
 const ENDING_LIMIT: Duration = Duration::from_secs(30);
-/// Time within which a NIC notices that the socket of an exited tool is closed.
+/// Time within which a NIC notices that an exited tool's socket is closed.
 const NOTICE_LIMIT: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Why NICs cannot be claimed.
 #[derive(Debug, Error)]
 pub enum ClaimError {
-    /// Others hold them; each reason once, with all its nodes and a remedy.
+    /// Other users hold the NICs. Each reason is listed once, with its nodes and a remedy.
     #[error("{0}")]
     InTheWay(String),
     /// The NICs do not reply.
@@ -40,9 +40,9 @@ pub enum ClaimError {
     Lab(#[from] LabError),
 }
 
-/// This process, as the holder of a claim.
+/// This process as the holder of a claim.
 pub(crate) fn holder() -> Holder {
-    // The subcommand; the aliases pass it too.
+    // The subcommand, which the aliases pass too.
     let tool = std::env::args().nth(1).unwrap_or_default();
     Holder {
         tool: format!("phitwire-{tool}"),
@@ -50,8 +50,8 @@ pub(crate) fn holder() -> Holder {
     }
 }
 
-/// Claims `nodes` of lab `name` for as long as this process keeps its connections. Returns the
-/// highest traffic run number used there. Waits for runs that lack only their last replies.
+/// Claims `nodes` of lab `name` until this process closes its connections. Returns the highest
+/// traffic run number used at these nodes. Waits for runs that lack only their last replies.
 ///
 /// # Errors
 /// See [`ClaimError`].
@@ -102,7 +102,7 @@ pub fn claim<'a>(
     }
 }
 
-/// Whether a refusal names other users of the NIC.
+/// Whether a refusal names another user of the NIC.
 fn tells_who(refusal: &Refusal) -> bool {
     matches!(refusal.code, Some(Code::Taken | Code::Busy | Code::Ending))
 }
@@ -119,7 +119,7 @@ fn limit_of(refusal: &Refusal) -> Duration {
     }
 }
 
-/// Describes the silent nodes, and how to wake them.
+/// A text that names the silent nodes, and how to wake them.
 pub(super) fn who_is_silent(nodes: &[&str], lab: &mut dyn Lab) -> String {
     let mut text = format!("no answer from {}", nodes.join(", "));
     let stopped = nodes.iter().filter_map(|node| match lab.state(node) {
@@ -137,7 +137,7 @@ pub(super) fn who_is_silent(nodes: &[&str], lab: &mut dyn Lab) -> String {
     text
 }
 
-/// Describes each reason once, with its nodes and a remedy.
+/// A text with each reason once, its nodes and a remedy.
 fn in_the_way(lab: &str, refusals: &[(&str, Refusal)]) -> String {
     let mut reasons: BTreeMap<String, (&Refusal, Vec<&str>)> = BTreeMap::new();
     for (node, refusal) in refusals {

@@ -16,7 +16,7 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Limit on waiting for the last replies or timeouts. A request times out after seconds to minutes,
 /// depending on the topology.
 const DRAIN_LIMIT: Duration = Duration::from_secs(120);
-/// Time for messages that their sources gave up to arrive after all, and the longest pause between
+/// Time for messages whose sources timed out to arrive nevertheless, and the longest pause between
 /// two of them.
 const STRAGGLER_LIMIT: Duration = Duration::from_secs(3);
 const STRAGGLER_PAUSE: Duration = Duration::from_millis(500);
@@ -28,14 +28,14 @@ struct Participant<'a> {
     nic: &'a Nic,
     is_source: bool,
     started: bool,
-    /// Has died: its last report is all that is known.
+    /// Whether the participant has died, so that its last report is final.
     gone: bool,
-    /// The last poll got no reply.
+    /// Whether the last poll got no reply.
     silent: bool,
     last: TrafficReport,
 }
 
-/// A run and all its participants; those that only receive come first.
+/// A run with all its participants; those that only receive come first.
 pub(super) struct Course<'a> {
     plan: &'a Plan,
     run: u64,
@@ -70,12 +70,12 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Names of those that died during the run.
+    /// Names of participants that died during the run.
     pub(super) fn gone(&self) -> Vec<String> {
         self.names(|one| one.gone)
     }
 
-    /// Names of those that have not reported their end.
+    /// Names of participants that have not reported their end.
     pub(super) fn unfinished(&self) -> Vec<String> {
         self.names(|one| !one.gone && (one.silent || one.last.phase != RunPhase::Done))
     }
@@ -91,8 +91,8 @@ impl<'a> Course<'a> {
             size,
             ..self.plan.spec.clone()
         };
-        // A NIC that only receives is started as well, without destinations, so that its reports
-        // are about this run and no other.
+        // Also start NICs that only receive, without destinations, so that their reports are about
+        // this run.
         let silent = TrafficSpec {
             pattern: TrafficPattern::List {
                 destinations: Vec::new(),
@@ -111,19 +111,19 @@ impl<'a> Course<'a> {
         Ok(())
     }
 
-    /// Stops all sources, except those that this run never started: they work for another tool. A
+    /// Stops all sources except those that this run never started, which work for another tool. A
     /// source that does not reply stops when this tool exits.
     pub(super) fn stop(&self, lab: &mut dyn Lab) {
         for sender in &self.participants {
             if sender.is_source && sender.started && !sender.gone && !sender.silent {
-                // Ignore an error: a source that does not reply does not send either.
+                // Ignore an error: a source that does not reply does not send.
                 let _ = lab.ask(&sender.nic.name, &Request::TrafficStop);
             }
         }
     }
 
-    /// Waits until every message that the sources sent has ended; for sources that stall or do not
-    /// finish, only up to the limits.
+    /// Waits until every sent message has ended. Waits for sources that stall or do not finish only
+    /// up to the limits.
     pub(super) fn drain(
         &mut self,
         lab: &mut dyn Lab,
@@ -133,7 +133,8 @@ impl<'a> Course<'a> {
         let begin = clock.now();
         let duration = self.plan.duration();
         let planned = begin + duration.unwrap_or_default();
-        // Extended by acknowledgements: a run limited only by a count may take any time.
+        // Acknowledgements extend the deadline, since a run limited only by a count may take any
+        // time.
         let mut deadline = planned + DRAIN_LIMIT;
         let (mut seen, mut stopped, mut alone_since) = (0, false, None);
         loop {
@@ -214,7 +215,7 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Collects the reports of some, and monitors all processes.
+    /// Collects the reports of some participants, and monitors all processes.
     fn look(
         &mut self,
         lab: &mut dyn Lab,
@@ -235,8 +236,9 @@ impl<'a> Course<'a> {
 }
 
 impl Participant<'_> {
-    /// Collects its report. A participant that died, or was restarted and knows nothing of the run,
-    /// keeps its last report and sends nothing more. A stalled one keeps it too, and may go on.
+    /// Collects the report of a participant. One that died, or was restarted and does not know the
+    /// run, keeps its last report and sends nothing more. A stalled one keeps it too, and may
+    /// continue.
     fn look(&mut self, run: u64, lab: &mut dyn Lab) -> Result<(), RunError> {
         if self.gone {
             return Ok(());

@@ -18,30 +18,26 @@ pub enum DoorError {
     Attach(#[from] AttachError),
     /// An operation of a NIC failed.
     #[error("{node}: {error}")]
-    Nic {
-        /// The NIC's node.
-        node: String,
-        error: NicError,
-    },
+    Nic { node: String, error: NicError },
     /// A processor number out of range.
     #[error(transparent)]
     Outside(#[from] OutOfRange),
-    /// The pattern does not fit the number of programs.
+    /// The pattern does not suit the number of programs.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// `--op amo` on NICs without atomic operations.
+    /// `--op amo` was given for NICs without atomic operations.
     #[error("--op amo: the NICs of this machine have no atomic operations for programs")]
     NoAtomics,
-    /// `--op amo` with another size than a word.
+    /// `--op amo` was given with a size other than that of a word.
     #[error("--size {0}: atomic additions have 8 bytes")]
     AmoSize(u32),
-    /// A size that the NICs do not support.
+    /// The NICs do not support the size.
     #[error("--size {0}: programs can move 1 to {1} bytes through the NICs of this machine")]
     Size(u32, usize),
-    /// A larger window than programs may have.
+    /// The window exceeds the limit of programs.
     #[error("--window: programs can have at most {MOST_WINDOW} outstanding messages")]
     Window,
-    /// More memory than can be registered.
+    /// The messages need more memory than can be registered.
     #[error(
         "each program would need {0} bytes for the messages of {1} others, but the limit is \
          {MOST_DATA}: use a smaller --window or --size, or fewer sources (--from, --to)"
@@ -50,7 +46,7 @@ pub enum DoorError {
     /// The registration was refused.
     #[error("{0}: cannot register memory: {1}")]
     Register(String, Status),
-    /// No reply to the registration.
+    /// The registration got no reply.
     #[error("{0}: registering memory timed out after {limit} s", limit = PATIENCE.as_secs())]
     Silent(String),
     #[error("all messages were refused: {0}")]

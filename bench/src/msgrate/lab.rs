@@ -1,4 +1,4 @@
-//! The processes of a lab, as a measurement sees them.
+//! The processes of a lab, as needed by a measurement.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -24,9 +24,9 @@ pub enum Role {
         /// The NIC's group, on machines that have groups.
         group: Option<u16>,
     },
-    /// A NIC that cannot be reached before it takes the number of another.
+    /// A NIC that is unreachable until it takes the number of another.
     Spare,
-    /// Unknown: the process does not reply.
+    /// The role is unknown, because the process does not reply.
     Silent,
 }
 
@@ -51,7 +51,7 @@ pub struct Member {
 /// Why the lab did not reply.
 #[derive(Debug, Error)]
 pub enum LabError {
-    /// The name cannot be a lab's, or its directory cannot be read.
+    /// The lab's name is invalid, or its directory cannot be read.
     #[error(transparent)]
     Directory(#[from] RunDirError),
     /// No process of such a lab has a control socket.
@@ -61,25 +61,21 @@ pub enum LabError {
     #[error("{node}: {error}")]
     Client {
         node: String,
-        /// The error. Not its source, which would be printed a second time.
+        /// The error. It is not the `source`, which would be printed a second time.
         error: ClientError,
     },
-    /// A malformed reply.
     #[error("{node}: malformed answer: {error}")]
     Malformed {
         node: String,
         error: serde_json::Error,
     },
-    /// A NIC without a processor, to which nothing can be sent.
+    /// The NIC has no processor number, so nothing can be sent to it.
     #[error("{node} is a NIC without a processor number")]
-    Nameless {
-        /// The NIC's node.
-        node: String,
-    },
+    Nameless { node: String },
 }
 
 impl LabError {
-    /// Whether the socket exists but nothing listens: what a killed process leaves behind.
+    /// Whether the socket exists but nothing listens: the remains of a killed process.
     fn is_of_dead_process(&self) -> bool {
         matches!(
             self,
@@ -88,7 +84,7 @@ impl LabError {
         )
     }
 
-    /// Whether the error means that a former participant has died: it does not listen, closed the
+    /// Whether the error shows that a former participant has died: it does not listen, closed the
     /// connection, or was restarted and does not know the run.
     pub fn tells_of_death(&self) -> bool {
         match self {
@@ -128,7 +124,7 @@ impl LabError {
     }
 }
 
-/// A lab to measure; a trait, so that tests can replace it.
+/// A lab to measure. A trait, so that tests can substitute it.
 pub trait Lab {
     /// All processes, by name.
     ///
@@ -142,7 +138,7 @@ pub trait Lab {
     /// If the process does not reply, or rejects the request.
     fn ask(&mut self, node: &str, request: &Request) -> Result<Value, LabError>;
 
-    /// The state of the process that last had this name, without a request to it.
+    /// The state of the process that last had this name, determined without a request.
     fn state(&mut self, node: &str) -> ProcessState {
         let _ = node;
         ProcessState::Unknown
@@ -170,7 +166,7 @@ pub fn ask<T: DeserializeOwned>(
 pub struct ControlLab {
     name: String,
     clients: BTreeMap<String, Client>,
-    /// Messages about skipped nodes that were printed.
+    /// Messages about skipped nodes that have been printed.
     said: BTreeSet<String>,
 }
 
@@ -210,7 +206,7 @@ impl Lab for ControlLab {
                     }
                     members.push(Member { role, name });
                 }
-                // Continue: a network can be measured around its failures.
+                // Continue, since a network can be measured despite failures.
                 Err(error) if error.is_of_dead_process() => dead.push(name),
                 Err(error) if error.is_silent() => {
                     silent.push(name.clone());
@@ -237,7 +233,7 @@ impl Lab for ControlLab {
             error,
         };
         // A kept connection may lead to a process that has died and was restarted: retry once on a
-        // new connection. A new connection that breaks is not worth that.
+        // new connection. Do not retry if a new connection breaks.
         if let Some(client) = self.clients.get_mut(node) {
             match client.ask(request) {
                 Err(ClientError::Io(_)) => drop(self.clients.remove(node)),
@@ -253,7 +249,7 @@ impl Lab for ControlLab {
             .set_timeout(PATIENCE)
             .map_err(|error| wrap(error.into()))?;
         let answer = client.ask(request);
-        // Keep the connection to a silent process: a stopped one accepts no others.
+        // Keep the connection to a silent process, since a stopped one accepts no others.
         if !matches!(answer, Err(ClientError::Io(_) | ClientError::HalfSent)) {
             self.clients.insert(node.to_owned(), client);
         }
@@ -268,7 +264,7 @@ impl Lab for ControlLab {
     }
 }
 
-/// The state of a process of this machine.
+/// The state of a process on this machine.
 pub(super) fn process_state(pid: u32) -> ProcessState {
     match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => state_of(pid, &stat),
@@ -283,7 +279,7 @@ pub(super) fn process_state(pid: u32) -> ProcessState {
     }
 }
 
-/// Parses `/proc/PID/stat`: the state is the letter after the name in parentheses.
+/// Parses `/proc/PID/stat`, where the state is the letter after the name in parentheses.
 fn state_of(pid: u32, stat: &str) -> ProcessState {
     let letter = stat
         .rsplit_once(") ")

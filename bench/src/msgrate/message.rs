@@ -1,19 +1,19 @@
-//! Messages of programs: their content, and their latencies.
+//! Messages of programs: their contents and their latencies.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use phitwire::nic::LatencyCounts;
 
-/// Spacing of the words that additions change, so that none overlap.
+/// Distance of the words that additions change, in bytes, so that they do not overlap.
 const LINE: u64 = 64;
 
-/// Spacing of slots for messages of `size` bytes.
+/// Distance of slots for messages of `size` bytes.
 pub(crate) const fn stride(size: u64) -> u64 {
     size.next_multiple_of(LINE)
 }
 
-/// Fills in message `number`: all words differ, within a message and between messages.
+/// Fills `data` with message `number`. All words differ, within a message and between messages.
 pub(crate) fn fill(number: u64, data: &mut [u8]) {
     for (index, chunk) in (0_u64..).zip(data.chunks_mut(8)) {
         let word = (number << 20 | index).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,11 +1,11 @@
 //! Message rate of a running lab: `phitwire-msgrate`.
 //!
-//! The NICs generate the traffic ([`phitwire::nic::TrafficSpec`]); this tool starts them through
+//! The NICs generate the traffic ([`phitwire::nic::TrafficSpec`]). This tool starts them through
 //! their control sockets, polls them, and sums up the reports of sources and targets. A put is an
 //! acknowledged remote write whose payload carries a stamp that the target checks, so lost,
-//! duplicated, corrupted and misordered messages all show. Link counters of every process, read
-//! before and after, show the work of the links. With `--client`, programs at the doors generate
-//! the traffic and check it themselves ([`measure_programs`]).
+//! duplicated, corrupted and misordered messages are all detected. Link counters of every process,
+//! read before and after, show the work of the links. With `--client`, programs at the doors
+//! generate and check the traffic ([`measure_programs`]).
 
 mod claim;
 mod course;

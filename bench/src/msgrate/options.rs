@@ -218,7 +218,7 @@ impl From<RoutingName> for Ways {
 }
 
 fn seconds(text: &str) -> Result<f64, String> {
-    // Accept a nanosecond to a day: anything else is a mistake.
+    // Accept a nanosecond to a day; other values are mistakes.
     match text.parse::<f64>() {
         Ok(seconds) if (1e-9..=86_400.0).contains(&seconds) => Ok(seconds),
         _ => Err("expected a number of seconds, above 0 and at most 86400".to_owned()),
@@ -226,13 +226,13 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 impl Options {
-    /// Messages that each sender keeps outstanding.
+    /// Number of messages that each sender keeps outstanding.
     pub fn window(&self) -> u32 {
         let usual = if self.client { 256 } else { 2048 };
         self.window.unwrap_or(usual)
     }
 
-    /// Nanoseconds to send for; zero: no limit.
+    /// Duration of sending in nanoseconds; zero: no limit.
     pub fn duration_ns(&self) -> u64 {
         match (self.seconds, self.count) {
             (Some(seconds), _) => ((seconds * 1e9) as u64).max(1),

@@ -196,8 +196,8 @@ impl RateResult {
         }
     }
 
-    /// Adds how `rate` was kept, the messages per second that each of `sources` should offer; no
-    /// change if it is 0.
+    /// Adds the achieved rate of each of `sources`, given the requested `rate` in messages per
+    /// second; no change if that is 0.
     #[must_use]
     pub(super) fn with_pace(self, rate: u64, sources: usize, report: &TrafficReport) -> Self {
         let per_source = |messages: u64| match self.seconds > 0.0 {
@@ -224,8 +224,8 @@ impl RateResult {
         }
     }
 
-    /// Whether every message arrived once, intact and in order at its target. A late response is
-    /// not a fault here; a dead participant is, because its counts are unknown.
+    /// Whether every message arrived once, intact and in order at its target. A late response does
+    /// not count as a fault. A dead participant does, because its counts are unknown.
     pub fn is_clean(&self) -> bool {
         self.lost == 0
             && self.duplicated == 0
@@ -282,8 +282,8 @@ fn surplus(report: &TrafficReport, died: bool) -> u64 {
     if died { 0 } else { report.surplus() }
 }
 
-/// Messages that are known not to have arrived. A target notices gaps; only both ends together
-/// notice a missing tail. Of a target that died, acknowledgements may be all there is.
+/// Messages that are known not to have arrived. A target detects gaps, but only both ends together
+/// detect a missing tail. If a target died, acknowledgements may be the only evidence.
 fn lost(report: &TrafficReport, died: bool) -> u64 {
     let lost = report.lost().max(report.missing);
     if died {

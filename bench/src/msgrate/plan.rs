@@ -1,4 +1,4 @@
-//! The participants of a measurement, and their instructions.
+//! The participants of a measurement, with their instructions.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,7 +10,6 @@ use super::lab::{Lab, Member, Role};
 use super::options::{Op, Options, PatternName};
 use super::run::RunError;
 
-/// A participating NIC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Nic {
     pub(super) name: String,
@@ -31,13 +30,13 @@ pub struct Plan {
     pub(super) targets: Vec<Nic>,
     pub(super) spec: TrafficSpec,
     pub(super) pattern: String,
-    /// Each source sends to a single target, the first to the first.
+    /// Whether each source sends to a single target, the first to the first.
     pub(super) paired: bool,
-    /// Programs send, not the NICs themselves.
+    /// Whether programs send instead of the NICs.
     pub(super) by_programs: bool,
 }
 
-/// The traffic that the options describe, without participants.
+/// The traffic described by the options, without participants.
 fn asked_for(options: &Options) -> TrafficSpec {
     TrafficSpec {
         rate: options.rate.unwrap_or(0),
@@ -125,7 +124,7 @@ impl Plan {
         })
     }
 
-    /// Makes each source send to a single target, the first to the first; their counts must be
+    /// Makes each source send to a single target, the first to the first. Their numbers must be
     /// equal.
     pub fn pair_up(&mut self) {
         self.paired = true;
@@ -140,8 +139,8 @@ impl Plan {
         plan
     }
 
-    /// A short run from the first source to one target, one message at a time: the latency of a
-    /// message that waits behind no other. `None` if this plan does that, has a rate, or has no
+    /// A short run from the first source to one target, one message at a time, which measures the
+    /// latency without queueing. `None` if this plan already does that, has a rate, or has no
     /// target.
     pub fn unloaded(&self, duration: Duration) -> Option<Self> {
         let from = self.sources.first()?.clone();
@@ -200,12 +199,11 @@ impl Plan {
         self.spec.rate
     }
 
-    /// Count of sending NICs.
     pub fn source_count(&self) -> usize {
         self.sources.len()
     }
 
-    /// Makes every source choose among all of them at random, with `addresses` addresses at each.
+    /// Makes every source choose targets at random, with `addresses` addresses at each.
     pub fn update_at_random(&mut self, addresses: u16) {
         self.spec.pattern = TrafficPattern::Uniform;
         self.spec.addresses = addresses;

@@ -10,7 +10,8 @@ use serde::Serialize;
 use super::lab::{Lab, LabError, ProcessState, ask};
 use super::work::Work;
 
-/// Up to this many processes are checked each time; of more, all of them once a second.
+/// Number of processes up to which all are checked each time. If there are more, they are checked
+/// once a second.
 const OFTEN: usize = 64;
 const SELDOM: Duration = Duration::from_secs(1);
 
@@ -61,7 +62,7 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// Reads their counters.
+    /// Reads the counters of these processes.
     pub(super) fn new(names: &[String], lab: &mut dyn Lab) -> Self {
         let process = |name: &String| {
             let mut stopped = is_stopped(name, lab);
@@ -84,7 +85,7 @@ impl Processes {
         }
     }
 
-    /// Notes processes that are stopped or have ended, without sending requests.
+    /// Records processes that are stopped or have ended, without sending requests.
     pub(super) fn watch(&mut self, now: Duration, lab: &mut dyn Lab) {
         let recently = self.looked.is_some_and(|at| now < at + SELDOM);
         if self.all.len() > OFTEN && recently {
@@ -100,7 +101,7 @@ impl Processes {
         }
     }
 
-    /// Notes that process `name` did not reply.
+    /// Records that process `name` did not reply.
     pub(super) fn silent(&mut self, name: &str) {
         let mut known = self.all.iter_mut();
         if let Some(process) = known.find(|process| process.name == name) {
@@ -136,7 +137,7 @@ impl Processes {
                     process.gone = false;
                     complete = true;
                 }
-                // Count only the new process: the work of its predecessor is unknown.
+                // Count only the new process, since the work of its predecessor is unknown.
                 (_, Some((_, after))) => {
                     if process.before.is_some() {
                         work.add(&after);

@@ -1,9 +1,9 @@
-//! Measurements by programs at the doors of NICs, one at each, that send instead of the NICs
+//! Measurements by programs at the doors of NICs, one at each, which send instead of the NICs
 //! (`--client`).
 //!
-//! All programs are this thread, which therefore sees all their memories. Each message has its own
-//! slot at its target, one per source and outstanding message: it is compared there, byte for byte,
-//! when it has ended, before the slot is reused.
+//! All programs run in this thread, which therefore can access all their memories. Each message has
+//! its own slot at its target, one per source and outstanding message. When the message has ended,
+//! the slot is compared byte for byte before it is reused.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -24,22 +24,22 @@ use super::processes::{Fates, Processes};
 use super::run::{Clock, RunError, RunProgress};
 use super::work::Work;
 
-/// Largest window: the commands that fit a program's ring.
+/// Largest window: the number of commands that fit into a program's ring.
 pub(super) const MOST_WINDOW: u32 = 1024;
-/// Maximum size of a program's registered memory: every machine allows that much.
+/// Maximum size of a program's registered memory in bytes, which every machine allows.
 pub(super) const MOST_DATA: u64 = 256 << 20;
-/// A message that has not ended for this long never does: requests time out earlier.
+/// Time after which a message counts as lost for good; requests time out earlier.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
 /// Interval of progress lines, and the longest sleep.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// Messages to one target may hold this many slots for each free slot of the source.
+/// Number of slots that messages to one target may hold for each free slot of the source.
 const PARTS_HELD: usize = 4;
-/// Limit of draws for a message: destinations that hold too many slots are skipped.
+/// Maximum number of draws for a message, since destinations that hold too many slots are skipped.
 const MOST_TRIES: usize = 16;
-/// Idle rounds before the thread sleeps.
+/// Number of idle rounds before the thread sleeps.
 const IDLE_ROUNDS: u32 = 50;
 
-/// A message in flight, or a slot for one.
+/// A slot, and the message in flight that occupies it.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     began: Instant,
@@ -54,13 +54,12 @@ struct Program {
     nic: Nic,
     /// Handle of the program's memory.
     handle: u16,
-    /// `None` if the program only receives.
+    /// Destinations of the program; `None` if it only receives.
     destinations: Option<Destinations>,
     slots: Vec<Slot>,
-    /// Free slots.
     free: Vec<usize>,
     under_way: usize,
-    /// Slots held by messages to each program: in flight, or lost for good.
+    /// Number of slots held by messages to each program, in flight or lost for good.
     held: Vec<usize>,
     sent: u64,
     is_gone: bool,
@@ -78,7 +77,7 @@ struct Run<'a> {
     last_end: Instant,
     last_acknowledged: Instant,
     refusal: Option<Status>,
-    /// Timed-out messages to each program.
+    /// Number of timed-out messages to each program.
     timed_out: Vec<u64>,
     data: Vec<u8>,
     found: Vec<u8>,
@@ -123,7 +122,7 @@ impl<'a> Run<'a> {
         }
         let sources = plan.sources.len();
         let per_source = u64::from(plan.window) * stride(size.into());
-        // Reserve one more for the results of gets and the sources of blocks.
+        // Reserve one more, for the results of gets and the sources of blocks.
         let data_bytes = per_source * (sources as u64 + 1);
         if data_bytes > MOST_DATA {
             return Err(DoorError::Memory(data_bytes, sources));
@@ -151,7 +150,8 @@ impl<'a> Run<'a> {
             number: 0,
             to: 0,
         };
-        // Sources first: their index here is also the index of their slots at every target.
+        // Attach sources first, so that their index here is also the index of their slots at every
+        // target.
         for nic in plan.sources.iter().chain(&plan.targets) {
             let options = Options {
                 job: u64::from(std::process::id()) << 32 | 0x7261_7465,
@@ -203,13 +203,13 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Offset of a source's message at its target; source number [`Run::sources`] stands for a
+    /// Offset of a source's message at its target. The source number [`Run::sources`] stands for a
     /// program's own buffers.
     fn at(&self, source: usize, slot: usize) -> u64 {
         (source as u64 * u64::from(self.plan.window) + slot as u64) * stride(self.size)
     }
 
-    /// Sends messages and handles their completions, until all have ended.
+    /// Sends messages and handles their completions until all have ended.
     fn drive(
         &mut self,
         clock: &dyn Clock,
@@ -290,7 +290,7 @@ impl<'a> Run<'a> {
         program.is_gone || is_silent || has_none_left || (count > 0 && program.sent >= count)
     }
 
-    /// Whether a source could send only to targets that have not responded to earlier messages.
+    /// Whether a source can send only to targets that have not responded to earlier messages.
     fn is_stuck(&self, program: &Program) -> bool {
         let Some(destinations) = &program.destinations else {
             return true;
@@ -321,7 +321,7 @@ impl<'a> Run<'a> {
         Ok(any)
     }
 
-    /// Sends a message; returns false if its command does not fit the ring.
+    /// Sends a message. Returns false if its command does not fit into the ring.
     fn begin(&mut self, source: usize, slot: usize, to: usize) -> Result<bool, DoorError> {
         let (there, own) = (self.at(source, slot), self.at(self.sources, slot));
         let number = self.next_number;
@@ -391,7 +391,7 @@ impl<'a> Run<'a> {
         Ok(any)
     }
 
-    /// The NIC of a source has ended: the fate of messages in flight is unknown.
+    /// Handles the end of a source's NIC: the fate of its messages in flight is unknown.
     fn note_gone(&mut self, source: usize) {
         let program = &mut self.programs[source];
         program.is_gone = true;
@@ -464,7 +464,7 @@ impl<'a> Run<'a> {
         Ok(self.data == self.found)
     }
 
-    /// Yields the core; after [`IDLE_ROUNDS`] idle rounds, sleeps until something arrives.
+    /// Yields the core. After [`IDLE_ROUNDS`] idle rounds, sleeps until a completion arrives.
     fn rest(&mut self, idle: u32) {
         if idle < IDLE_ROUNDS {
             return std::thread::yield_now();
@@ -479,7 +479,7 @@ impl<'a> Run<'a> {
             let fds = here.flat_map(|p| [p.nic.fd(), p.nic.socket()]);
             let mut fds: Vec<_> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
             let limit = PollTimeout::try_from(LOOK_EVERY).unwrap_or(PollTimeout::ZERO);
-            // Ignore the result: the caller checks for signals, which end the sleep.
+            // Ignore the result: a signal also ends the sleep, and the caller checks for signals.
             let _ = poll(&mut fds, limit);
         }
         for program in sources.iter_mut().filter(|p| !p.is_gone) {
@@ -533,9 +533,9 @@ fn word_of(bytes: &[u8]) -> u64 {
 }
 
 impl Program {
-    /// The target of the next message: the next destination that does not hold too many slots. A
-    /// dead target must not take all slots, so each may hold [`PARTS_HELD`] times as many as are
-    /// free (dynamic thresholds). A single destination may hold all.
+    /// The target of the next message: the next destination that does not hold too many slots. So
+    /// that a dead target does not take all slots, each may hold at most [`PARTS_HELD`] times as
+    /// many as are free (dynamic thresholds). A single destination may hold all.
     fn next_target(&mut self, by_processor: &HashMap<u16, usize>) -> Option<usize> {
         for _ in 0..MOST_TRIES {
             let to = self.destinations.as_mut()?.next()?;
@@ -560,7 +560,7 @@ impl Program {
         DoorError::Nic { node, error }
     }
 
-    /// Opens the first bytes of its memory to the others.
+    /// Gives the others access to the first bytes of the program's memory.
     fn register(&mut self, bytes: u64) -> Result<(), DoorError> {
         let part = Local { offset: 0, bytes };
         let asked = self.nic.register(0, part, Access::ALL);

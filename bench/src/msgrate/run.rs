@@ -19,23 +19,23 @@ pub enum RunError {
     /// A request to the lab or one of its processes failed.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// A name that no node has.
+    /// No node has the name.
     #[error("lab `{lab}` has no node `{name}`; its NICs are {nics}{near}")]
     NoSuchNode {
         lab: String,
         name: String,
         /// The valid names.
         nics: String,
-        /// A suggestion, if a name is near.
+        /// A suggestion, if a name is similar.
         near: String,
     },
-    /// A router where a NIC is needed.
+    /// The node is a router, but a NIC is needed.
     #[error("`{0}` is a router: messages go from NIC to NIC")]
     IsRouter(String),
-    /// A node occurs twice in a list. Its messages would count as two nodes'.
+    /// A node occurs twice in a list, so its messages would be counted twice.
     #[error("`{0}` is listed twice")]
     Twice(String),
-    /// A run without messages says nothing about the network.
+    /// No message was sent, so the run measured nothing.
     #[error("nothing was sent: with pattern {0} no source has a target other than itself")]
     NothingSent(String),
     /// The pattern sends from group to group, but the machine has no groups, or only one.
@@ -46,31 +46,31 @@ pub enum RunError {
     NoGroups {
         pattern: String,
         lab: String,
-        /// The number of groups, as text.
+        /// The number of groups in words.
         groups: &'static str,
     },
-    /// NICs themselves do not send into receives.
+    /// Only programs can send into receives.
     #[error("--op send needs programs: add --client")]
     Receives,
     /// Programs measure only one direction.
     #[error("--client supports only latency and bandwidth")]
     OneWay,
-    /// Fewer than two participants.
+    /// There are fewer than two participants.
     #[error("lab `{0}` has fewer than two NICs, so there is no target")]
     Alone(String),
-    /// More pairs than the lab has NICs for.
+    /// There are more pairs than NICs for them.
     #[error("{pairs} pairs need two NICs each: there are enough for only {most}")]
     Pairs {
-        /// The requested number.
+        /// The requested number of pairs.
         pairs: usize,
-        /// The largest possible number.
+        /// The largest possible number of pairs.
         most: usize,
     },
     /// A report is about another run.
     #[error("{node} reports on run {found} instead of {run}")]
     OtherRun {
         node: String,
-        /// The run that it is about.
+        /// The run of the report.
         found: u64,
         run: u64,
     },
@@ -79,13 +79,13 @@ pub enum RunError {
     Claim(#[from] ClaimError),
     #[error("`{0}` does not answer: is its process stopped?")]
     Silent(String),
-    /// A named NIC is a spare, without a number.
+    /// The named NIC is a spare, without a number.
     #[error(
         "`{0}` is a spare: it is unreachable until it takes the number of another NIC (phitwire \
          manage rename)"
     )]
     Spare(String),
-    /// No target takes part, though some reply: their names, and why.
+    /// No target takes part, though some reply. The texts name them and the reason.
     #[error("nothing was sent: {0} refused the run: {1}")]
     Refused(String, String),
     /// No target has replied to the announcement of the run.
@@ -94,16 +94,17 @@ pub enum RunError {
          (netns-scripts/status.sh --lab {1} shows which links are down)"
     )]
     Unreachable(String, String),
-    /// Some targets refused, others were unreachable: the refusers, and why; the others; the lab.
+    /// Some targets refused, and others were unreachable: the refusers, the reason, the others, the
+    /// lab.
     #[error(
         "nothing was sent: {0} refused the run: {1}; {2} could not be reached within the timeout \
          of a request (netns-scripts/status.sh --lab {3} shows which links are down)"
     )]
     RefusedOrUnreachable(String, String, String, String),
-    /// Programs at doors do not support it, or failed.
+    /// Programs at doors do not support the measurement, or failed.
     #[error(transparent)]
     Door(#[from] DoorError),
-    /// The user requested twice to stop.
+    /// The user requested to stop twice.
     #[error("interrupted before all messages were answered: no measurement")]
     Interrupted,
 }
@@ -111,11 +112,8 @@ pub enum RunError {
 /// The progress of a measurement, for a progress line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunProgress {
-    /// Time since the start.
     pub elapsed: Duration,
-    /// Messages sent so far.
     pub sent: u64,
-    /// Messages acknowledged so far.
     pub acknowledged: u64,
     /// The earliest phase of all sources.
     pub phase: RunPhase,
@@ -129,7 +127,7 @@ pub struct RunProgress {
 const MOST_NAMED: usize = 4;
 
 impl RunProgress {
-    /// What the run waits for after everything has been sent.
+    /// The event that the run waits for after everything has been sent, as text.
     pub fn waits(&self) -> Option<String> {
         let what = match self.phase {
             RunPhase::Draining => "answers to messages",
@@ -151,16 +149,16 @@ impl RunProgress {
     }
 }
 
-/// Time and signals: what a measurement needs besides the lab.
+/// Time and signals, which a measurement needs besides the lab.
 pub trait Clock {
-    /// Time since some start.
+    /// Time since an arbitrary start.
     fn now(&self) -> Duration;
     fn sleep(&self, span: Duration);
     /// Number of times that the user has requested to stop.
     fn stops(&self) -> u32;
 }
 
-/// The machine's own clock, and its signals.
+/// The machine's clock and signals.
 #[derive(Debug)]
 pub struct RealClock {
     start: Instant,
@@ -189,12 +187,12 @@ impl Clock for RealClock {
     }
 }
 
-/// Measures messages of `size` bytes according to `plan`. `run` names the run within the lab and
-/// must be higher than that of any earlier measurement.
+/// Measures messages of `size` bytes according to `plan`. `run` identifies the run within the lab
+/// and must exceed that of any earlier measurement.
 ///
-/// The first request to stop ([`Clock::stops`]) ends the sending early, and what was sent is
-/// accounted for; the second ends at once. No source keeps sending in any case: a NIC's run ends
-/// with the connection that claimed it.
+/// The first request to stop ([`Clock::stops`]) ends the sending early, and the messages sent are
+/// accounted for; the second ends the measurement at once. No source keeps sending afterwards,
+/// since a NIC's run ends with the connection that claimed it.
 ///
 /// # Errors
 /// See [`RunError`]. Faults of messages are part of the outcome, not errors; so is a process that

@@ -1,4 +1,4 @@
-//! The table, in the style of the OSU microbenchmarks.
+//! The result table, in the style of the OSU microbenchmarks.
 
 use phitwire::nic::Operation;
 use phitwire::text_table::TextColumns;
@@ -24,7 +24,7 @@ const COLUMNS: TextColumns<'_> = TextColumns {
     ],
 };
 
-/// The lines above the figures.
+/// The lines above the table.
 pub fn head(plan: &Plan) -> String {
     let (op, what) = match plan.operation() {
         Operation::Put => ("put", "acknowledged remote writes"),
@@ -46,7 +46,7 @@ pub fn head(plan: &Plan) -> String {
     )
 }
 
-/// The figures of one size.
+/// The table row of one size.
 pub fn row(outcome: &RateResult) -> String {
     let latency = &outcome.latency_us;
     let quantiles = [
@@ -161,7 +161,7 @@ pub fn standstills(fates: &Fates) -> Option<String> {
     ))
 }
 
-/// The causes of losses beyond the timed-out messages, if there are any.
+/// The reasons of losses beyond the timed-out messages, if there are any.
 fn beyond_time_outs(outcome: &RateResult) -> Option<String> {
     let mut left = outcome.lost.saturating_sub(outcome.timed_out);
     if left == 0 {
@@ -206,7 +206,7 @@ fn unanswered(outcome: &RateResult) -> Option<String> {
     (!all.is_empty()).then(|| format!("did not answer in time: {}{more}", named.join(", ")))
 }
 
-/// Remarks on what does not happen in every run.
+/// Remarks on events that do not occur in every run.
 fn oddities(outcome: &RateResult) -> [Option<String>; 7] {
     let RateResult {
         overtaken,

@@ -49,7 +49,7 @@ enum Sum {
 const SUMS: usize = Sum::StoodStillMs as usize + 1;
 
 impl Sum {
-    /// The sum that a counter belongs to; link counters have the prefix `portN.`.
+    /// The sum that a counter contributes to. Link counters have the prefix `portN.`.
     fn of(name: &str) -> Option<Self> {
         let link = name
             .split_once('.')
@@ -73,9 +73,9 @@ impl Sum {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     sums: [u64; SUMS],
-    /// By port of one process, the number of times that its link was given up.
+    /// How often each port's link was given up, for one process.
     given_up: BTreeMap<String, u64>,
-    /// Whether routers among the processes choose between kinds of paths.
+    /// Whether any router among the processes chooses between kinds of paths.
     decides: bool,
 }
 
@@ -130,15 +130,16 @@ impl Work {
         self.sums[sum as usize]
     }
 
-    /// The work of the links; needs all processes, since frames sent by one are accepted by
-    /// another.
+    /// The work of the links. It needs the counters of all processes, since frames sent by one are
+    /// accepted by another.
     pub fn links(&self) -> LinkWork {
         let frames_sent = self.sum(Sum::FramesSent);
         LinkWork {
             retransmitted_packets: self.sum(Sum::RetransmittedPackets),
             replayed_sets: self.sum(Sum::ReplayedSets),
             frames_sent,
-            // A lower bound: duplicates made on the wire are accepted too, and hide as many losses.
+            // A lower bound: duplicates made on the wire are also accepted, and hide as many
+            // losses.
             frames_dropped: frames_sent.saturating_sub(self.sum(Sum::FramesTaken)),
         }
     }

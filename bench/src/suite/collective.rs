@@ -13,14 +13,14 @@ use super::Ending;
 use super::options::{Benchmark, CollectiveOptions};
 use crate::msgrate::{ClaimError, Clock, Lab, LabError, LatencyUs, Role, ask, claim};
 
-/// Interval of polls during the measurement: each reply carries every latency, and producing it
-/// disturbs the measurement.
+/// Interval of polls during the measurement. Each reply contains every latency, so frequent polls
+/// would disturb the measurement.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Interval of polls once the time is over.
+/// Interval of polls after the end of the measuring time.
 const END_LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Time that participants wait for each other: no lab needs that long for an operation.
+/// Time that participants wait for each other. No lab needs that long for an operation.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Extra time beyond the participants' own patience.
+/// Time limit beyond the participants' patience.
 const END_LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Error)]
@@ -28,7 +28,7 @@ pub enum CollectiveError {
     /// A request to the lab or one of its processes failed.
     #[error(transparent)]
     Lab(#[from] LabError),
-    /// A name that is not that of a NIC with a collective engine.
+    /// The name does not belong to a NIC with a collective engine.
     #[error("lab `{lab}` has no NIC `{name}` with collective operations; available: {nics}")]
     NoSuchNic {
         lab: String,
@@ -41,7 +41,7 @@ pub enum CollectiveError {
     /// The NICs are in use or do not reply.
     #[error(transparent)]
     Claim(#[from] ClaimError),
-    /// Fewer than two participants.
+    /// There are fewer than two participants.
     #[error(
         "a collective operation needs two NICs with collective engines, but lab `{0}` would \
          provide only {1}"
@@ -188,7 +188,7 @@ impl CollectiveSuite {
                 .start(&spec, lab, &mut started)
                 .and_then(|()| self.wait(&spec, lab, clock));
             if measured.is_err() {
-                // Abort only what this run started: other participants work for another tool.
+                // Abort only participants that this run started; others work for another tool.
                 self.abort(lab, started);
             }
             let (report, fallen) = measured?;
@@ -222,10 +222,10 @@ impl CollectiveSuite {
         Ok(())
     }
 
-    /// Stops the first `participants` after the next operation.
+    /// Stops the first `participants` participants after the next operation.
     fn tell(&self, lab: &mut dyn Lab, participants: usize) {
         for (name, _) in &self.nics[..participants] {
-            // Ignore an error: a participant that does not reply does nothing either.
+            // Ignore an error: a participant that does not reply does not act.
             let _ = lab.ask(name, &Request::CollectiveStop);
         }
     }
@@ -257,13 +257,14 @@ impl CollectiveSuite {
                 let report: CollectiveReport = match status {
                     Ok(report) => report,
                     Err(error) if error.tells_of_death() => {
-                        // Give up: the run cannot finish without a dead participant.
+                        // Give up, since the run cannot finish without a dead participant.
                         fallen.died.push(name.clone());
                         self.abort(lab, self.nics.len());
                         continue;
                     }
                     Err(error) if error.is_silent() => {
-                        // Continue: a stopped participant may resume while the others still wait.
+                        // Continue, since a stopped participant may resume while the others still
+                        // wait.
                         if !fallen.stopped.contains(name) {
                             fallen.stopped.push(name.clone());
                         }

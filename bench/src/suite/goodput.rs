@@ -1,4 +1,4 @@
-//! Bandwidth over links that lose frames: impairs the lab's links, measures, and restores them.
+//! Bandwidth over links that lose frames. Impairs the lab's links, measures, and restores them.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -14,7 +14,7 @@ use super::options::{Benchmark, GoodputOptions, Loss};
 use super::point::{PointRow, PointSuite};
 use crate::msgrate::{Lab, RunError};
 
-/// Exit status of the scripts if this machine cannot do it.
+/// Exit status of the scripts if this machine does not support the impairment.
 const CANNOT: i32 = 4;
 
 /// A row of the table; the names are those of the JSON output.
@@ -32,7 +32,7 @@ pub enum GoodputError {
     /// The scripts were not found.
     #[error("{0}")]
     Scripts(String),
-    /// The script's error.
+    /// The script failed with this error.
     #[error("cannot impair links: {0}")]
     Impair(String),
     /// The links are impaired already, and would not be restored.
@@ -40,17 +40,13 @@ pub enum GoodputError {
         "links of lab `{lab}` are already impaired ({what}), and this run would replace that; \
          `impair.sh --lab {lab} all clear` removes it"
     )]
-    Impaired {
-        lab: String,
-        /// One of the active impairments.
-        what: String,
-    },
+    Impaired { lab: String, what: String },
     /// The measurement failed.
     #[error(transparent)]
     Run(#[from] RunError),
 }
 
-/// The impairment of all links of a lab, which ends when this is dropped.
+/// The impairment of all links of a lab. Dropping it removes the impairment.
 struct Impaired {
     script: PathBuf,
     lab: String,
@@ -92,7 +88,7 @@ impl Impaired {
         }
     }
 
-    /// Makes every link drop this share of frames: with netem if the kernel has it, otherwise with
+    /// Makes every link drop this share of frames, by netem if the kernel has it, otherwise by
     /// nftables.
     fn lose(&mut self, loss: Loss) -> Result<(), GoodputError> {
         if loss.per_million == 0 {
@@ -130,7 +126,7 @@ impl Drop for Impaired {
     }
 }
 
-/// Measures at each loss, row by row, and restores the links.
+/// Measures at each loss rate, one row after the other, and restores the links.
 ///
 /// # Errors
 /// See [`GoodputError`].

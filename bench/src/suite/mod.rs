@@ -1,9 +1,10 @@
 //! The benchmarks of `phitwire-bench`, in the style of the OSU microbenchmarks, on a running lab.
 //!
-//! [`point`] has those made of messages (latency, bandwidth, random updates, all to all), which
-//! [`msgrate`](crate::msgrate) measures and verifies; [`collective`] those of the NICs' collective
-//! engines, whose results every participant verifies; [`units`] those of the hardware's barrier
-//! units; [`goodput`] bandwidth over lossy links; [`programs`] those between programs at doors.
+//! [`point`] has the message benchmarks (latency, bandwidth, random updates, all to all), which
+//! [`msgrate`](crate::msgrate) measures and verifies. [`collective`] has those of the NICs'
+//! collective engines, whose results every participant verifies. [`units`] has those of the
+//! hardware's barrier units, [`goodput`] bandwidth over lossy links, [`programs`] the benchmarks
+//! between programs at doors.
 
 use std::process::ExitCode;
 
@@ -31,7 +32,8 @@ pub enum Ending {
     Clean = 0,
     /// Messages were lost, duplicated or corrupted, or results were incorrect.
     Damaged = 1,
-    /// Interrupted without damage; the status is a shell's for a command that SIGINT ended.
+    /// The run was interrupted without damage. The status is the shell's for a command ended by
+    /// SIGINT.
     Interrupted = 130,
 }
 

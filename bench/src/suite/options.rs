@@ -186,7 +186,7 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Frames per hundred.
+    /// Percentage of frames.
     pub fn percent(self) -> f64 {
         f64::from(self.per_million) / 1e4
     }
@@ -238,7 +238,7 @@ impl PairOp {
         }
     }
 
-    /// The operation of the NIC itself, if it has one.
+    /// The operation of a NIC, if the NIC has it.
     pub const fn plain(self) -> Option<Op> {
         match self {
             Self::Put => Some(Op::Put),
@@ -424,7 +424,7 @@ impl Benchmark {
         }
     }
 
-    /// The files that it writes.
+    /// The output files of the benchmark.
     pub fn files(&self) -> FileOptions {
         match self {
             Self::Latency(options) | Self::Bandwidth(options) | Self::Bibw(options) => {
@@ -440,7 +440,7 @@ impl Benchmark {
         }
     }
 
-    /// The options, if programs at doors run it.
+    /// The options of a benchmark that runs between programs at doors; `None` for others.
     pub fn by_programs(&self) -> Option<&PairOptions> {
         match self {
             Self::Latency(options) | Self::Bandwidth(options) => {

@@ -12,11 +12,11 @@ use crate::msgrate::{
     Role, RunError, ask, measure,
 };
 
-/// Largest default size between two NICs, where messages can be that large.
+/// Largest default size in bytes between two NICs, where messages can be that large.
 const LARGEST_OF_PAIRS: u32 = 64 << 10;
-/// Largest default size among all NICs.
+/// Largest default size in bytes among all NICs.
 const LARGEST_OF_SETS: u32 = 4 << 10;
-/// Addresses per target for random updates: the most words that a run can have.
+/// Number of addresses per target for random updates: the maximum of a run.
 const UPDATE_ADDRESSES: u16 = phitwire::nic::MAX_ADDRESSES;
 
 /// A row of the table; the names are those of the JSON output.
@@ -186,7 +186,7 @@ impl PointSuite {
             if let Some(plan) = &self.warmup {
                 let outcome = measure(plan, size, run_number(), lab, &clock, |_| {})?;
                 if !outcome.is_clean() {
-                    // Show the faulty warm-up itself: the row would hide it.
+                    // Show the faulty warm-up itself, which the row would hide.
                     show(&self.row(outcome));
                     return Ok(Ending::Damaged);
                 }

@@ -1,7 +1,7 @@
 //! Latency and bandwidth between two programs at the doors of two NICs.
 //!
-//! Both programs are this process, which therefore sees both memories: every message is compared,
-//! byte for byte, when it has ended, before its slot is reused.
+//! Both programs run in this process, which therefore can access both memories. When a message has
+//! ended, it is compared byte for byte before its slot is reused.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -19,15 +19,15 @@ use super::point::PointRow;
 use crate::msgrate::message::{Latencies, fill, stride};
 use crate::msgrate::{LatencyUs, RateResult};
 
-/// Largest default size.
+/// Largest default size in bytes.
 const LARGEST: u32 = 64 << 10;
-/// Largest window: a program posts no more receives.
+/// Largest window, since a program posts no more receives.
 const MOST_WINDOW: u32 = 256;
-/// A message that has not ended for this long never does.
+/// Time after which a message counts as lost for good.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// After this long without news, a program sleeps although the other may be next.
+/// Time without news after which a program sleeps, even if the other may respond soon.
 const SHORT: Duration = Duration::from_micros(100);
-/// Messages of a size between two reads of the clock.
+/// Number of messages of a size between two reads of the clock.
 const LOOK_EVERY: u64 = 16;
 
 /// Why nothing was measured, or the measurement was cut short.
@@ -61,7 +61,7 @@ pub enum ProgramError {
 #[derive(Clone, Copy, Debug)]
 struct Place {
     began: Instant,
-    /// The number of its message.
+    /// The number of the slot's message.
     number: u64,
     is_under_way: bool,
 }
@@ -83,10 +83,10 @@ struct Run<'a> {
     size: u64,
     handle: u16,
     places: Vec<Place>,
-    /// For additions: the value of each word.
+    /// For additions, the value of each word.
     added: Vec<u64>,
     next_number: u64,
-    /// First number that may not have arrived: all earlier messages have.
+    /// First number that may not have arrived; all earlier messages have.
     oldest: u64,
     latency: Latencies,
     result: RateResult,
@@ -139,7 +139,7 @@ impl ProgramSuite {
         }
         if !has.blocks {
             if options.size.is_empty() {
-                // Start at words if the source can read nothing shorter.
+                // Start with words if the source cannot read less.
                 let least = if options.op == PairOp::Get { 8 } else { 1 };
                 sizes.retain(|size| (least..=longest).contains(size));
             }
@@ -260,7 +260,7 @@ impl<'a> Run<'a> {
         Ok(run)
     }
 
-    /// Offset of a slot's messages, the same in both memories.
+    /// Offset of a slot, the same in both memories.
     const fn at(&self, slot: usize) -> u64 {
         slot as u64 * stride(self.size)
     }
@@ -359,7 +359,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Takes in arrived messages: each must have been sent, and must not have arrived before.
+    /// Accepts arrived messages. Each must have been sent, and must not have arrived before.
     fn take_messages(&mut self, arrived: &mut BTreeSet<u64>) -> Result<bool, ProgramError> {
         let mut any = false;
         while let Some(completion) = self.suite.target.poll()? {
@@ -391,7 +391,7 @@ impl<'a> Run<'a> {
         Ok(any)
     }
 
-    /// Number of the recent message that was found. Several short ones may be equal: takes the
+    /// Number of the message that was just found. If several short messages are equal, takes the
     /// oldest that has not arrived.
     fn number_of_found(&mut self) -> Option<u64> {
         let from = self
@@ -401,7 +401,7 @@ impl<'a> Run<'a> {
         let first = self.found.len().min(8);
         let mut word = [0; 8];
         let oldest = self.oldest.max(from);
-        // Messages arrive nearly in order, so try those that have arrived last.
+        // Messages arrive nearly in order, so try the numbers after the last arrival first.
         for number in (oldest..self.next_number).chain(from..oldest) {
             fill(number, &mut word[..first]);
             if word[..first] == self.found[..first] {
@@ -469,7 +469,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Takes in messages in flight, then the receives.
+    /// Accepts messages in flight, then takes back the receives.
     fn take_back(&mut self, arrived: &mut BTreeSet<u64>) -> Result<(), ProgramError> {
         let begin = Instant::now();
         while (arrived.len() as u64) < self.result.acknowledged && begin.elapsed() < PATIENCE {

@@ -9,7 +9,7 @@ use super::point::PointRow;
 use super::units::UnitRow;
 use crate::msgrate;
 
-/// At most six columns; the first is the size or the operation.
+/// Widths of at most six columns; the first is the size or the operation.
 const WIDTHS: [u16; 6] = [12, 13, 13, 13, 13, 13];
 
 /// The subject of a benchmark, and its column titles.
@@ -38,8 +38,8 @@ fn titles(benchmark: &str) -> (&'static str, &'static [&'static str]) {
             "random updates: fetching additions per second",
             &["# Size", "GUPS", "Updates/s", "p50 (us)", "p99 (us)"],
         ),
-        // The first is a rate expressed as a time; the quantiles are of single messages in a full
-        // window.
+        // The first column is a rate expressed as a time; the quantiles are of single messages in a
+        // full window.
         "alltoall" => (
             "all to all: time per exchange, in which every NIC sends a message to every other",
             &[

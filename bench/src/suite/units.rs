@@ -1,8 +1,8 @@
 //! Benchmarks of the hardware's barrier units, several at once.
 //!
 //! The tree of each unit is computed from the lab's description and its working links, and written
-//! to all routers; the runs themselves are in the NICs' processes. Only one tool at a time uses a
-//! unit. Units are independent of the rest of the NIC, where runs of messages may go on.
+//! to all routers. The runs themselves are in the NICs' processes. Only one tool at a time uses a
+//! unit. Units are independent of the rest of the NIC, where runs of messages may continue.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use super::options::Benchmark;
 use crate::msgrate::{Clock, Lab, LabError, LatencyUs, Role, ask, holder};
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Time that participants wait for each other, as in collective operations: with 30 % of all frames
+/// Time that participants wait for each other, as in collective operations. With 30 % of all frames
 /// lost, in an emulated machine with one CPU, a barrier of 27 takes 8 s.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Extra time beyond that.
+/// Time limit beyond the participants' patience.
 const END_LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Error)]
@@ -33,7 +33,7 @@ pub enum UnitError {
     Lab(#[from] LabError),
     #[error("lab `{0}` has no barrier units: omit --unit to use collective engines")]
     NoUnits(String),
-    /// A name that is not that of a NIC.
+    /// The name does not belong to a NIC.
     #[error("lab `{lab}` has no NIC `{name}` with barrier units; available: {nics}")]
     NoSuchNic {
         lab: String,
@@ -232,7 +232,7 @@ impl<'n> UnitSuite<'n> {
             self.tell(lab);
             self.tell(lab);
         }
-        // Free the units, as far as routers reply.
+        // Free the units in all routers that reply.
         for &unit in &self.units {
             if let Ok(plan) = self.side.barrier(unit, &[], &|_| true) {
                 for value in &plan.registers {
@@ -292,7 +292,7 @@ impl<'n> UnitSuite<'n> {
     fn write(&self, lab: &mut dyn Lab, value: &RegisterValue) -> Result<Value, LabError> {
         let node = self.network.node_name(value.node);
         if !self.routers.contains(&*node) {
-            // Skip a router that does not run: it is not part of the tree.
+            // Skip a router that does not run, since it is not part of the tree.
             return Ok(Value::Null);
         }
         let request = Request::Set {
@@ -306,13 +306,13 @@ impl<'n> UnitSuite<'n> {
     fn tell(&self, lab: &mut dyn Lab) {
         for &unit in &self.units {
             for (name, _) in &self.nics {
-                // Ignore an error: a participant that does not reply does nothing either.
+                // Ignore an error: a participant that does not reply does not act.
                 let _ = lab.ask(name, &Request::BarrierStop { unit });
             }
         }
     }
 
-    /// Runs to the end, on all units.
+    /// Runs all units to the end.
     fn measure(
         &self,
         lab: &mut dyn Lab,

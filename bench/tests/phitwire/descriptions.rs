@@ -198,7 +198,8 @@ fn nothing_of_a_value_is_obeyed_by_a_terminal() {
     }
     let name = "topology generate blackwidow --processors 8 --name \u{1b}[31m";
     let name: Vec<&str> = name.split(' ').collect();
-    // Control characters in names of files, nodes and topologies, and in what clap quotes.
+    // Control characters in names of files, nodes and topologies, and in arguments that clap
+    // quotes.
     let file = scratch.0.path().join("\u{1b}[31m\u{7}.toml");
     fs::write(&file, "=").expect("it can be written");
     let file = file.to_str().expect("UTF-8");

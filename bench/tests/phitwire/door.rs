@@ -1,5 +1,5 @@
-//! Local programs at the doors of running network interfaces: what they do for each other through
-//! the fabric, and what hostile ones cannot do.
+//! Local programs at the doors of running NICs: operations between honest programs, and the limits
+//! of hostile ones.
 #![allow(
     clippy::duplicate_mod,
     reason = "what the examples share, each of them brings"
@@ -80,7 +80,7 @@ impl Pair {
             .unwrap_or_else(|| panic!("{name} in {stats}"))
     }
 
-    /// Descriptors, and mappings of segments, of the process of a node.
+    /// Number of descriptors, and of mappings of segments, of a node's process.
     fn held(&self, node: &str) -> (usize, usize) {
         let process = self.lab.processes.iter().find(|(name, _)| name == node);
         let pid = process.expect("it runs").1.id();
@@ -91,7 +91,7 @@ impl Pair {
     }
 }
 
-/// Waits for the end of command `name`: how, and its word. Others are dropped.
+/// Waits for the end of command `name`. Returns its status and word; drops other completions.
 fn end(nic: &mut Nic, name: u64) -> (Status, u64) {
     loop {
         let next = nic.wait(PATIENCE).expect("it is there");
@@ -178,7 +178,7 @@ fn what_is_refused_says_why_and_a_dead_network_interface_is_noticed() {
     assert_eq!(end(&mut a, 30).0, Status::TimedOut);
 }
 
-/// A program that has got in and does as it likes.
+/// An attached program that violates the protocol.
 struct Rogue {
     _socket: UnixStream,
     mapping: Mapping,
@@ -222,7 +222,7 @@ impl Rogue {
         let _ = (&self.events[0]).write(&1_u64.to_ne_bytes());
     }
 
-    /// Makes the events blocking: a read or write that cannot complete then waits for ever.
+    /// Makes the events blocking: a read or write that cannot complete would then block forever.
     fn block_events(&self) {
         for event in &self.events {
             let clear = FcntlArg::F_SETFL(OFlag::empty());
@@ -230,7 +230,7 @@ impl Rogue {
         }
     }
 
-    /// Rubbish where the network interface reads.
+    /// Writes random bytes wherever the NIC reads.
     fn scribble(&self, rng: &mut Rng) {
         let mut rubbish = vec![0; DATA_AT - 4096];
         for chunk in rubbish.chunks_mut(8) {
@@ -392,9 +392,9 @@ impl Honest {
         assert!(!self.thread.is_finished(), "they have failed");
     }
 
-    /// What a node holds while no other program attaches or leaves. A node that has just admitted a
-    /// program still holds the descriptors that it passed, so this repeats until two values some
-    /// rounds apart agree.
+    /// Descriptors and mappings of a node while no other program attaches or leaves. A node that
+    /// has just admitted a program still holds the descriptors that it passed, so this repeats
+    /// until two values some rounds apart agree.
     fn held(&self, pair: &Pair, node: &str) -> (usize, usize) {
         loop {
             self.go_on(1);
@@ -412,7 +412,7 @@ impl Honest {
     }
 }
 
-/// A put, an addition and a message.
+/// Exchanges a put, an addition and a message.
 fn exchange(a: &mut Nic, b: &mut Nic, handle: u16, round: u64, rng: &mut Rng) {
     let bytes = 1 + rng.below(60_000);
     let data: Vec<u8> = (0..bytes).map(|_| rng.next_u64() as u8).collect();
@@ -582,7 +582,7 @@ fn who_keeps_descriptors_or_says_nothing_keeps_nobody_waiting() {
     let pair = Pair::new();
     let honest = Honest::start(&pair);
     let before = honest.held(&pair, "nic0");
-    // These programs are gone, but their events and memory are kept, and wake the node.
+    // These programs have exited, but their events and memory are kept, and wake the node.
     let kept: Vec<_> = (0..20)
         .map(|_| {
             let Rogue {
@@ -642,7 +642,7 @@ fn who_keeps_descriptors_or_says_nothing_keeps_nobody_waiting() {
     wait_for(gone, "their end");
     honest.go_on(1);
     honest.end();
-    // With nothing to do, the node must sleep, even if others hold descriptors.
+    // Without work, the node must sleep, even if others hold descriptors.
     thread::sleep(Duration::from_millis(200));
     let begin = turns();
     thread::sleep(Duration::from_millis(500));

@@ -1,4 +1,4 @@
-//! A lab on loopback: a directory of its own and the processes of its nodes.
+//! A lab on loopback: a separate directory, and the processes of its nodes.
 
 use std::net::UdpSocket;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The `phitwire` command as users run it, with its processes.
+//! The `phitwire` command as run by users, with its processes.
 
 mod channels;
 mod descriptions;

@@ -1,5 +1,5 @@
-//! Memory of programs outside of their segments, which NICs access where it is: what arrives there,
-//! and what happens when it is unmapped, or the program exits, during an access.
+//! Memory of programs outside of their segments, which NICs access in place: transfers, and
+//! behaviour when the memory is unmapped, or the program exits, during an access.
 
 use std::fs;
 use std::num::NonZeroUsize;
@@ -47,7 +47,7 @@ fn attach(door: &PathBuf) -> Nic {
     Nic::attach(door, &options).expect("there is room")
 }
 
-/// Waits for the end of command `name`: how, and its word.
+/// Waits for the end of command `name`. Returns its status and word.
 fn end(nic: &mut Nic, name: u64) -> (Status, u64) {
     loop {
         let next = nic.wait(PATIENCE).expect("it is there");
@@ -63,7 +63,7 @@ fn end(nic: &mut Nic, name: u64) -> (Status, u64) {
     }
 }
 
-/// Registers memory of its own; the handle.
+/// Registers the program's own memory and returns the handle.
 fn register(nic: &mut Nic, at: u64, bytes: usize) -> Result<u16, Status> {
     nic.register(1, Local::own(at, bytes as u64), Access::ALL)
         .unwrap();
@@ -81,7 +81,7 @@ const fn at(processor: u16, handle: u16, offset: u64) -> Remote {
     }
 }
 
-/// Pages of this process that can be taken away.
+/// Pages of this process that can be unmapped.
 struct Pages(NonNull<std::ffi::c_void>, usize);
 
 impl Pages {
@@ -102,12 +102,13 @@ impl Pages {
         reason = "whoever calls it again has dropped what came before"
     )]
     fn bytes(&self) -> &mut [u8] {
-        // SAFETY: the pages stay mapped until `take_away`, and only this thread reads them by then.
+        // SAFETY: the pages stay mapped until `take_away`, and only this thread reads them until
+        // then.
         unsafe { std::slice::from_raw_parts_mut(self.0.as_ptr().cast(), self.1) }
     }
 
     fn take_away(&self) {
-        // SAFETY: no reference to the pages is used any more.
+        // SAFETY: no reference to the pages is used after this.
         unsafe { munmap(self.0, self.1) }.expect("they are there");
     }
 
@@ -188,7 +189,7 @@ fn everything_arrives_where_it_belongs_in_memory_of_ones_own() {
         assert_eq!(end(&mut a, 5), (Status::Done, 3 * n));
     }
     assert_eq!(word(8), 300);
-    // Change four bytes, and not their neighbours.
+    // Change four bytes but not their neighbours.
     far.bytes()[16..24].copy_from_slice(&[1, 0, 0, 0, 9, 9, 9, 9]);
     let narrow = Request::Atomic {
         at: at(1, handle, 16),
@@ -205,7 +206,7 @@ fn everything_arrives_where_it_belongs_in_memory_of_ones_own() {
     .unwrap();
     assert_eq!(end(&mut a, 6), (Status::Done, 1));
     assert_eq!(far.bytes()[16..24], [7, 0, 0, 0, 9, 9, 9, 9]);
-    // Send a message from a program's memory to such memory of another.
+    // Send a message from one program's memory to that of another.
     let (out, into) = (pattern(5000, 9), Pages::new(2));
     b.receive(7, Local::own(into.address(), 8000)).unwrap();
     b.flush();
@@ -294,11 +295,12 @@ fn memory_that_is_taken_away_is_an_error_and_nothing_else() {
     assert_eq!(other.bytes()[64..67], [1, 2, 3]);
 }
 
-/// Set for a process of this test that is a program at a door; says what it does.
+/// Variable that is set for a process of this test that acts as a program at a door; its value
+/// selects the action.
 const CHILD: &str = "PHITWIRE_TEST_OWN_MEMORY";
 
-/// Not a test, unless a test runs it: a program that opens its memory and then executes another
-/// program, or runs until it is killed.
+/// A test only by name: run by another test, it is a program that opens its memory, and then
+/// executes another program or runs until it is killed.
 #[test]
 fn a_program_with_open_memory() {
     let Ok(what) = std::env::var(CHILD) else {

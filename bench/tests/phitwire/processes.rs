@@ -1,4 +1,4 @@
-//! The `phitwire` command: processes start, keep their addresses, reply, and leave nothing behind.
+//! The `phitwire` command: processes start, keep their addresses, reply, and leave no files behind.
 
 use std::fs;
 use std::io::Read;
@@ -24,7 +24,7 @@ fn lab() -> Lab {
     Lab::new(env!("CARGO_BIN_EXE_phitwire"), &write(&topology), 4)
 }
 
-/// A lab whose processes all run.
+/// A lab with all processes running.
 fn started() -> Lab {
     let mut lab = lab();
     nodes(&lab).iter().for_each(|node| lab.start(node));
@@ -39,7 +39,7 @@ fn nodes(lab: &Lab) -> Vec<String> {
     chips.chain(processors).collect()
 }
 
-/// The status of a command that fails, and what it says.
+/// Status and output of a command that must fail.
 fn refused(mut command: Command) -> (Option<i32>, String) {
     let output = command.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -184,7 +184,7 @@ fn what_cannot_run_says_what_to_do() {
     assert!(is_empty(&lab.run_dir()));
 }
 
-/// Sends `count` puts from the first network interface to the second and returns what both report.
+/// Sends `count` puts from the first NIC to the second and returns both reports.
 fn puts(lab: &Lab, run: u64, count: u64) -> (Value, Value) {
     let nodes = nodes(lab);
     let spec = format!(
@@ -248,7 +248,7 @@ fn lane_noise_reaches_the_peer_as_crc_errors_and_nothing_is_lost() {
 fn an_idle_process_sleeps() {
     let lab = started();
     lab.wait("");
-    // A past deadline left from a busy time would keep a process awake.
+    // A deadline left over from a busy period would keep a process awake.
     puts(&lab, 1, 2_000);
     sleep(Duration::from_secs(1));
     let ticks = lab.processes.iter().map(|(_, child)| cpu_ticks(child));

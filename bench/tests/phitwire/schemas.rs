@@ -1,4 +1,4 @@
-//! Schemas of what the commands print as JSON, and outputs held against them.
+//! Schemas of JSON output, and outputs checked against them.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `phitwire sim` as its users call it.
+//! `phitwire sim` as called by users.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Output, Stdio};

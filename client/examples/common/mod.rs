@@ -1,4 +1,4 @@
-//! Shared by the examples: programs of one job, one per door, each in its own thread.
+//! Common code of the examples: programs of one job, one per door, each in its own thread.
 #![allow(dead_code, reason = "no example uses all of it")]
 
 use std::collections::VecDeque;
@@ -20,9 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// First name of the receives of `tell_all`.
 const LISTEN: u64 = 1 << 40;
 
-/// One of the programs.
+/// One of the programs of the job.
 pub struct Program {
-    /// The program's NIC.
     pub nic: Nic,
     /// The program's number, from 0.
     pub rank: usize,
@@ -45,11 +44,12 @@ struct Board {
 
 /// Attaches a program to each door, with `data_bytes` bytes of data, and runs them all.
 pub fn run(doors: &[PathBuf], data_bytes: u64, program: fn(&mut Program) -> Outcome) -> Outcome {
-    // Programs stay attached until all have ended: others may still need their memory.
+    // Programs stay attached until all have ended, since others may still need their memory.
     run_and(doors, data_bytes, program, Some)
 }
 
-/// Like `run`, but a program that has ended leaves at once: for programs that need nobody's memory.
+/// Like `run`, but each program detaches as soon as it has ended. For programs whose memory no
+/// other needs.
 pub fn run_leaving(
     doors: &[PathBuf],
     data_bytes: u64,
@@ -130,13 +130,11 @@ pub fn main(data_bytes: u64, program: fn(&mut Program) -> Outcome) -> ExitCode {
 }
 
 impl Program {
-    /// A name that no other command has.
     pub fn name(&mut self) -> u64 {
         self.names += 1;
         self.names
     }
 
-    /// Rank of the next program in the ring of all.
     pub fn next(&self) -> usize {
         (self.rank + 1) % self.all.len()
     }
@@ -207,9 +205,9 @@ impl Program {
         }
     }
 
-    /// Exchanges a word with all others. Returns every program's word, by rank. Uses the 64 bytes
-    /// of data for each program from `at` on, always the same; its receives stay posted, so a
-    /// program that calls this receives no other messages.
+    /// Exchanges a word with all others and returns every program's word, by rank. Uses 64 bytes of
+    /// data for each program from `at` on, which must be the same in all calls. Its receives stay
+    /// posted, so the program cannot receive other messages.
     pub fn tell_all(&mut self, at: u64, word: u64) -> Outcome<Vec<u64>> {
         let part = |rank: usize| Local {
             offset: at + rank as u64 * 64,
@@ -225,9 +223,8 @@ impl Program {
         let message = [self.round, self.rank as u64, word].map(u64::to_le_bytes);
         let ours = part(self.rank);
         self.nic.write(ours.offset, message.as_flattened())?;
-        // Send all at once, and receive before waiting for their ends: a program that waited for
-        // one after the other would not repost its receives, which fast ones have filled with the
-        // next round.
+        // Send to all before waiting for any send to end. A program that waited for one after the
+        // other would not repost its receives, which fast programs have filled with the next round.
         let mut sends = Vec::new();
         for &rank in &others {
             let name = self.name();
@@ -235,7 +232,7 @@ impl Program {
             self.nic.send(name, processor, member, ours)?;
             sends.push(name);
         }
-        // Fast programs may already send the next round: keep it.
+        // Keep words of the next round, which fast programs may already send.
         let round = self.round;
         while self.told.iter().filter(|told| told[0] == round).count() < others.len() {
             let name = self.until(|completion| match *completion {

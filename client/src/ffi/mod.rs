@@ -401,7 +401,7 @@ pub unsafe extern "C" fn phw_flush(nic: *mut PhwNic) -> c_int {
     }
 }
 
-/// Writes what was found to `out`.
+/// Writes the result of a poll or wait to `out`.
 ///
 /// # Safety
 /// `out` has room for a completion.

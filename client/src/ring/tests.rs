@@ -48,7 +48,7 @@ fn end(name: u64, status: Status, word: u64) -> Completion {
     }
 }
 
-/// Takes a command as a NIC does: only if its completion has room.
+/// Takes a command like a NIC: only if there is room for its completion.
 fn take(nic: &mut NicEnd) -> Option<u64> {
     let mut entry = [0xa5; COMMAND_BYTES];
     let fits = nic.room().expect("the client is right") > 0;
@@ -216,7 +216,7 @@ fn a_receive_taken_back_has_ended() {
         request: Request::TakeBack,
     };
     let (mut client, mut nic) = pair();
-    // The second take-back is too late: its receive has a message. Names have 48 bits.
+    // The second take-back is too late, since its receive has a message. Names have 48 bits.
     for name in [1, 2] {
         client.post(&receive(name)).expect("there is room");
         client
@@ -300,7 +300,7 @@ fn indices_of_a_hostile_client_are_refused() {
         set(&nic, COMPLETIONS_HEAD_AT, head);
         assert_eq!(broken(nic.room()), ("head of completions", head, 4, 5));
     }
-    // The NIC does not read its own indices back.
+    // The NIC must not read its own indices back.
     set(&nic, COMMANDS_HEAD_AT, u64::MAX);
     set(&nic, COMPLETIONS_TAIL_AT, u64::MAX);
     set(&nic, COMPLETIONS_HEAD_AT, 5);
@@ -368,9 +368,8 @@ fn a_million_entries_of_two_threads() {
     server.join().expect("the other side is right");
 }
 
-/// Both sides sleep once they have had nothing to do for a varying moment, so that one publishes
-/// just as the other goes to sleep. A lost wake hangs this test, as happens now and then without
-/// the fences.
+/// Both sides sleep after a varying time without work, so that one publishes just as the other goes
+/// to sleep. A lost wake would hang this test, as happens occasionally without the fences.
 #[test]
 fn no_wake_up_is_lost() {
     const ALL: u64 = 100_000;
@@ -403,7 +402,7 @@ fn no_wake_up_is_lost() {
     });
     let (mut posted, mut polled) = (0, 0);
     while polled < ALL {
-        // Mostly one at a time, sometimes a burst.
+        // Mostly single commands, sometimes a burst.
         let burst = if posted % 64 == 0 { 10 } else { 1 };
         while posted < ALL && client.under_way() < burst {
             client.post(&put(posted)).expect("there is room");

@@ -1,5 +1,5 @@
-//! NICs without a network, in a thread: commands are executed at once, between the attached
-//! programs. Enough to test a client.
+//! NICs without a network, in a thread that executes commands at once between the attached
+//! programs: sufficient to test a client.
 
 mod order;
 
@@ -37,7 +37,8 @@ pub struct Fake {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Calls of [`Fake::settle`], and how many of them the thread has noticed with nothing left to do.
+/// Number of calls of [`Fake::settle`], and how many of these the thread has answered because
+/// nothing was left to do.
 #[derive(Clone, Default)]
 struct Pace {
     asked: Arc<AtomicU64>,
@@ -56,8 +57,8 @@ impl Fake {
         Self::start_as(count, false, None)
     }
 
-    /// Starts NICs that take one command at a time, when all programs wait, in an order that `seed`
-    /// draws: see [`order`]. If no program can continue, all are disconnected.
+    /// Starts NICs that take one command at a time, when all programs wait, in an order drawn from
+    /// `seed`: see [`order`]. If no program can continue, all are disconnected.
     pub fn start_in_order(count: usize, seed: u64) -> Self {
         Self::start_as(count, true, Some(Order::new(seed)))
     }
@@ -106,9 +107,10 @@ impl Fake {
         }
     }
 
-    /// Returns when all commands flushed before have been executed (except those to silent NICs,
-    /// and messages that wait for a receive), all completions are delivered, and programs that have
-    /// left are gone. So no test depends on the machine's speed. Not for NICs with a drawn order.
+    /// Returns when all commands flushed before have been executed, all completions delivered, and
+    /// programs that have left removed. Exceptions are commands to silent NICs, and messages
+    /// without a receive. So no test depends on the machine's speed. Not for NICs with a drawn
+    /// order.
     pub fn settle(&self) {
         let number = self.pace.asked.fetch_add(1, AcqRel) + 1;
         self.event.wake();
@@ -119,7 +121,7 @@ impl Fake {
         }
     }
 
-    /// Silently cuts a NIC off.
+    /// Disconnects a NIC without notice.
     pub fn silence(&self, processor: u16) {
         self.silent.fetch_or(1 << processor, AcqRel);
     }
@@ -148,7 +150,7 @@ impl Drop for Fake {
     }
 }
 
-/// Most posted receives at one NIC.
+/// Maximum number of posted receives at one NIC.
 const MOST_RECEIVES: usize = 1024;
 
 struct Program {
@@ -159,7 +161,7 @@ struct Program {
     socket: UnixStream,
     event: Event,
     receives: VecDeque<(u64, Local)>,
-    /// Sends that wait for a receive.
+    /// Number of sends that wait for a receive.
     sending: u64,
     is_gone: bool,
 }
@@ -322,7 +324,7 @@ impl Nics {
         });
     }
 
-    /// Takes a command if its completion has room beside those that are due.
+    /// Takes a command if there is room for its completion besides those that are due.
     fn next_command(&mut self, at: usize, entry: &mut [u8; COMMAND_BYTES]) -> bool {
         let program = &mut self.programs[at];
         let reserved = program.receives.len() as u64 + program.sending;

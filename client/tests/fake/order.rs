@@ -1,8 +1,8 @@
 //! One command after another, in an order drawn from a seed.
 //!
-//! A command is taken only when every program waits, so that the programs' behaviour depends on the
-//! order alone, never on the machine's load: an order that jams them does so every time. A jam is
-//! detected, not timed out.
+//! A command is taken only when every program waits, so the programs' behaviour depends on the
+//! order alone and not on the machine's load: an order that causes a jam always does. A jam is
+//! detected without a timeout.
 
 use phitwire_client::door::COMMAND_BYTES;
 use phitwire_client::door::segment::{CLIENT_SLEEPS_AT, COMPLETIONS_HEAD_AT, COMPLETIONS_TAIL_AT};
@@ -56,7 +56,7 @@ impl Program {
 }
 
 impl Nics {
-    /// Whether a round ended with no program able to continue.
+    /// Whether a round ended without a program that could continue.
     pub fn is_jammed(&self) -> bool {
         self.order.as_ref().is_some_and(|order| order.is_jammed)
     }

@@ -23,9 +23,9 @@ use crate::carrier::folding::{add, word};
 pub const POLYNOMIAL: u32 = 0xc_4047;
 /// State before the first bit.
 pub const INITIAL: u32 = MASK;
-/// Bits of the check.
+/// Width of the check in bits.
 pub const BITS: u32 = 20;
-/// Mask of the check.
+/// Mask of the check, which is in the low bits of a word.
 pub const MASK: u32 = (1 << BITS) - 1;
 
 /// Bytes of a set that are processed together.
@@ -66,7 +66,7 @@ const fn tables() -> [[u32; 256]; BLOCK + 3] {
 
 static TABLES: [[u32; 256]; BLOCK + 3] = tables();
 
-/// The remainder of every intact set: what the start value contributes over the set.
+/// The remainder of every intact set: the contribution of the start value over the whole set.
 const GOOD: u32 = advance(INITIAL, SET_BYTES as u32 * 8 - BITS);
 
 /// The remainder of the 480 bits.
@@ -85,7 +85,7 @@ pub(super) fn remainder(set: &[u8; SET_BYTES]) -> u32 {
     by_tables(set)
 }
 
-/// The remainder by carry-less multiplication: half the time, and no tables in the cache.
+/// The remainder by carry-less multiplication: twice as fast as tables, without their cache lines.
 #[cfg(all(feature = "processor-crc", target_arch = "x86_64"))]
 #[inline]
 #[target_feature(enable = "pclmulqdq,sse4.1")]
@@ -121,9 +121,8 @@ pub(super) fn check_of_words(words: &[u64; 8], pattern: &Pattern) -> u32 {
 #[cfg(all(feature = "processor-crc", target_arch = "x86_64"))]
 type Divisor = crate::carrier::folding::Divisor<POLYNOMIAL, BITS>;
 
-/// The remainder of the 480 bits, by tables. A separate function, so that it reads bytes from
-/// memory: inlined after the code that wrote the set, it would shift every byte out of the written
-/// words.
+/// The remainder of the 480 bits, by tables. Not inlined, so that it reads bytes from memory:
+/// inlined after the code that wrote the set, it would shift every byte out of the written words.
 #[inline(never)]
 fn by_tables(set: &[u8; SET_BYTES]) -> u32 {
     let mut state = 0_u32;
@@ -154,7 +153,7 @@ fn last_word(set: &[u8; SET_BYTES]) -> u32 {
     u32::from_be_bytes([a, b, c, d])
 }
 
-/// The check for a set stored in `set` under `pattern`, whose last 20 bits are only the pattern's.
+/// The check for a set stored in `set` under `pattern`. Its last 20 bits hold only the pattern.
 #[inline]
 pub(super) fn check_of_blank(set: &[u8; SET_BYTES], pattern: &Pattern) -> u32 {
     debug_assert!((pattern.flit(SET_FLITS - 1) as u32 ^ last_word(set)) & MASK == 0);
@@ -177,7 +176,7 @@ pub(super) fn is_good_under(set: &[u8; SET_BYTES], pattern: &Pattern) -> bool {
 mod tests {
     use super::*;
 
-    /// Bit by bit, like a shift register.
+    /// Reference implementation: a shift register, bit by bit.
     fn serial(set: &[u8; SET_BYTES]) -> u32 {
         (0..SET_BYTES * 8 - BITS as usize).fold(INITIAL, |state, i| {
             let bit = u32::from(set[i / 8] >> (7 - i % 8) & 1);

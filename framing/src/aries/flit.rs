@@ -12,9 +12,9 @@
 //!
 //! A flit of zeros between packets is idle: no packet has length 0.
 
-/// Bits of a flit.
+/// Width of a flit in bits.
 pub const FLIT_BITS: u32 = 48;
-/// Mask of the bits of a flit.
+/// Mask of a flit in a word.
 pub const FLIT_MASK: u64 = (1 << FLIT_BITS) - 1;
 /// Flits of the longest packet: a 64-byte put (Cray XC white paper, "Aries Performance").
 pub const MAX_PACKET_FLITS: usize = 14;
@@ -29,7 +29,7 @@ pub const FIRST_RESPONSE_VC: u8 = 4;
 pub struct Flit(u64);
 
 impl Flit {
-    /// No flit: fills the line between packets.
+    /// An idle flit, sent between packets.
     pub const IDLE: Self = Self(0);
 
     /// A flit of the low 48 bits of `bits`.
@@ -38,7 +38,7 @@ impl Flit {
         Self(bits & FLIT_MASK)
     }
 
-    /// The 48 bits.
+    /// The 48 bits of the flit, in the low bits.
     #[inline]
     pub const fn bits(self) -> u64 {
         self.0
@@ -66,14 +66,14 @@ impl core::fmt::Debug for Flit {
     }
 }
 
-/// Address of a NIC: a group, a router within the group, a NIC of the router. The 18 bits are the
-/// Cray XC white paper's ("Address Translation"), their division is ours.
+/// Address of a NIC: a group, a router within the group, a NIC of the router. The white paper gives
+/// the 18 bits ("Address Translation"); their division is ours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct NodeId(u32);
 
 impl NodeId {
-    /// Bits of an id.
+    /// Width of an id in bits.
     pub const BITS: u32 = 18;
     /// Number of groups in the address space.
     pub const GROUPS: u16 = 1 << 9;
@@ -94,13 +94,13 @@ impl NodeId {
         Self(bits & 0x3_ffff)
     }
 
-    /// The 18 bits.
+    /// The id in the low 18 bits; the inverse of [`Self::from_bits`].
     #[inline]
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// The group.
+    /// Number of the group, 9 bits.
     #[inline]
     pub const fn group(self) -> u16 {
         (self.0 >> 9) as u16
@@ -112,7 +112,7 @@ impl NodeId {
         (self.0 >> 2 & 0x7f) as u8
     }
 
-    /// The NIC within its router.
+    /// Number of the NIC at its router, 0 to 3.
     #[inline]
     pub const fn nic(self) -> u8 {
         (self.0 & 3) as u8
@@ -141,9 +141,9 @@ pub enum Routing {
     Ordered = 4,
     /// Ordered, on one non-minimal path for each pair of NICs.
     OrderedNonMinimal = 5,
-    /// Minimal only, the port by load.
+    /// Minimal paths only; load selects the port.
     Minimal = 6,
-    /// Non-minimal only (Valiant), the port by load.
+    /// Non-minimal paths only (Valiant); load selects the port.
     Valiant = 7,
     /// A minimal path chosen by a hash that includes the address: ordered per cache line.
     MinHash = 8,
@@ -175,7 +175,7 @@ impl Routing {
         }
     }
 
-    /// The code in the head.
+    /// The 3-bit code in the head; some modes share one.
     #[inline]
     pub const fn code(self) -> u8 {
         match self {
@@ -185,7 +185,7 @@ impl Routing {
         }
     }
 
-    /// The bias registers that an adaptive packet uses, 0 to 3.
+    /// Index of the bias registers that an adaptive packet uses, 0 to 3; `None` for other modes.
     #[inline]
     pub const fn adaptive_mode(self) -> Option<usize> {
         match self {
@@ -210,8 +210,8 @@ impl Routing {
         matches!(self, Self::MinHash | Self::NminHash)
     }
 
-    /// The routing mode of a request's response. Responses need no order: the requests have been
-    /// carried out.
+    /// The routing mode of the response. Responses need no order, since their requests have been
+    /// executed.
     #[inline]
     #[must_use]
     pub const fn of_response(self) -> Self {
@@ -329,7 +329,7 @@ impl Head {
         ))
     }
 
-    /// The flit.
+    /// The head as a flit.
     #[inline]
     pub const fn flit(self) -> Flit {
         self.0
@@ -365,13 +365,13 @@ impl Head {
         NodeId::from_bits((self.0.0 >> DESTINATION_SHIFT) as u32)
     }
 
-    /// Routing mode.
+    /// Routing mode of the packet, from the code and the packet id.
     #[inline]
     pub const fn routing(self) -> Routing {
         Routing::from_code((self.0.0 >> ROUTING_SHIFT & 7) as u8, self.packet_id())
     }
 
-    /// The path hash's input from the address: 1 + the hash of the cache line in the hashed modes,
+    /// Input of the path hash from the address: 1 + the hash of the cache line in the hashed modes,
     /// 0 in all others.
     #[inline]
     pub const fn line_hash(self) -> u8 {
@@ -381,7 +381,7 @@ impl Head {
         }
     }
 
-    /// The request's number at its source, which the response repeats; 12 bits.
+    /// Number of the request at its source, 12 bits; the response repeats it.
     #[inline]
     pub const fn packet_id(self) -> u16 {
         (self.0.0 >> PACKET_ID_SHIFT) as u16 & Self::PACKET_ID_MASK
@@ -393,7 +393,7 @@ impl Head {
         self.0.0 >> POISON_SHIFT & 1 != 0
     }
 
-    /// Request: low bits of the command; response: status. 6 bits, for the NICs.
+    /// Low bits of the command in a request, status in a response; 6 bits, used only by the NICs.
     #[inline]
     pub const fn code(self) -> u8 {
         (self.0.0 & 0x3f) as u8

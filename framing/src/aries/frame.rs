@@ -18,7 +18,7 @@ use core::ops::Range;
 
 /// Maximum number of sets of a frame: as many as a UDP datagram can carry.
 pub const MAX_FRAME_SETS: usize = (65_507 - SETS_AT) / SET_BYTES;
-/// First byte of the sets.
+/// Offset of the first set in a frame.
 pub const SETS_AT: usize = PLAIN_AT;
 
 const _: () = assert!(SETS_AT + SET_BYTES >= MIN_BYTES);
@@ -86,7 +86,7 @@ impl<'a> SetFrameWriter<'a> {
         Some(slot)
     }
 
-    /// Sets so far.
+    /// Number of sets written so far.
     #[inline]
     pub const fn sets(&self) -> usize {
         self.used
@@ -129,10 +129,10 @@ pub struct SetFrame<'a> {
 impl<'a> SetFrame<'a> {
     /// The kind of frames of sets.
     pub const KIND: FrameKind = FrameKind::new(2);
-    /// The lanes carry the sets.
+    /// Layout of the frame: the lanes carry the sets.
     pub const LAYOUT: LaneLayout = LaneLayout::new(Self::KIND, set_area);
 
-    /// Reads a frame of sets.
+    /// Interprets a frame as a frame of sets.
     ///
     /// # Errors
     /// [`FrameError::BadKind`], `BadSetCount`, `BadLength`, `BadHeaderCheck`, `NoLanes`, in this
@@ -151,7 +151,7 @@ impl<'a> SetFrame<'a> {
         })
     }
 
-    /// Reads a frame of sets from its bytes.
+    /// Parses the bytes of a frame of sets.
     ///
     /// # Errors
     /// As for [`parse`] and [`Self::of`].
@@ -159,7 +159,7 @@ impl<'a> SetFrame<'a> {
         Self::of(&parse(bytes)?)
     }
 
-    /// The header.
+    /// The frame header, which has been validated.
     #[inline]
     pub const fn header(&self) -> &FrameHeader {
         &self.header
@@ -171,7 +171,7 @@ impl<'a> SetFrame<'a> {
         self.area.len()
     }
 
-    /// The same frame seen through a cable: every set is corrected before it is returned. The
+    /// The same frame received through `cable`: every set is corrected before it is returned. The
     /// identity costs nothing.
     #[inline]
     #[must_use]
@@ -179,7 +179,7 @@ impl<'a> SetFrame<'a> {
         Self { cable, ..self }
     }
 
-    /// All sets in order, as received through the cable.
+    /// All sets in order, not corrected for the cable.
     #[inline]
     pub const fn as_they_came(&self) -> &'a [SetBytes] {
         self.area

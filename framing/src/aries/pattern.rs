@@ -1,8 +1,8 @@
-//! Scrambling patterns: both ends of a link XOR them over every set, so that the lanes carry
+//! Scrambling patterns. Both ends of a link XOR them over every set, so that the lanes carry
 //! random-looking bits for any data.
 //!
-//! The link chooses the bits. Here a set is read and written *under* a pattern, flit by flit, so
-//! that it is never in memory without it: a plain copy would cost a write and a stall. The check of
+//! The link chooses the bits. Sets are read and written *under* a pattern, flit by flit, so that an
+//! unscrambled set is never in memory: a separate copy would cost a write and a stall. The check of
 //! a set is linear, so a pattern adds the same value to the check of every set.
 
 use super::crc20;
@@ -35,7 +35,7 @@ impl Pattern {
         }
     }
 
-    /// The pattern as bytes, to be combined with those of a set.
+    /// The pattern as bytes, to XOR with those of a set.
     pub const fn bytes(&self) -> &SetBytes {
         &self.bytes
     }

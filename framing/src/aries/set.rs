@@ -3,9 +3,9 @@
 //! (CRC) to the last flit in each set - the tenth flit is also used to carry global clock and
 //! network load information").
 //!
-//! A set has 60 bytes: nine flits of data or of link control, then the tenth. The CRC is the white
-//! paper's; the six-bit number with its odd bit, acks and nacks and VC acks of eight channels are
-//! publicly known; the layout is ours:
+//! A set has 60 bytes: nine flits of data or of link control, then the tenth. The CRC follows the
+//! white paper. The six-bit number with its odd bit, acks, nacks and the VC acks of eight channels
+//! are publicly known. The layout is ours:
 //!
 //! ```text
 //!   47     46      41  40    39   38   33 32  29   28   27      20 19        0
@@ -22,8 +22,8 @@
 //!   bits of *number*.
 //! - *load*: congestion behind the sender, 4 bits. *clock*: a pulse of the global clock.
 //!
-//! A control set has the same fields in full width ([`ControlSet`]), for links that can lose more
-//! sets than six bits distinguish, and for idle links.
+//! A control set has the same fields in full width ([`ControlSet`]), for idle links and for links
+//! that can lose more sets than six bits can count.
 
 use super::crc20;
 use super::flit::{Flit, VCS};
@@ -53,12 +53,12 @@ pub const TENTH_AT: Range<usize> = DATA_FLITS * FLIT_BYTES..SET_BYTES;
 pub const NUMBER_BITS: u32 = 6;
 /// Sets of the replay buffer (publicly known of Aries).
 pub const REPLAY_SETS: usize = 64;
-/// Limit on unacknowledged data sets while only the tenth flit carries acks: one less than the 64
-/// values of six bits, so that an ack of all differs from an ack of none.
+/// Limit on unacknowledged data sets while only the tenth flit carries acks. It is one less than
+/// the 64 values of six bits, so that an ack of all sets differs from an ack of none.
 pub const MAX_UNACKNOWLEDGED: usize = (1 << NUMBER_BITS) - 1;
 /// Flits per unit of the VC ack in the tenth flit.
 pub const VC_ACK_UNIT: u32 = 8;
-/// Largest load.
+/// Largest load that the field can hold.
 pub const MAX_LOAD: u8 = 15;
 /// Bits of the clock in a control set.
 pub const CLOCK_BITS: u32 = 48;
@@ -139,7 +139,7 @@ pub const fn number_distance(expected: u32, number: u8) -> i8 {
 }
 
 reasons! {
-    /// Why 60 bytes are not a valid set. Each is a counter; see [`Self::name`] and [`Self::ALL`].
+    /// Why 60 bytes are not a valid set. Each value is a counter named by [`Self::name`].
     SetError {
         Crc = "set_bad_crc": "wrong CRC-20",
         ReservedControl = "set_reserved_control":
@@ -166,7 +166,7 @@ impl<T: core::borrow::Borrow<SetBytes>> SetView<T> {
         self.0
     }
 
-    /// Flit `index`, 0 to 9.
+    /// Flit `index` of the set, 0 to 9.
     ///
     /// # Panics
     /// If there is no such flit.
@@ -216,13 +216,13 @@ impl<T: core::borrow::Borrow<SetBytes>> SetView<T> {
         self.tenth() >> CLOCK_SHIFT & 1 != 0
     }
 
-    /// The VC ack.
+    /// The VC ack of virtual channel `number & 7`; see [`vc_ack`].
     #[inline]
     pub fn vc_ack(&self) -> u8 {
         (self.tenth() >> VC_ACK_SHIFT) as u8
     }
 
-    /// The check in the set.
+    /// The CRC in the low 20 bits of the tenth flit.
     #[inline]
     pub fn crc(&self) -> u32 {
         self.tenth() as u32 & crc20::MASK
@@ -258,8 +258,8 @@ const fn number_in(tenth: u64) -> u8 {
     (tenth >> NUMBER_SHIFT & 0x3f | (tenth >> ODD_SHIFT & 1) << NUMBER_BITS) as u8
 }
 
-/// Flit `index` of a set, read as the 8-byte word that ends with it, which takes one load; the
-/// first flit is read as the word that starts with it.
+/// Flit `index` of a set. One load reads it as the 8-byte word that ends with it; the first flit is
+/// read as the word that starts with it.
 #[inline]
 fn read_flit(bytes: &SetBytes, index: usize) -> Flit {
     let at = (index * FLIT_BYTES).saturating_sub(WORD_BYTES - FLIT_BYTES);
@@ -270,7 +270,7 @@ fn read_flit(bytes: &SetBytes, index: usize) -> Flit {
     Flit::new(if index == 0 { word >> SPARE_BITS } else { word })
 }
 
-/// A set as seven and a half words: the first has the first four bytes.
+/// A set as eight words; the first word holds only four bytes.
 type Words = [u64; 8];
 
 /// The nine flits and the tenth as words, under `pattern`.
@@ -301,8 +301,8 @@ fn store(words: &Words, bytes: &mut SetBytes) {
     }
 }
 
-/// Writes a set under `pattern`, and adds the check, which `tenth` lacks. Computes the check from
-/// registers where the processor can: reading back what was just written would stall.
+/// Writes a set under `pattern` and adds the check, which `tenth` lacks. Where the processor
+/// allows, the check is computed from registers: reading back the bytes just written would stall.
 #[cfg(feature = "processor-crc")]
 #[multiversion(targets("x86_64+pclmulqdq+sse4.1"))]
 fn write(flits: &[Flit; DATA_FLITS], tenth: u64, pattern: &Pattern, bytes: &mut SetBytes) {
@@ -317,7 +317,7 @@ fn write(flits: &[Flit; DATA_FLITS], tenth: u64, pattern: &Pattern, bytes: &mut 
     store(&words, bytes);
 }
 
-/// Writes a set under `pattern`, and adds the check, which `tenth` lacks.
+/// Writes a set under `pattern` and adds the check, which `tenth` lacks.
 #[cfg(not(feature = "processor-crc"))]
 fn write(flits: &[Flit; DATA_FLITS], tenth: u64, pattern: &Pattern, bytes: &mut SetBytes) {
     let mut words = words_of(flits, tenth, pattern);
@@ -381,9 +381,9 @@ impl Tail {
 /// Nine flits of packets. Idle flits ([`Flit::IDLE`]) may stand between packets, never inside one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DataSet {
-    /// The flits.
+    /// Flits of packets, in order of transmission.
     pub flits: [Flit; DATA_FLITS],
-    /// The tenth flit.
+    /// Fields of the tenth flit.
     pub tail: Tail,
 }
 
@@ -405,7 +405,7 @@ impl DataSet {
         Self::emit_under(&Pattern::NONE, flits, tail, bytes);
     }
 
-    /// The same under `pattern`.
+    /// Like [`emit_flits`](Self::emit_flits), under `pattern`.
     #[inline]
     pub fn emit_under(
         pattern: &Pattern,
@@ -417,8 +417,8 @@ impl DataSet {
     }
 }
 
-/// Link control in place of data, in full width. It has no number, is never acknowledged and never
-/// replayed: every number in it is a total, so the next one supersedes it.
+/// A set of link control in full width instead of data. It has no number and is neither
+/// acknowledged nor replayed: its numbers are totals, so the next control set supersedes it.
 ///
 /// ```text
 /// flit 0   flags 8 (bit 0: probe) | 0 (8) | next 32
@@ -518,10 +518,10 @@ impl ControlSet {
 }
 
 /// The nine data flits of a received set, still scrambled. The input buffer reads them one by one
-/// from here; a copy in between would stall on its own stores.
+/// from the frame; an intermediate copy would stall on its own stores.
 #[derive(Clone, Copy, Debug)]
 pub struct DataFlits<'a> {
-    /// The set.
+    /// The set as received.
     pub bytes: &'a SetBytes,
     /// Scrambling pattern of the set.
     pub pattern: &'a Pattern,
@@ -544,12 +544,12 @@ impl DataFlits<'_> {
     }
 }
 
-/// A set with a valid check; its data flits are read separately.
+/// A set with a valid check. Its data flits are read separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetKind {
     /// Nine [`DataFlits`] and this tenth flit; see [`Tail::of`].
     Data(Flit),
-    /// Link control.
+    /// A set of link control.
     Control(ControlSet),
 }
 
@@ -578,7 +578,7 @@ impl SetKind {
 pub enum Set {
     /// Nine flits of packets.
     Data(DataSet),
-    /// Link control.
+    /// A set of link control.
     Control(ControlSet),
 }
 
@@ -607,7 +607,7 @@ impl Set {
         })
     }
 
-    /// Writes the set.
+    /// Encodes the set into `bytes`.
     #[inline]
     pub fn emit(&self, bytes: &mut SetBytes) {
         match self {

@@ -1,4 +1,4 @@
-//! Tables for 16-bit checks of several bytes at a time.
+//! Tables for 16-bit checks that process several bytes at a time.
 
 /// `state` times x^`bits`, modulo `polynomial` (without its highest term).
 const fn advance(mut state: u16, bits: u32, polynomial: u16) -> u16 {
@@ -11,8 +11,8 @@ const fn advance(mut state: u16, bits: u32, polynomial: u16) -> u16 {
     state
 }
 
-/// `table[k][b]` is the contribution of byte `b` when `first + k` bytes follow it, the two of the
-/// check included. A CRC is linear, so the look-ups of several bytes are independent.
+/// `table[k][b]` is the contribution of byte `b` when `first + k` bytes follow it, including the
+/// two of the check. A CRC is linear, so the look-ups of several bytes are independent.
 pub(crate) const fn tables<const N: usize>(polynomial: u16, first: u32) -> [[u16; 256]; N] {
     let mut table = [[0; 256]; N];
     let mut byte = 0;

@@ -1,15 +1,15 @@
 //! Remainders by carry-less multiplication, where the processor supports it.
 //!
-//! A check is the remainder of a long polynomial. Its words, each multiplied by the power of x for
-//! its distance from the end, modulo the divisor, can be added in any order without depending on
-//! each other. The sum is divided by Barrett's method: by the divisor's inverse first.
+//! A check is the remainder of a long polynomial. Each of its words is multiplied by the power of x
+//! for its distance from the end, modulo the divisor. The products are independent and can be added
+//! in any order. The sum is divided by Barrett's method: it is multiplied by the divisor's inverse.
 
 use core::arch::x86_64::{
     __m128i, _mm_clmulepi64_si128, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_set_epi64x,
     _mm_xor_si128,
 };
 
-/// A 128-bit word from its halves.
+/// A 128-bit word with these halves.
 #[inline]
 #[target_feature(enable = "sse4.1")]
 pub(crate) fn word(high: u64, low: u64) -> __m128i {
@@ -37,7 +37,7 @@ pub(crate) fn add(a: __m128i, b: __m128i) -> __m128i {
     _mm_xor_si128(a, b)
 }
 
-/// The product of two halves.
+/// The carry-less product of two halves.
 #[inline]
 #[target_feature(enable = "pclmulqdq,sse4.1")]
 pub(crate) fn product(a: u64, b: u64) -> __m128i {

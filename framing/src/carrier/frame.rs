@@ -1,8 +1,8 @@
-//! The link frame: what one Ethernet frame or UDP datagram carries (ours).
+//! The link frame: the contents of an Ethernet frame or UDP datagram (ours).
 //!
 //! A real link has a line code (BlackWidow sec. 6: 16b20b, or scrambled 16-bit words). We assume
 //! that its control characters mark where packets start and end and which lanes are alive. A frame
-//! has no control characters, so its header carries this instead.
+//! has no control characters, so its header carries this information.
 //!
 //! ```text
 //! byte 0    1         2  3    4 ... 7   8 ... 11  12 ... 15  16 17     18 19
@@ -58,9 +58,9 @@ use core::ops::Range;
 #[cfg(any(test, not(feature = "processor-crc")))]
 use crc::{CRC_32_ISCSI, Crc, Table};
 
-/// EtherType of link frames: the first of the two that IEEE 802 reserves for experiments.
+/// EtherType of link frames: the first of two that IEEE 802 reserves for experiments.
 pub const ETHERTYPE: u16 = 0x88b5;
-/// UDP port of every link end with its own interface.
+/// UDP port of link ends that have an interface each.
 pub const UDP_PORT: u16 = 5470;
 /// First byte of a link frame.
 pub const MAGIC: u8 = 0x59;
@@ -83,20 +83,21 @@ pub const RX_EPOCH_AT: Range<usize> = 12..16;
 pub const LANES_AT: Range<usize> = 16..18;
 /// Bytes of the number of units.
 pub const UNITS_AT: Range<usize> = 18..20;
-/// Length in bytes of the header that all kinds of frames have.
+/// Length in bytes of the header common to all kinds of frames.
 pub const HEADER_BYTES: usize = 20;
 /// Length of the check in bytes.
 pub const CHECK_BYTES: usize = 4;
-/// First byte that the lanes carry in a plain frame: one with nothing between header and check.
+/// Offset of the bytes that the lanes carry in a plain frame, which has nothing between header and
+/// check.
 pub const PLAIN_AT: usize = HEADER_BYTES + CHECK_BYTES;
 
-/// Shortest frame on Ethernet, in bytes: a shorter payload would arrive with padding that no frame
-/// expects. Each kind of frame asserts this.
+/// Shortest frame on Ethernet, in bytes. A shorter payload would arrive with padding, which no kind
+/// of frame expects; each kind asserts this.
 pub const MIN_BYTES: usize = 46;
 
 const _: () = assert!(UNITS_AT.end == HEADER_BYTES);
 
-/// CRC-32C: Hamming distance 6 for up to 5,243 covered bits, 4 far beyond.
+/// CRC-32C: Hamming distance 6 for up to 5,243 covered bits, and 4 for far longer frames.
 #[cfg(any(test, not(feature = "processor-crc")))]
 static CHECK: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 
@@ -121,7 +122,7 @@ pub fn seal(frame: &mut [u8], checked: usize) {
 
 /// The purpose of a frame: a code of three bits.
 ///
-/// Each type that reads a kind of frame has its code as `KIND`.
+/// The type that reads a kind of frame has the code as its `KIND`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FrameKind(u8);
 
@@ -143,7 +144,7 @@ impl FrameKind {
     }
 }
 
-/// The two ends of a link, as the topology names them.
+/// One of the two ends of a link, as named by the topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum LinkEnd {
@@ -154,7 +155,7 @@ pub enum LinkEnd {
 }
 
 impl LinkEnd {
-    /// The other end.
+    /// The opposite end of the link.
     pub const fn other(self) -> Self {
         match self {
             Self::A => Self::B,
@@ -184,7 +185,7 @@ pub fn parse(bytes: &[u8]) -> Result<Frame<'_>, FrameError> {
 }
 
 impl<'a> Frame<'a> {
-    /// The header.
+    /// The header, which has been validated.
     #[inline]
     pub const fn header(&self) -> &FrameHeader {
         &self.header
@@ -196,7 +197,7 @@ impl<'a> Frame<'a> {
         self.header.kind
     }
 
-    /// The whole frame.
+    /// The whole frame, header included.
     #[inline]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes
@@ -215,8 +216,8 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The first `checked` bytes, which the check covers, and the bytes that the lanes carry, of a
-    /// frame of `len` bytes. The latter may be damaged by the lanes.
+    /// Splits a frame of `len` bytes into the first `checked` bytes, which the check covers, and
+    /// the bytes that the lanes carry. The latter may be damaged.
     ///
     /// # Errors
     /// [`FrameError::BadLength`], `BadHeaderCheck`, `NoLanes`, in this order.

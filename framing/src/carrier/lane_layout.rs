@@ -1,8 +1,8 @@
-//! Which bytes of a frame the lanes carry.
+//! The bytes of a frame that the lanes carry.
 //!
-//! A machine's kind of frame may have fields of its own between the header and the check, which
-//! belong to the line code. Code that changes only what lanes carry (noise, a cable's swaps) works
-//! on the links of any machine, so it is given the [`LaneLayout`] of the link's frames.
+//! A machine's kind of frame may have further fields between the header and the check, which belong
+//! to the line code. Code that changes only the bytes on the lanes (noise, a cable's swaps) works
+//! on the links of any machine, so it needs the [`LaneLayout`] of the link's frames.
 
 use super::frame::{FrameHeader, FrameKind, PLAIN_AT};
 use super::training::{PATTERN_AT, Training};
@@ -37,8 +37,8 @@ pub struct LaneLayout {
 }
 
 impl LaneLayout {
-    /// Frames of `kind`: `area` gives the range of bytes for a number of units, up to 65,535, which
-    /// must reach to the end of the frame.
+    /// Frames of `kind`. `area` returns the byte range for a number of units, up to 65,535; it must
+    /// reach to the end of the frame.
     ///
     /// # Panics
     /// If `kind` is that of training frames, which all machines have.
@@ -68,9 +68,9 @@ impl LaneLayout {
         self.kind
     }
 
-    /// Range of the bytes in a frame that the lanes carry, on a link with frames of this kind. In a
-    /// training frame that is the pattern; a frame of any other kind counts as plain. Checks only
-    /// lengths; `None` when `bytes` cannot be a frame.
+    /// The bytes of a frame that the lanes carry, on a link with frames of this kind. In a training
+    /// frame that is the pattern; a frame of any other kind counts as plain. Checks only lengths;
+    /// `None` when `bytes` cannot be a frame.
     pub fn area(&self, bytes: &[u8]) -> Option<Range<usize>> {
         let header = FrameHeader::parse(bytes).ok()?;
         let area = match self.area {

@@ -1,15 +1,15 @@
-//! Lanes: which bits of a frame travel on which of the three differential pairs (BlackWidow sec.
-//! 4.4 and 7.7).
+//! Lanes: the assignment of a frame's bits to the three differential pairs (BlackWidow sec. 4.4 and
+//! 7.7).
 //!
 //! The lanes carry a sequence of wire words of [`WORD_BITS`]. With n lanes in use, bit i of a word
 //! travels on the (i mod n)-th of them, counted from the lowest lane number (the assignment of bits
 //! is ours). A cable may swap lanes and exchange the two wires of a pair; [`Permutation`] describes
 //! that, and [`training`](super::training) detects it.
 //!
-//! 24 is a multiple of 3, 2 and 1. So the rule holds for a unit of several words too: its bit i,
-//! counted from its last, travels on the (i mod n)-th lane.
+//! Since 24 is a multiple of 3, 2 and 1, the rule also holds for a unit of several words: its bit
+//! i, counted from its last, travels on the (i mod n)-th lane.
 
-/// Bits of a wire word: a third, half, or all of them travel on one lane.
+/// Bits of a wire word: one lane carries a third, half, or all of them.
 pub const WORD_BITS: u32 = 24;
 /// Bytes of a wire word.
 pub const WORD_BYTES: usize = WORD_BITS as usize / 8;
@@ -64,7 +64,7 @@ impl Default for Permutation {
 }
 
 impl Permutation {
-    /// A cable that changes nothing.
+    /// A straight cable, which neither permutes nor inverts lanes.
     pub const IDENTITY: Self = Self {
         order: [0, 1, 2],
         invert: [false; LANES],
@@ -93,7 +93,7 @@ impl Permutation {
         self.order
     }
 
-    /// Which physical lanes of the receiver are inverted.
+    /// For each physical lane of the receiver, whether it is inverted.
     pub const fn invert(&self) -> [bool; LANES] {
         self.invert
     }
@@ -135,8 +135,8 @@ fn shift(bits: u32, from: u32, to: u32) -> u32 {
     }
 }
 
-/// The receiver's wire word when the sender transmits `wire` on its lanes `active`. With no lane in
-/// use nothing changes.
+/// The wire word received when the sender transmits `wire` on its lanes `active`. Without a lane in
+/// use, nothing changes.
 pub fn swizzle(wire: u32, active: u8, cable: &Permutation) -> u32 {
     let lanes = u32::from(active & ALL_LANES).count_ones();
     if lanes == 0 {

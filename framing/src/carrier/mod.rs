@@ -1,8 +1,8 @@
-//! Common to the links of all machines: the link frame, channel initialisation, lanes, packet
+//! Common parts of the links of all machines: the link frame, channel initialisation, lanes, packet
 //! numbers.
 //!
-//! A frame carries units of whatever a machine sends over its links; the machine defines the units
-//! and their layout in a frame. See [`frame`] for what a kind of frame must provide.
+//! A frame carries units, which the machine defines together with their layout in a frame.
+//! [`frame`] documents how to define a kind of frame.
 
 pub(crate) mod crc_tables;
 #[cfg(all(feature = "processor-crc", target_arch = "x86_64"))]

@@ -1,6 +1,8 @@
-//! Macros for enumerations with named values, for reasons of refusals, and for the fields of views.
+//! Macros for enumerations with named values, for errors with counters, and for the fields of
+//! views.
 
-/// Lists the values of an enumeration once: makes `ALL` and, where names are given, `name`.
+/// Defines an enumeration from one list of its values, with `ALL` and, where names are given,
+/// `name`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! listed {
@@ -8,7 +10,7 @@ macro_rules! listed {
         $crate::listed!($type { $($value),+ });
 
         impl $type {
-            /// The name, as a counter, on a command line or in a description.
+            /// Name of the value as a counter, on a command line or in a description.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$value => $name,)+
@@ -24,8 +26,8 @@ macro_rules! listed {
     };
 }
 
-/// An error without fields: for each value the sentence that people read, which is also its
-/// documentation, preceded by the counter's name where each value is a counter.
+/// Defines an error enumeration without fields. Each value has a sentence, which is its message and
+/// its documentation, and optionally the name of a counter before it.
 macro_rules! reasons {
     ($(#[$about:meta])* $type:ident {
         $($(#[$more:meta])* $value:ident = $name:literal: $text:literal,)+
@@ -63,8 +65,8 @@ macro_rules! reasons {
 }
 pub(crate) use reasons;
 
-/// Makes the getter or the setter of a number in some bits of a view, which must have `get` and
-/// `set` for such a field.
+/// Defines the getter or the setter of a bit field of a view, which must have `get` and `set` for
+/// such a field.
 macro_rules! bit_field {
     (get $get:ident, $field:expr, $type:ty, $doc:literal) => {
         #[doc = concat!($doc, ".")]

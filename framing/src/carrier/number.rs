@@ -1,9 +1,9 @@
 //! Packet numbers on a link.
 //!
-//! An end counts packets without limit; the wire has the lowest 48 bits of the count. The network
-//! between the ends may delay a frame for any time, so a number must distinguish all packets that
-//! any frame still in flight can name, not only those of a window: at 10 million packets a second
-//! 48 bits wrap after 325 days, and a frame would have to be 162 days late before it looked new.
+//! An end counts packets without limit; the wire carries the lowest 48 bits of the count. The
+//! network between the ends may delay a frame for any time, so a number must be unique among all
+//! packets of frames still in flight, not only within a window. At 10 million packets a second, 48
+//! bits wrap after 325 days, so only a frame 162 days late could be mistaken for a new one.
 
 /// The number of a packet modulo 2^48.
 ///
@@ -12,9 +12,9 @@
 pub struct PacketNumber(u64);
 
 impl PacketNumber {
-    /// Bits on the wire.
+    /// Width on the wire in bits.
     pub const BITS: u32 = 48;
-    /// The last number before the wrap.
+    /// The largest number, after which numbers wrap to 0.
     pub const MAX: u64 = (1 << Self::BITS) - 1;
     /// Bits of [`Self::low`]: enough for frames that arrive in order.
     pub const LOW_BITS: u32 = 16;
@@ -43,7 +43,7 @@ impl PacketNumber {
         self.0 as u16
     }
 
-    /// The number itself, below 2^48.
+    /// The number as an integer below 2^48.
     #[inline]
     pub const fn get(self) -> u64 {
         self.0

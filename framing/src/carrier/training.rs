@@ -1,8 +1,8 @@
 //! Training frames: channel initialisation (BlackWidow sec. 4.4; format ours).
 //!
-//! Both ends send these until they know each other's name, epoch, lanes and buffer sizes. After the
-//! names comes a pattern that the lanes carry: it shows the receiver which of the sender's lanes
-//! arrives on which of its own, and with which polarity.
+//! Both ends send them until each knows the other's name, epoch, lanes and buffer sizes. The names
+//! are followed by a pattern on the lanes, which shows the receiver how the sender's lanes map to
+//! its own and with which polarity.
 //!
 //! ```text
 //! byte  0 .. 19  frame header, kind 1, units 0
@@ -57,7 +57,7 @@ pub const PATTERN_WORDS: usize = 16;
 pub const NAME_BYTES: usize = 32;
 /// Bits of the pattern on each lane.
 pub const PATTERN_LANE_BITS: u32 = (PATTERN_WORDS * WORD_BITS as usize / LANES) as u32;
-/// Wrong bits up to which a lane is recognised: an eighth.
+/// Maximum number of wrong bits, an eighth, with which a lane is still recognised.
 pub const PATTERN_TOLERANCE: u32 = PATTERN_LANE_BITS / 8;
 
 const HEARD: u8 = 0x80;
@@ -74,7 +74,8 @@ pub type TrainingPattern = [u32; PATTERN_WORDS];
 pub const PATTERN: TrainingPattern = pattern();
 
 const fn pattern() -> TrainingPattern {
-    // A xorshift generator (Marsaglia, "Xorshift RNGs", 2003), its start chosen for distance.
+    // A xorshift generator (Marsaglia, "Xorshift RNGs", 2003). The seed is chosen for a large
+    // distance between rows.
     let mut state = 0x5900_2f50_u32;
     let mut words = [0; PATTERN_WORDS];
     let mut i = 0;
@@ -88,8 +89,8 @@ const fn pattern() -> TrainingPattern {
     words
 }
 
-/// For each physical lane, the sender's lane and whether its polarity is inverted, or `None` when
-/// no known pattern arrived.
+/// For each physical lane, the sender's lane and whether its polarity is inverted; `None` if the
+/// lane carries no known pattern.
 pub fn read_lanes(received: &TrainingPattern) -> [Option<(u8, bool)>; LANES] {
     let mut found = [None; LANES];
     for (physical, found) in found.iter_mut().enumerate() {
@@ -117,8 +118,7 @@ fn distance(received: &TrainingPattern, physical: u8, lane: u8) -> u32 {
 /// The cable that explains a received pattern.
 ///
 /// # Errors
-/// The mask of physical lanes without a known pattern, or of all lanes if several have the same
-/// one.
+/// A mask of physical lanes: those without a known pattern, or all if several carry the same one.
 pub fn find_cable(received: &TrainingPattern) -> Result<Permutation, u8> {
     let lanes = read_lanes(received);
     let (mut order, mut invert, mut dead) = ([0; LANES], [false; LANES], 0);
@@ -134,14 +134,14 @@ pub fn find_cable(received: &TrainingPattern) -> Result<Permutation, u8> {
     Permutation::new(order, invert).ok_or(ALL_LANES)
 }
 
-/// A training frame.
+/// A decoded training frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Training {
     /// The frame header; `kind` and `units` are overwritten when encoding.
     pub header: FrameHeader,
     /// State of the sender's link control block, for the other end's diagnostics.
     pub state: u8,
-    /// The sender of this frame hears and accepts the receiver's training frames.
+    /// Whether the sender of this frame receives and accepts the receiver's training frames.
     pub heard: bool,
     /// Lanes that the sender of this frame wants to receive on, 3 bits.
     pub rx_lanes: u8,
@@ -205,7 +205,7 @@ impl<T: AsRef<[u8]>> TrainingView<T> {
         }
     }
 
-    /// Returns the bytes.
+    /// Consumes the view and returns the bytes.
     pub fn into_inner(self) -> T {
         self.0
     }
@@ -245,7 +245,7 @@ impl<T: AsRef<[u8]>> TrainingView<T> {
         self.check() == checksum(&self.0.as_ref()[..CHECK_AT.start])
     }
 
-    /// The pattern.
+    /// The pattern as received.
     pub fn pattern(&self) -> TrainingPattern {
         let mut words = [0; PATTERN_WORDS];
         let area = self.0.as_ref()[PATTERN_AT].as_chunks::<WORD_BYTES>().0;
@@ -277,7 +277,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> TrainingView<T> {
         }
     }
 
-    /// Sets both names.
+    /// Sets the names of the sender and of the expected node.
     pub fn set_nodes(&mut self, node: &[u8; NAME_BYTES], expect_node: &[u8; NAME_BYTES]) {
         self.0.as_mut()[NODE_AT].copy_from_slice(node);
         self.0.as_mut()[EXPECT_NODE_AT].copy_from_slice(expect_node);
@@ -289,7 +289,7 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> TrainingView<T> {
         self.0.as_mut()[CHECK_AT].copy_from_slice(&check.to_be_bytes());
     }
 
-    /// Sets the pattern.
+    /// Sets the pattern, which the check does not cover.
     pub fn set_pattern(&mut self, pattern: &TrainingPattern) {
         let area = self.0.as_mut()[PATTERN_AT].as_chunks_mut::<WORD_BYTES>().0;
         for (bytes, word) in area.iter_mut().zip(pattern) {
@@ -307,7 +307,7 @@ impl Training {
         TRAINING_BYTES
     }
 
-    /// Reads a training frame.
+    /// Interprets a frame as a training frame.
     ///
     /// # Errors
     /// [`FrameError::BadKind`], `BadLength`, `BadPhitCount`, `BadHeaderCheck`, `ReservedTraining`,
@@ -345,7 +345,7 @@ impl Training {
         })
     }
 
-    /// Reads a training frame from its bytes.
+    /// Parses the bytes of a training frame.
     ///
     /// # Errors
     /// As for [`parse`] and [`Self::of`].

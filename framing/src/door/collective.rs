@@ -1,8 +1,8 @@
 //! Collective operations of programs at several NICs.
 //!
-//! One program at each of a list of NICs sets up the same engine, with its rank in that list; the
-//! NICs then form a tree, and each program joins one operation after another. In an entry, the
-//! engine takes the byte of an atomic operation's code:
+//! One program at each of a list of NICs sets up the same engine, with its rank in that list. The
+//! NICs then form a tree, and each program joins one operation after another. In a command, the
+//! engine replaces the code of the atomic operation:
 //!
 //! ```text
 //! kind 16  sets up   4   5 rank    6   7 branching  24 .. 39 the list in the data
@@ -14,13 +14,13 @@
 use super::command::{Fields, Local, Remote};
 use super::{EntryError, u16_at};
 
-/// How the participants' words are combined. Integers are signed, and their sums wrap; minimum and
-/// maximum carry a location that each participant supplies.
+/// How the participants' words are combined. Integers are signed, and their sums wrap. Minimum and
+/// maximum also return a location, which each participant supplies with its word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Reduction {
-    /// No words: no participant continues before all have joined.
+    /// No words: participants wait until all have joined.
     Barrier = 0,
     AndI32 = 1,
     AndI64 = 2,
@@ -72,39 +72,40 @@ impl Reduction {
     }
 }
 
-/// A request to an engine, 0 to 3; each belongs to one program at a time.
+/// A request to an engine, 0 to 3. Each engine belongs to one program at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CollectiveRequest {
     /// Makes the NIC a node of a tree over the NICs of other programs of the job.
     SetUp {
-        /// The engine, the same for all.
+        /// Number of the engine, the same at all NICs.
         engine: u8,
         /// The NIC's index in the list.
         rank: u16,
-        /// Maximum number of children of a node, 1 to 32, the same for all.
+        /// Maximum number of children of a node, 1 to 32, the same at all NICs.
         branching: u8,
-        /// Number of the tree, the same for all; must differ from every earlier one of this engine.
+        /// Number of the tree, the same at all NICs; must differ from every earlier one of this
+        /// engine.
         epoch: u32,
-        /// Time to wait for other participants, in milliseconds, at least one.
+        /// Time to wait for other participants, in milliseconds, at least 1.
         patience_ms: u32,
         /// Processor numbers of the NICs, in the program's data: two bytes each.
         processors: Local,
     },
-    /// Joins the next operation. The completion has the result: the word, and the location instead
+    /// Joins the next operation. Its completion has the result: the word, and the location in place
     /// of the number of bytes.
     Join {
-        /// The engine.
+        /// Number of the engine.
         engine: u8,
-        /// The operation, the same for all.
+        /// The operation, the same at all NICs.
         op: Reduction,
         /// The program's word; with 32 bits, the low half.
         word: u64,
-        /// Location of the word, in any sense.
+        /// Location of the word; its meaning is up to the program.
         location: u64,
     },
-    /// Releases the engine when nothing is in flight there.
+    /// Releases the engine when none of its operations is in flight.
     Leave {
-        /// The engine.
+        /// Number of the engine.
         engine: u8,
     },
 }
@@ -114,7 +115,7 @@ const JOIN: u8 = 17;
 const LEAVE: u8 = 18;
 
 impl CollectiveRequest {
-    /// The engine that the request addresses.
+    /// Number of the engine that the request addresses.
     pub const fn engine(&self) -> u8 {
         match *self {
             Self::SetUp { engine, .. } | Self::Join { engine, .. } | Self::Leave { engine } => {
@@ -123,8 +124,8 @@ impl CollectiveRequest {
         }
     }
 
-    /// The request in an entry. Does not check for values beyond their fields' widths: the entry
-    /// then differs from the encoding of the result.
+    /// The request in an entry. Values beyond their fields' widths are not detected here, but by
+    /// comparing the entry with the encoding of the result.
     pub(super) fn parse(
         entry: &[u8],
         local: Local,
@@ -152,7 +153,7 @@ impl CollectiveRequest {
         })
     }
 
-    /// The kind, and the other fields of the entry.
+    /// The kind and the other fields of the entry.
     pub(super) fn fields<'a>(&self) -> (u8, Fields<'a>) {
         let numbers = |processor, handle| {
             Some(Remote {

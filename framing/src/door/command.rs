@@ -7,11 +7,11 @@
 //!       3        bytes of data in the entry, 0 to 64
 //!       4   5    processor
 //!       6   7    handle
-//!       8 .. 15  name: what the completion repeats
+//!       8 .. 15  name, which the completion repeats
 //!      16 .. 23  offset in the domain of the handle
 //!      24 .. 31  first byte in the program's data
 //!      32 .. 39  bytes of the program's data
-//!      40 .. 55  operands, or what the event says
+//!      40 .. 55  operands, or the word of the event
 //!      56 .. 63  zero
 //!      64 .. 127 data
 //! ```
@@ -21,7 +21,7 @@ use super::{EntryError, need_zeros, store, u16_at, u64_at};
 
 /// Length of a command in bytes.
 pub const COMMAND_BYTES: usize = 128;
-/// Maximum number of data bytes in a command: those of one packet.
+/// Maximum number of data bytes in a command, which one packet can carry.
 pub const MOST_INLINE: usize = 64;
 const DATA_AT: usize = 64;
 
@@ -44,25 +44,25 @@ pub struct Remote {
 /// A part of the program's own data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Local {
-    /// First byte.
+    /// Offset of the first byte.
     pub offset: u64,
     /// Length in bytes.
     pub bytes: u64,
 }
 
-/// Rights of others on registered memory.
+/// Rights of other programs on registered memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// Puts.
+    /// Puts are allowed.
     pub put: bool,
-    /// Gets.
+    /// Gets are allowed.
     pub get: bool,
-    /// Atomic operations.
+    /// Atomic operations are allowed.
     pub atomic: bool,
 }
 
 impl Access {
-    /// All access rights.
+    /// All rights.
     pub const ALL: Self = Self {
         put: true,
         get: true,
@@ -156,27 +156,27 @@ pub enum Request<'a> {
     Put {
         /// Target address.
         to: Remote,
-        /// The bytes.
+        /// The bytes to write.
         data: &'a [u8],
         /// Whether the target program gets a [`Completion::Landed`](super::Completion::Landed).
         event: bool,
-        /// Whether the put stays behind earlier ordered commands to that processor.
+        /// Whether the put stays behind earlier ordered commands to the same processor.
         ordered: bool,
     },
-    /// Reads up to [`MOST_INLINE`] bytes, a multiple of four at a multiple of four.
+    /// Reads up to [`MOST_INLINE`] bytes; length and offset are multiples of four.
     Get {
         /// Source address.
         from: Remote,
         /// Destination in the program's data.
         into: Local,
-        /// As for puts.
+        /// Whether the get stays behind earlier ordered commands to the same processor.
         ordered: bool,
     },
     /// Changes a word in remote memory.
     Atomic {
         /// Address of the word, a multiple of the width.
         at: Remote,
-        /// The operation.
+        /// Operation on the word.
         op: AtomicOp,
         /// Width of the word.
         width: Width,
@@ -184,10 +184,10 @@ pub enum Request<'a> {
         operands: [u64; 2],
         /// Whether the completion returns the old word.
         fetch: bool,
-        /// As for puts.
+        /// Whether the operation stays behind earlier ordered commands to the same processor.
         ordered: bool,
     },
-    /// Writes data of the program to remote memory: a block transfer.
+    /// Block transfer: writes data of the program to remote memory.
     BlockPut {
         /// Target address.
         to: Remote,
@@ -198,16 +198,16 @@ pub enum Request<'a> {
         /// Whether the transfer waits for all earlier block transfers.
         fence: bool,
     },
-    /// Reads remote memory into the program's data: a block transfer.
+    /// Block transfer: reads remote memory into the program's data.
     BlockGet {
         /// Source address.
         from: Remote,
         /// Destination in the program's data.
         into: Local,
-        /// As for block puts.
+        /// Whether the transfer waits for all earlier block transfers.
         fence: bool,
     },
-    /// Sends data of the program to a receive of another program of the job: a block transfer.
+    /// Block transfer: sends data of the program to a receive of another program of the job.
     Send {
         /// Processor number of the target program's NIC.
         processor: u16,
@@ -221,20 +221,20 @@ pub enum Request<'a> {
         /// Destination in the program's data.
         into: Local,
     },
-    /// Takes back the receive with the same name if it has no message yet. On success that is also
-    /// the end of the receive, which then has no completion.
+    /// Cancels the receive with the same name if no message has arrived. On success the receive
+    /// ends without a completion of its own.
     TakeBack,
     /// Lets programs of the job access a part of the program's data; the completion returns the
     /// handle.
     Register {
         /// The part: starts at a multiple of 64; its length is a multiple of four bytes.
         part: Local,
-        /// Rights of the others.
+        /// Rights of other programs.
         access: Access,
     },
     /// Ends a registration.
     Deregister {
-        /// The handle.
+        /// Handle that the registration returned.
         handle: u16,
     },
     /// Takes part in a collective operation.
@@ -246,7 +246,7 @@ pub enum Request<'a> {
 pub struct Command<'a> {
     /// Name, which the completion repeats. Only the lower 48 bits count.
     pub name: u64,
-    /// The request.
+    /// Operation of the command.
     pub request: Request<'a>,
 }
 
@@ -355,7 +355,7 @@ impl<'a> Command<'a> {
         })
     }
 
-    /// Checks that the entry is the encoding of this command, with nothing else in it.
+    /// Checks that the entry is the exact encoding of this command.
     fn is_written_so(&self, entry: &[u8; COMMAND_BYTES]) -> Result<(), EntryError> {
         let mut again = [0; COMMAND_BYTES];
         self.emit(&mut again)?;
@@ -406,7 +406,7 @@ const fn flag(wanted: bool, flag: u8) -> u8 {
 }
 
 impl<'a> Request<'a> {
-    /// The kind, and the other fields of the entry.
+    /// The kind and the other fields of the entry.
     fn fields(&self) -> (u8, Fields<'a>) {
         let none = Fields::default();
         match *self {

@@ -1,9 +1,9 @@
-//! Completions: the outcome of commands, and events from others.
+//! Completions: the outcome of commands, and events from other programs.
 //!
 //! ```text
 //! byte  0        kind: end, received, landed, told
 //!       1        status
-//!       2   3    processor that it comes from
+//!       2   3    processor of the other program
 //!       4   5    handle
 //!       6   7    zero
 //!       8 .. 15  name of the command
@@ -22,7 +22,7 @@ pub const COMPLETION_BYTES: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Status {
-    /// The command was carried out.
+    /// The command was executed.
     Done = 0,
     /// The NIC does not support the operation.
     Unsupported,
@@ -30,13 +30,13 @@ pub enum Status {
     Malformed,
     /// The processor does not exist.
     NoProcessor,
-    /// Some of the bytes are outside of the program's data.
+    /// Part of the range is outside of the program's data.
     NotInSegment,
-    /// The operation does not allow that length or start.
+    /// The operation does not allow the length or the start.
     Length,
     /// The offset has more than 40 bits.
     Offset,
-    /// The handle is not the program's.
+    /// The handle belongs to another program.
     NotYours,
     /// All handles, or all slots for receives, are in use.
     TooMany,
@@ -44,13 +44,13 @@ pub enum Status {
     NoHandle,
     /// The handle at the target belongs to another job.
     WrongKey,
-    /// The remote range is not entirely in the registered part.
+    /// Part of the remote range is outside of the registered memory.
     OutOfBounds,
-    /// The remote address is not a multiple of what the operation needs.
+    /// The remote address is not aligned as the operation requires.
     Misaligned,
-    /// The registration does not allow such access.
+    /// The registration does not grant this access.
     Forbidden,
-    /// The request arrived damaged and was not carried out; try again.
+    /// The request arrived damaged and was not executed; try again.
     Damaged,
     /// The target has no room now; try again.
     Busy,
@@ -58,21 +58,22 @@ pub enum Status {
     NoReceive,
     /// The source gave up before the whole message was sent.
     Aborted,
-    /// No response in time. The operation may have been carried out, may still be, or may not.
+    /// No response arrived in time. The operation may have been executed, may still be, or may not.
     TimedOut,
-    /// The response arrived damaged. The operation may have been carried out or not.
+    /// The response arrived damaged. The operation may have been executed or not.
     DamagedAnswer,
     /// The participants of a collective operation joined different ones; the next one works.
     Mismatch,
-    /// A participant left the collective operation; the completion's word is its processor. All
-    /// must set up the engine again.
+    /// A participant left the collective operation; the completion's word is its processor number.
+    /// All participants must set up the engine again.
     Left,
-    /// A participant of a collective operation was late; the completion's word is the processor
-    /// that the first participant to time out waited for. All must set up the engine again.
+    /// A participant of a collective operation was late. The completion's word is the number of the
+    /// processor that the first participant to time out was waiting for. All participants must set
+    /// up the engine again.
     Absent,
-    /// The program's own memory cannot be accessed: it is not mapped, or not for that; or the
-    /// system keeps the NIC from accessing the program (another user, another PID namespace, no
-    /// pidfd).
+    /// The program's own memory cannot be accessed: it is not mapped, or not for this kind of
+    /// access; or the system does not let the NIC access the program (another user, another PID
+    /// namespace, no pidfd).
     Unreachable,
 }
 
@@ -104,7 +105,7 @@ crate::listed!(Status {
 });
 
 impl Status {
-    /// Whether the operation may or may not have been carried out.
+    /// Whether the operation may have been executed or not.
     pub const fn is_unknown(self) -> bool {
         matches!(self, Self::TimedOut | Self::DamagedAnswer)
     }
@@ -116,10 +117,10 @@ impl core::fmt::Display for Status {
     }
 }
 
-/// An entry of the ring to the program.
+/// An entry of the completion ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completion {
-    /// A command has ended, but not a posted receive.
+    /// A command other than a receive has ended.
     End {
         /// Name of the command.
         name: u64,
@@ -136,11 +137,11 @@ pub enum Completion {
     Received {
         /// Name of the receive.
         name: u64,
-        /// Whether the whole message has arrived.
+        /// Whether the whole message arrived, or why not.
         status: Status,
         /// Processor number of the sender.
         processor: u16,
-        /// Bytes that have arrived.
+        /// Number of bytes received.
         bytes: u64,
     },
     /// A put with an event is in the program's memory.
@@ -212,7 +213,7 @@ impl Completion {
         }
     }
 
-    /// Writes the completion.
+    /// Encodes the completion as a ring entry.
     pub fn emit(&self, entry: &mut [u8; COMPLETION_BYTES]) {
         entry.fill(0);
         match *self {

@@ -12,14 +12,14 @@
 //!                                          13 .. 15 zero
 //!                                          16 .. 23 bytes of data
 //! ```
-//! Three descriptors come with a welcome: the [segment](super::segment)'s memory, an eventfd that
+//! Three descriptors accompany a welcome: the [segment](super::segment)'s memory, an eventfd that
 //! wakes the NIC, and a socket that becomes readable to wake the program.
 
 use super::{EntryError, need_zeros, store, u16_at, u32_at, u64_at};
 
 /// Length of either message in bytes.
 pub const HELLO_BYTES: usize = 24;
-/// Number of descriptors that come with a welcome.
+/// Number of descriptors that accompany a welcome.
 pub const DESCRIPTORS: usize = 3;
 /// Requests any free member number.
 pub const ANY_MEMBER: u8 = u8::MAX;
@@ -30,19 +30,19 @@ const VERSION: u16 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Entry {
-    /// The program is let in.
+    /// The program is admitted.
     Welcome = 0,
     /// The NIC has the maximum number of clients.
     Full,
-    /// The job already has this member here, or all members.
+    /// The job already has this member at the NIC, or all members.
     MemberTaken,
-    /// Another job has the same key here; another job number has another key.
+    /// Another job at the NIC has the same key. Another job number gives another key.
     KeyTaken,
     /// The NIC cannot share that much memory.
     NoMemory,
-    /// The NIC has no number yet: it is a spare.
+    /// The NIC has no number yet, because it is a spare.
     Nameless,
-    /// The message is not a valid hello, or has another version.
+    /// The message is not a valid hello, or has an unknown version.
     NotUnderstood,
 }
 
@@ -61,7 +61,7 @@ crate::listed!(Entry {
 pub struct Hello {
     /// Member number in the job on this NIC; [`ANY_MEMBER`]: any free one.
     pub member: u8,
-    /// The job, a number that only its programs know.
+    /// Number of the job, known only to its programs.
     pub job: u64,
     /// Size of the requested data memory in bytes.
     pub data_bytes: u64,
@@ -70,20 +70,20 @@ pub struct Hello {
 /// Operations that a NIC supports in addition to puts and gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operations {
-    /// At least some atomic operations.
+    /// At least some of the atomic operations.
     pub atomics: bool,
     /// Puts with an event for the target program.
     pub events: bool,
-    /// Block transfers.
+    /// Block transfers are supported.
     pub blocks: bool,
-    /// Sends and receives.
+    /// Sends and receives are supported.
     pub messages: bool,
-    /// Collective operations.
+    /// Collective operations are supported.
     pub collectives: bool,
 }
 
 impl Operations {
-    /// No other operations.
+    /// No operations besides puts and gets.
     pub const NONE: Self = Self {
         atomics: false,
         events: false,
@@ -92,7 +92,7 @@ impl Operations {
         collectives: false,
     };
 
-    /// All operations.
+    /// All of these operations.
     pub const ALL: Self = Self {
         atomics: true,
         events: true,
@@ -169,7 +169,7 @@ impl Hello {
         })
     }
 
-    /// Writes the hello.
+    /// Encodes the hello.
     pub fn emit(&self, message: &mut [u8; HELLO_BYTES]) {
         emit_head(message);
         message[6] = self.member;
@@ -179,7 +179,7 @@ impl Hello {
 }
 
 impl Welcome {
-    /// The refusal for reason `entry`.
+    /// A refusal for the reason `entry`.
     pub const fn refused(entry: Entry) -> Self {
         Self {
             entry,
@@ -209,7 +209,7 @@ impl Welcome {
         })
     }
 
-    /// Writes the welcome.
+    /// Encodes the welcome.
     pub fn emit(&self, message: &mut [u8; HELLO_BYTES]) {
         emit_head(message);
         message[6] = self.entry as u8;

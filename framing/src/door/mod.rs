@@ -1,11 +1,12 @@
-//! The door of a NIC for local programs: the formats in the memory that both share.
+//! The door of a NIC: the interface for local programs, and the formats in the memory that both
+//! share.
 //!
 //! A program attaches through a socket ([`hello`]) and gets a memory segment ([`segment`]) with two
-//! rings: the program's [`Command`]s in one, [`Completion`]s in the other, and the program's data
-//! after them. All numbers are little-endian. None of this goes over a wire; the formats are ours.
+//! rings, one for the program's [`Command`]s and one for [`Completion`]s, followed by the program's
+//! data. All numbers are little-endian. Nothing of this goes over a wire; the formats are ours.
 //!
 //! Neither side trusts the other: an entry is copied out of the shared memory before it is parsed,
-//! and an [`EntryError`] names what is wrong with it.
+//! and an [`EntryError`] names the invalid field.
 
 mod collective;
 mod command;

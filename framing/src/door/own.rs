@@ -2,9 +2,9 @@
 
 use super::command::Local;
 
-/// Set in [`Local::offset`]: the other bits are an address of the program.
+/// Flag in [`Local::offset`]: the other bits are an address of the program.
 pub const OWN: u64 = 1 << 63;
-/// Addresses of a program are below this.
+/// Limit of a program's addresses, exclusive.
 pub const OWN_END: u64 = 1 << 48;
 
 impl Local {

@@ -6,9 +6,9 @@
 //!  135168 .. 397311  completions: 4,096 entries of 64 bytes
 //!  458752 ..         the program's data
 //! ```
-//! The indices count entries since the start and never wrap; they are 64-bit words that are read
-//! and written whole. Entry `n` is at `n` modulo the ring's length. The producer of a ring owns its
-//! tail and publishes it after the entries; the consumer owns the head.
+//! The indices count entries since the start and never wrap; they are 64-bit words, read and
+//! written whole. Entry `n` is at `n` modulo the ring's length. The producer of a ring owns its
+//! tail and advances it after writing entries; the consumer owns the head.
 
 use super::{COMMAND_BYTES, COMPLETION_BYTES};
 

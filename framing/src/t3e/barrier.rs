@@ -1,7 +1,7 @@
 //! Barrier and eureka messages: the word of the single flit that carries one.
 //!
-//! T3E sec. 6 has "a single-flit barrier/eureka packet" and does not describe its content, which
-//! must be a unit and one of four messages. The layout is ours:
+//! T3E sec. 6 mentions "a single-flit barrier/eureka packet" without its content, which must be a
+//! unit and one of four messages. The layout is ours:
 //!
 //! | bits | field |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | 47:7 | reserved, zero |
 //! | 63:48 | check: a CRC-16 of bits 47:0, the highest first |
 //!
-//! Any two valid words differ in at least eight bits, so up to seven wrong bits are detected, or
+//! Any two valid words differ in at least eight bits. So up to seven wrong bits are detected, or
 //! one is corrected ([`Message::correct`]) and up to six are still detected. A bad wire affects up
 //! to five bits of a flit.
 
@@ -30,7 +30,7 @@ const RESERVED: u64 = (1 << CHECK_SHIFT) - (1 << CONTENT_BITS);
 /// Generator of the check without its highest term (Koopman notation 0xac9a). Its distance on these
 /// words is 8, the maximum for its length (verified over all generators).
 const POLYNOMIAL: u16 = 0x5935;
-/// Initial value of the check: not zero, so that dead wires never form a valid word.
+/// Initial value of the check. It is not zero, so that dead wires never form a valid word.
 const INITIAL: u16 = 0xffff;
 
 const _: () = assert!(UNITS == 1 << (CONTENT_BITS - UNIT_SHIFT));
@@ -124,9 +124,9 @@ impl UnitNumber {
 /// A message of one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Message {
-    /// What the message says.
+    /// Kind of the message.
     pub kind: Kind,
-    /// The unit concerned.
+    /// Number of the unit.
     pub unit: UnitNumber,
 }
 
@@ -135,7 +135,7 @@ pub struct Message {
 pub enum MessageError {
     /// The reserved bits that are set.
     Reserved(u64),
-    /// The check does not agree with the other bits.
+    /// The check does not match the other bits.
     Check {
         /// The check in the word.
         found: u16,
@@ -189,10 +189,11 @@ impl Message {
         })
     }
 
-    /// The message in a word with one wrong bit, and that bit; `None` if none exists.
+    /// The message in a word with one wrong bit, and that bit's number; `None` if the word cannot
+    /// be corrected.
     ///
     /// Routers at the destination correct errors (T3E sec. 9), and each router is the destination
-    /// of the barrier packets it receives. Correction matters since messages are never repeated.
+    /// of the barrier packets it receives. Correction matters because messages are never repeated.
     pub fn correct(word: u64) -> Option<(Self, u32)> {
         (0..u64::BITS).find_map(|bit| {
             let message = Self::decode(word ^ 1 << bit).ok()?;
@@ -210,7 +211,7 @@ mod tests {
         Message { kind, unit }
     }
 
-    /// Self-made: T3E sec. 6 does not show the packet. The checks were computed by another program.
+    /// Self-made, since T3E sec. 6 does not show the packet. Another program computed the checks.
     const GOLDEN: [(Kind, u8, u64); 5] = [
         (Kind::Arrive, 0, 0x33c5_0000_0000_0000),
         (Kind::Eureka, 0, 0x6af0_0000_0000_0001),

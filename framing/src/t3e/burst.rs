@@ -1,9 +1,9 @@
-//! The burst: eight flits in a unit of the carrier, padded with idle flits.
+//! The burst: the carrier's unit of eight flits, padded with idle flits.
 //!
 //! A link sends its flits one after the other, four phits in seven bytes: bit b of a flit is on
 //! lane b mod 14 of its phit b / 14, and eight flits are 70 bytes. A byte of the line code follows,
-//! which does not exist on the machine's wires: bit n marks flit n as the first of its packet, so
-//! that a receiver can find the next packet after an unreadable header.
+//! which does not exist on the machine's wires. Its bit n marks flit n as the first of its packet,
+//! so that a receiver can find the next packet after an unreadable header.
 
 use super::flit::{Control, Flit};
 use crate::carrier::frame::FrameKind;
@@ -79,7 +79,7 @@ impl Burst {
             high = (joined >> 64) as u64;
             held += Flit::BITS - 64;
         }
-        // 8 x 6 bits remain.
+        // The last bytes hold the remaining 8 x 6 bits.
         rest.copy_from_slice(&high.to_le_bytes()[..rest.len()]);
         bytes[FLIT_BYTES] = marks;
     }

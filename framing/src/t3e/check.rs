@@ -1,5 +1,6 @@
-//! The checks of a packet: one over its header flit, sufficient for routing, and one over the words
-//! after it, by which the destination corrects errors (T3E sec. 9, which names no code).
+//! The checks of a packet. One covers the header flit, so that routers can check it alone; the
+//! other covers the words after it, and the destination corrects errors by it (T3E sec. 9, which
+//! names no code).
 //!
 //! Both are extended Hamming codes: one wrong bit is corrected, two are detected.
 
@@ -10,18 +11,18 @@ pub enum Repair {
     Good,
     /// One bit was wrong, and was corrected.
     Corrected,
-    /// More than one bit is wrong.
+    /// More than one bit is wrong, which cannot be corrected.
     Hopeless,
 }
 
-/// Bits of a header flit below its check.
+/// Bits of a header flit that its check covers.
 pub const HEADER_BITS: u32 = 57;
 /// Bits of the check over the words after the header.
 pub const DATA_CHECK_BITS: u32 = 11;
 
-/// For each bit of a header's syndrome, the bits of the flit in its parity: the code's bit, and
-/// those whose code position contains the syndrome bit. Positions are the numbers from 3 on that
-/// are not powers of two.
+/// For each bit of a header's syndrome, the bits of the flit in its parity: the bit of the code,
+/// and those whose code position contains the syndrome bit. Code positions are the numbers from 3
+/// on that are not powers of two.
 const HEADER_MASKS: [u64; 6] = {
     let mut masks = [0; 6];
     let mut own = 0;
@@ -77,7 +78,7 @@ const fn parities(masks: [u64; 6]) -> [[u8; 256]; 8] {
 static HEADER_PARITIES: [[u8; 256]; 8] = parities(HEADER_MASKS);
 static COLUMN_PARITIES: [[u8; 256]; 8] = parities(COLUMN_MASKS);
 
-/// The parities of a word under all masks, and above them its total parity.
+/// The parities of a word under all masks; the bit above them is its total parity.
 #[inline]
 fn look_up(tables: &[[u8; 256]; 8], word: u64) -> u64 {
     let bytes = word.to_le_bytes();
@@ -100,7 +101,7 @@ pub fn seal_header(information: u64) -> u64 {
     information | code << HEADER_BITS | odd << 63
 }
 
-/// The 57 bits of a header flit, corrected if necessary; beyond repair they are as received.
+/// The 57 bits of a header flit, corrected if possible, otherwise as received.
 #[inline]
 pub fn open_header(word: u64) -> (u64, Repair) {
     let information = word & INFORMATION;
@@ -111,7 +112,7 @@ pub fn open_header(word: u64) -> (u64, Repair) {
     let (syndrome, odd) = (found & 0x3f, found >> 6 != 0);
     match (syndrome, odd) {
         (_, false) => (information, Repair::Hopeless),
-        // The wrong bit is the parity, or one of the code.
+        // The wrong bit is the parity, or a bit of the code.
         (syndrome, true) if !syndrome.is_power_of_two() && syndrome != 0 => {
             // Convert the position to a bit index: positions skip the powers of two.
             let bit = syndrome - 1 - u64::from(64 - syndrome.leading_zeros());
@@ -134,7 +135,7 @@ pub struct DataCheck {
 }
 
 impl DataCheck {
-    /// Adds the next word. A check is of at most 15 words; a packet has nine.
+    /// Adds the next word. A check covers at most 15 words; a packet has nine.
     #[inline]
     pub fn add(&mut self, word: u64) {
         self.words += 1;
@@ -163,8 +164,8 @@ impl DataCheck {
         check.bits()
     }
 
-    /// Corrects `words` by `carried`, the check received with them, of eleven bits. Words beyond
-    /// repair stay as they are.
+    /// Corrects `words` with `carried`, the 11-bit check received with them. Leaves words with more
+    /// than one wrong bit unchanged.
     #[inline]
     pub fn repair(words: &mut [u64], carried: u16) -> Repair {
         let difference = Self::of(words) ^ carried;

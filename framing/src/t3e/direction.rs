@@ -59,7 +59,7 @@ impl Direction {
         self as usize >= 3
     }
 
-    /// The direction back.
+    /// The opposite direction.
     #[inline]
     pub const fn opposite(self) -> Self {
         Self::ALL[(self as usize + 3) % 6]
@@ -83,7 +83,7 @@ impl fmt::Display for Direction {
 pub struct DirectionSet(u8);
 
 impl DirectionSet {
-    /// No direction.
+    /// The empty set.
     pub const EMPTY: Self = Self(0);
 
     /// The set with these bits; those above the sixth are ignored.
@@ -98,7 +98,7 @@ impl DirectionSet {
         self.0
     }
 
-    /// Adds a direction.
+    /// Adds a direction to the set.
     #[inline]
     pub const fn insert(&mut self, direction: Direction) {
         self.0 |= 1 << direction as u8;

@@ -1,7 +1,7 @@
 //! The flit: five phits of 14 bits, 64 bits of word and six of control (T3E sec. 1).
 //!
-//! Three control bits give the kind of flit, three the channel whose credit returns with it: T3E
-//! gives their number, the code is ours.
+//! Three control bits give the kind of flit, three the channel of a returned credit. T3E sec. 1
+//! gives their number; the code is ours.
 
 /// Virtual channels with buffers: two for requests, two for responses, one adaptive (T3E sec. 5).
 pub const VCS: usize = 5;
@@ -47,7 +47,8 @@ pub enum FlitKind {
 }
 
 /// The six control bits: the kind of flit in the lowest three, the channel of a returned credit in
-/// the others. Above them, not a control bit, the line code's mark of a packet's first flit.
+/// the others. The bit above them is not a control bit but the line code's mark of a packet's first
+/// flit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Control(u8);
 
@@ -94,7 +95,7 @@ impl Control {
         }
     }
 
-    /// The virtual channel of the returned credit.
+    /// The virtual channel of the returned credit, if any.
     #[inline]
     pub const fn credit(self) -> Option<usize> {
         match self.0 >> 3 & 7 {

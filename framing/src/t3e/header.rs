@@ -6,8 +6,8 @@
 //!        command  tag     origin   id       data check   check of this flit
 //! ```
 //!
-//! A processor puts the number of the destination processor into the tag; its router replaces it
-//! with the entry of its look-up table, and sets its own number as the origin of requests.
+//! A processor puts the number of the destination processor into the tag. Its router replaces it
+//! with the entry of the look-up table, and sets its own number as the origin of requests.
 
 use core::fmt;
 
@@ -83,7 +83,7 @@ impl Command {
         table
     };
 
-    /// The six-bit code.
+    /// Six-bit code of the command.
     #[inline]
     pub const fn code(self) -> u8 {
         Self::ALL[self as usize].1
@@ -134,12 +134,12 @@ impl Command {
     }
 }
 
-/// Identifies a request among those of its processor; repeated in the response.
+/// Name of a request, unique at its processor and repeated in the response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Name(u32);
 
 impl Name {
-    /// Low bits, which fit into the header flit of requests and responses.
+    /// Low bits of a name, which are in the header flit of requests and responses.
     pub const ID_BITS: u32 = 10;
     /// Bits of a name.
     pub const BITS: u32 = 20;
@@ -150,7 +150,7 @@ impl Name {
         Self(bits & ((1 << Self::BITS) - 1))
     }
 
-    /// The 20 bits.
+    /// The name as an integer of 20 bits.
     #[inline]
     pub const fn bits(self) -> u32 {
         self.0
@@ -269,7 +269,7 @@ impl Header {
         vc::of(self.command.is_response(), vc)
     }
 
-    /// The [`destination`](Self::destination) in an unchecked header flit.
+    /// The [`destination`](Self::destination) in a header flit that has not been checked.
     #[inline]
     pub const fn destination_in(word: u64) -> u16 {
         (word >> 6) as u16 & 0xfff

@@ -1,8 +1,8 @@
-//! Maintenance packets: three flits, by which one router reads or writes a register of another.
+//! Maintenance packets: three flits by which one router reads or writes a register of another.
 //!
-//! T3E sec. 8 gives "delta addressing with routes in the following order: ±X, then ±Y, then ±Z,
-//! then ±X, then ±Y, and finally ±Z" and nothing else about them. The layout is ours. The first two
-//! flits have 57 bits below a check that corrects one wrong bit (`seal_header`):
+//! T3E sec. 8 gives only "delta addressing with routes in the following order: ±X, then ±Y, then
+//! ±Z, then ±X, then ±Y, and finally ±Z". The layout is ours. The first two flits have 57 bits
+//! below a check that corrects one wrong bit (`seal_header`):
 //!
 //! | flit | bits | field |
 //! |---|---|---|
@@ -16,8 +16,8 @@
 //! | 2 | 63:0 | value: to write, or that was read or written |
 //!
 //! A router subtracts a hop from the counts of flit 0 and adds it to those of flit 1. A reply takes
-//! the same path back: its counts are those of the request's hops gone, negated, and used from the
-//! last to the first.
+//! the same path back: its counts are the request's hops gone, negated and used from the last to
+//! the first.
 
 use super::check::{DataCheck, Repair, open_header, seal_header};
 use super::direction::Direction;
@@ -68,7 +68,7 @@ impl Way {
         }))
     }
 
-    /// The next leg, if any: replies start with the last.
+    /// The next leg, if any. Replies start with the last.
     fn next(&self, is_reply: bool) -> Option<usize> {
         let has_hops = |&leg: &usize| self.0[leg] != 0;
         match is_reply {
@@ -121,10 +121,10 @@ impl MaintenanceCommand {
     }
 }
 
-/// The first flit.
+/// Fields of the first flit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaintenanceHeader {
-    /// Hops to go.
+    /// Hops that remain.
     pub way: Way,
     /// The kind of the packet.
     pub command: MaintenanceCommand,
@@ -134,10 +134,10 @@ pub struct MaintenanceHeader {
     pub tag: u8,
 }
 
-/// The second flit.
+/// Fields of the second flit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaintenanceTrail {
-    /// Hops gone.
+    /// Hops taken so far.
     pub gone: Way,
     /// Address of the register.
     pub register: u16,
@@ -209,12 +209,12 @@ impl MaintenanceTrail {
         Some((trail, repair == Repair::Corrected))
     }
 
-    /// Encodes the flit.
+    /// Encodes the trail as the word of a flit.
     pub fn emit(&self) -> u64 {
         seal_header(self.gone.bits() | u64::from(self.register) << REGISTER_SHIFT)
     }
 
-    /// Replaces an unreadable flit on the way: no router accepts it as a trail.
+    /// A replacement for a flit that became unreadable on the way. No router accepts it as a trail.
     pub fn spoiled() -> u64 {
         seal_header(1 << RESERVED_SHIFT)
     }
@@ -230,9 +230,9 @@ impl MaintenanceTrail {
 /// A maintenance packet with all its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaintenancePacket {
-    /// Hops to go.
+    /// Hops that remain.
     pub way: Way,
-    /// Hops gone.
+    /// Hops taken so far.
     pub gone: Way,
     /// The kind of the packet.
     pub command: MaintenanceCommand,
@@ -296,10 +296,10 @@ impl MaintenancePacket {
         (repair != Repair::Hopeless).then_some((packet, repair == Repair::Corrected))
     }
 
-    /// Replaces a missing third flit of a packet with this `check`: no router accepts it as the
-    /// value.
+    /// A replacement for the missing third flit of a packet with this `check`. No router accepts it
+    /// as the value.
     pub fn spoiled_value(check: u16) -> u64 {
-        // Two of these words leave the parity right, and at most one of the two matches the check.
+        // Two of these words have the right parity, and at most one of them matches the check.
         let is_hopeless = |word: &u64| {
             let difference = DataCheck::of(&[*word]) ^ check;
             difference != 0 && difference >> 10 == 0

@@ -1,6 +1,6 @@
 //! A packet as processors handle it: a sequence of flits.
 //!
-//! After the header flit, requests have one with the address:
+//! The header flit of requests is followed by one with the address:
 //!
 //! ```text
 //! bits   0..48     48..54        54..64
@@ -9,8 +9,8 @@
 //!
 //! In responses, the second of two header flits is the number of data bytes.
 //!
-//! The third header flit is zero. T3E sec. 11 says that puts of one word have it, not why; that of
-//! atomic operations is ours.
+//! The third header flit is zero. T3E sec. 11 mentions it for puts of one word, without a reason;
+//! for atomic operations it is ours.
 
 use super::check::{DataCheck, Repair};
 use super::header::{Command, Header, HeaderError, Name};
@@ -33,10 +33,10 @@ pub struct Request {
     pub address: u64,
     /// Bytes to read or write, 1 to 64.
     pub bytes: u8,
-    /// Whether no request of its kind to the same processor may overtake it: it then does not adapt
-    /// (T3E sec. 5).
+    /// Whether the request must not be overtaken by others of its kind to the same processor. It
+    /// then routes deterministically (T3E sec. 5).
     pub ordered: bool,
-    /// The name, which the response repeats.
+    /// Name of the request, which the response repeats.
     pub name: Name,
 }
 
@@ -147,7 +147,7 @@ impl PacketBuf {
         header.is_ok_and(|(header, _)| header.command.is_response())
     }
 
-    /// Opens the packet and corrects its words where possible. Returns the header, and the results
+    /// Checks the packet and corrects its words where possible. Returns the header, and the results
     /// of checking header and words.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use super::direction::DirectionSet;
 pub struct Place(pub [u8; 3]);
 
 impl Place {
-    /// Bits of the ordinates in X, Y and Z. Z has one more than eight nodes need, for partial
+    /// Bits of the ordinates in X, Y and Z. Z has one more bit than eight nodes need, for partial
     /// planes.
     pub const BITS: [u32; 3] = [4, 5, 4];
 
@@ -38,8 +38,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// The route in a packet. Only the source router changes it, and one that resends the packet from
-/// its memory.
+/// The route in a packet. Only the source router changes it, or a router that resends the packet
+/// from its memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Tag {
     /// The packet's destination, or the node where its final hop begins.

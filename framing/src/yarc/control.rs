@@ -11,8 +11,8 @@
 //! All numbers are cumulative: a lost frame loses no credit and no acknowledgement.
 //!
 //! `seq` and `ack` are the lower 16 bits of 48-bit numbers. The frame's header has the upper 32
-//! bits of both, and the number of the pass (see [`WordRest`]): they are needed to tell an old
-//! frame of any age from a new one.
+//! bits of both, and the number of the pass (see [`WordRest`]). They are needed to distinguish a
+//! new frame from an old one of any age.
 
 use super::phit::{PHIT_BITS, SIDEBAND_SHIFT};
 use crate::carrier::crc_tables::tables;
@@ -23,7 +23,7 @@ use crate::carrier::number::PacketNumber;
 pub const WORD_BITS: u32 = 96;
 /// Bytes of a control word.
 pub const WORD_BYTES: usize = WORD_BITS as usize / 8;
-/// Consecutive phits that carry one word.
+/// Number of consecutive phits that carry one word.
 pub const WORD_PHITS: usize = (WORD_BITS / (PHIT_BITS - SIDEBAND_SHIFT)) as usize;
 /// Bits of a virtual channel acknowledgement count.
 pub const VC_ACK_BITS: u32 = 20;
@@ -69,7 +69,8 @@ const _: () = assert!(super::packet::MAX_PACKET_PHITS <= MAX_OFFSET as usize);
 /// flipped bits is detected; among the 211 polynomials with both properties it has the fewest
 /// undetected patterns of six bits (28,116).
 pub const POLYNOMIAL: u16 = 0x4825;
-/// Start value of the word's check, so that a silent sideband of all zeros is not a valid word.
+/// Start value of the word's check. It is not zero, so that a silent sideband of all zeros is not a
+/// valid word.
 pub const INITIAL: u16 = 0xffff;
 
 /// Bytes that the check covers.
@@ -99,14 +100,14 @@ pub enum LinkStatus {
     /// No request.
     #[default]
     Normal = 0,
-    /// Go back to packet `ack`: something after it was lost or damaged.
+    /// Request to resend from packet `ack` on: something after it was lost or damaged.
     RetryRequest = 1,
-    /// Acknowledge at once.
+    /// Request to acknowledge at once.
     Probe = 2,
 }
 
 reasons! {
-    /// Why a sideband has no valid control word.
+    /// Why a sideband contains no valid control word.
     SidebandError {
         Check: "no control word with a correct check",
         /// Codes 3 to 7 are reserved.
@@ -178,7 +179,7 @@ impl WordView {
     }
 }
 
-/// The part of a control word that does not fit the sideband: a data frame carries it in its
+/// The part of a control word that does not fit into the sideband. A data frame carries it in its
 /// header.
 ///
 /// ```text
@@ -192,7 +193,7 @@ pub struct WordRest {
     pub seq: u32,
     /// Upper 32 bits of [`ControlWord::ack`].
     pub ack: u32,
-    /// [`ControlWord::pass`].
+    /// Same as [`ControlWord::pass`].
     pub pass: u16,
 }
 
@@ -211,7 +212,7 @@ impl WordRest {
         }
     }
 
-    /// Encodes the rest.
+    /// Encodes the rest as bytes of the frame header.
     #[inline]
     pub const fn emit(self) -> [u8; REST_BYTES] {
         let ([a, b, c, d], [e, f, g, h]) = (self.seq.to_be_bytes(), self.ack.to_be_bytes());
@@ -223,7 +224,7 @@ impl WordRest {
 /// The decoded control word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ControlWord {
-    /// Number of the packet that the frame's first packet phit belongs to; in a frame of idle
+    /// Number of the packet to which the frame's first packet phit belongs; in a frame of idle
     /// phits, of the next packet to be sent.
     pub seq: PacketNumber,
     /// Phits of that packet sent before this frame; 0 when the frame starts with its head. At most
@@ -235,8 +236,8 @@ pub struct ControlWord {
     pub ack: PacketNumber,
     /// Phits freed per virtual channel since the link came up, modulo 2^20.
     pub vc_ack: [u32; 2],
-    /// Number of rewinds of the sending end in its stream, modulo 2^16: distinguishes a late
-    /// frame from its resend.
+    /// How often the sending end has rewound its stream, modulo 2^16: distinguishes a late frame
+    /// from its resend.
     pub pass: u16,
 }
 

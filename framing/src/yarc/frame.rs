@@ -137,8 +137,8 @@ fn kinds(map: u8) -> [u32; GROUP_PHITS] {
     ]
 }
 
-/// Writes `groups` with the bytes of `word` repeated. A separate function, so that the compiler
-/// knows that the four slices do not overlap.
+/// Writes `groups` with the bytes of `word` repeated. Not inlined, so that the compiler knows that
+/// the four slices do not overlap.
 fn emit_run(
     groups: &[[Phit; GROUP_PHITS]],
     map: &mut [u8],
@@ -162,7 +162,7 @@ struct Groups<'a> {
 }
 
 impl Groups<'_> {
-    /// Writes `groups`, for which there must be room.
+    /// Writes `groups`. The frame must have room for them.
     fn emit(&mut self, groups: &[[Phit; GROUP_PHITS]]) {
         let (map, map_rest) = core::mem::take(&mut self.map).split_at_mut(groups.len());
         let (area, area_rest) = core::mem::take(&mut self.area).split_at_mut(groups.len());
@@ -253,11 +253,11 @@ pub struct DataFrame<'a> {
 impl<'a> DataFrame<'a> {
     /// The kind of data frames.
     pub const KIND: FrameKind = FrameKind::new(0);
-    /// The lanes carry the phit area.
+    /// Layout of the frame: the lanes carry the phit area.
     pub const LAYOUT: LaneLayout = LaneLayout::new(Self::KIND, data_area);
 
-    /// Reads a data frame. The phit area is not validated: the checks of control word and packets
-    /// detect lane errors.
+    /// Interprets a frame as a data frame. The phit area is not validated: the checks of control
+    /// word and packets detect lane errors.
     ///
     /// # Errors
     /// [`FrameError::BadKind`], `BadPhitCount`, `BadLength`, `BadHeaderCheck`, `NoLanes`, in this
@@ -280,7 +280,7 @@ impl<'a> DataFrame<'a> {
         })
     }
 
-    /// Reads a data frame from its bytes.
+    /// Parses the bytes of a data frame.
     ///
     /// # Errors
     /// As for [`parse`] and [`Self::of`].
@@ -288,7 +288,7 @@ impl<'a> DataFrame<'a> {
         Self::of(&parse(bytes)?)
     }
 
-    /// The header.
+    /// The frame header, which has been validated.
     #[inline]
     pub const fn header(&self) -> &FrameHeader {
         &self.header
@@ -300,8 +300,8 @@ impl<'a> DataFrame<'a> {
         self.header.units as usize
     }
 
-    /// The same frame seen through a cable: every wire word is corrected before use. The identity
-    /// costs nothing.
+    /// The same frame received through `cable`: every wire word is corrected before use. The
+    /// identity costs nothing.
     #[inline]
     #[must_use]
     pub const fn behind(self, cable: Permutation) -> Self {

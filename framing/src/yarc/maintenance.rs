@@ -158,7 +158,7 @@ pub const fn next_hop(head_content: u32) -> u32 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum RegisterStatus {
-    /// Success.
+    /// The access succeeded.
     Done = 0,
     /// No register has this address.
     Unknown = 1,
@@ -207,7 +207,7 @@ impl Operation {
         }
     }
 
-    /// The channel: requests and replies have different ones.
+    /// The virtual channel: requests and replies use different ones.
     pub const fn vc(&self) -> Vc {
         match self {
             Self::Read { .. } | Self::Write { .. } => Vc::Request,
@@ -216,7 +216,7 @@ impl Operation {
     }
 }
 
-/// A maintenance packet.
+/// A maintenance packet with all its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Maintenance {
     /// Path of the packet.

@@ -1,10 +1,10 @@
 //! Memory requests and responses of BlackWidow as packets.
 //!
-//! From BlackWidow: a write of 32 bytes has 6 header phits, 12 data phits and the end of packet
-//! (sec. 4.3), a packet of 4 phits carries 32 payload bits (sec. 4.1), requests carry address bits
-//! 20:6 as hash bits and route deterministically (sec. 5 and 7.8.2), responses route adaptively
-//! (sec. 5). The fields inside are ours, chosen so that all of these sizes work out without a spare
-//! bit; see `docs/guide/src/wire-format.md`.
+//! BlackWidow gives these sizes and routes: a write of 32 bytes has 6 header phits, 12 data phits
+//! and the end of packet (sec. 4.3); a packet of 4 phits carries 32 payload bits (sec. 4.1);
+//! requests carry address bits 20:6 as hash bits and route deterministically (sec. 5 and 7.8.2);
+//! responses route adaptively (sec. 5). The fields inside are ours, chosen to meet all of these
+//! sizes without a spare bit; see `docs/guide/src/wire-format.md`.
 //!
 //! A request stays within one naturally aligned line of 32 bytes: order per address requires equal
 //! hash bits, and the byte mask of a write covers just one line.
@@ -78,18 +78,18 @@ const _: () = assert!(
 /// A processor's request to another one's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Request {
-    /// Store bytes.
+    /// Stores bytes within a line.
     Write {
-        /// First byte, 48 bits.
+        /// Address of the first byte, 48 bits.
         address: u64,
         /// The data; bytes after the first `len` are zero when decoded.
         data: [u8; LINE_BYTES],
         /// Number of bytes, 1 to 32; `address % 32 + len` is at most 32.
         len: u8,
     },
-    /// Load bytes.
+    /// Loads bytes within a line.
     Read {
-        /// First byte, 48 bits.
+        /// Address of the first byte, 48 bits.
         address: u64,
         /// Number of bytes, 1 to 32; `address % 32 + len` is at most 32.
         len: u8,
@@ -97,7 +97,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// First byte of the range.
+    /// Address of the first byte.
     pub const fn address(&self) -> u64 {
         match self {
             Self::Write { address, .. } | Self::Read { address, .. } => *address,
@@ -121,7 +121,7 @@ impl Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Status {
-    /// Success.
+    /// The request was executed.
     Done = 0,
     /// The address is outside this memory.
     OutOfRange = 1,
@@ -131,7 +131,7 @@ pub enum Status {
     Busy = 3,
 }
 
-/// A memory's response.
+/// The response of a memory to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Response {
     /// The write with this transaction id is in memory.
@@ -150,11 +150,11 @@ pub enum Response {
         /// The data; bytes after the first `len` are zero when decoded.
         data: [u8; LINE_BYTES],
     },
-    /// The request was not carried out.
+    /// The request was not executed.
     Refused {
         /// Transaction id of the request, 20 bits.
         tid: u32,
-        /// The reason.
+        /// Reason of the refusal.
         status: Status,
     },
 }
@@ -168,7 +168,7 @@ pub struct RequestPacket {
     pub source: u16,
     /// Transaction id, 20 bits.
     pub tid: u32,
-    /// The request.
+    /// Operation on the memory.
     pub request: Request,
 }
 
@@ -189,7 +189,7 @@ reasons! {
 pub enum DecodeError {
     /// The length, the kinds, or the end of packet is invalid.
     Packet(PacketError),
-    /// `ok` marks the packet as damaged.
+    /// The `ok` field marks the packet as damaged.
     Unhealthy(EopStatus),
     /// `v`, `h`, `a` or `r` has an invalid value.
     Routing,
@@ -203,7 +203,7 @@ pub enum DecodeError {
     Length,
     /// The status has a reserved code.
     Status,
-    /// The number of phits differs from what the fields imply.
+    /// The number of phits does not match the fields.
     Size,
     /// Bits after the data are not zero.
     Padding,

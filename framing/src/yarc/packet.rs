@@ -10,7 +10,7 @@
 //! EOP    | zero  |  ok |                   CRC-16                  |
 //! ```
 //!
-//! The fields are BlackWidow's; their positions within the phit, the width of the check and the
+//! The fields are from the paper; their positions within the phit, the width of the check and the
 //! code of `ok` are ours. Payload bits form one stream: the head's three, the second phit's seven,
 //! then 22 of each later phit, most significant bit first.
 
@@ -47,7 +47,7 @@ pub const SECOND_PAYLOAD_SHIFT: u32 = 15;
 pub const SECOND_PAYLOAD_BITS: u32 = CONTENT_BITS - SECOND_PAYLOAD_SHIFT;
 /// Mask of the check in the end of packet.
 pub const EOP_CRC_MASK: u32 = 0xffff;
-/// Position of `ok` in the end of packet.
+/// Virtual channel, the `v` bit.
 pub const EOP_STATUS_SHIFT: u32 = 16;
 /// Position of the four reserved bits of the end of packet.
 pub const EOP_RESERVED_SHIFT: u32 = 18;
@@ -68,9 +68,9 @@ const _: () = assert!(EOP_RESERVED_SHIFT < CONTENT_BITS);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Vc {
-    /// `v` = 0.
+    /// Requests: `v` = 0.
     Request = 0,
-    /// `v` = 1.
+    /// Responses: `v` = 1.
     Response = 1,
 }
 
@@ -78,7 +78,7 @@ impl Vc {
     /// Both channels, in the order of their indices.
     pub const ALL: [Self; 2] = [Self::Request, Self::Response];
 
-    /// 0 for requests, 1 for responses.
+    /// Index of the channel: 0 for requests, 1 for responses.
     #[inline]
     pub const fn index(self) -> usize {
         self as usize
@@ -131,7 +131,7 @@ pub const fn head_payload(content: u32) -> u8 {
     (content >> HEAD_PAYLOAD_SHIFT & 7) as u8
 }
 
-/// The 15 hash bits in the content of a second phit.
+/// The hash bits in the content of a second phit, 15 bits.
 #[inline]
 pub const fn hash_bits(content: u32) -> u16 {
     (content & HASH_MASK) as u16
@@ -229,7 +229,7 @@ pub const fn eop_status(content: u32) -> Option<EopStatus> {
 pub struct Eop {
     /// Check over the preceding phits and `status`; see [`crc16`](super::crc16).
     pub crc: u16,
-    /// The `ok` field.
+    /// Health of the packet: the `ok` field.
     pub status: EopStatus,
 }
 

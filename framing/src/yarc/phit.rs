@@ -1,9 +1,9 @@
 //! The 24-bit phit of the BlackWidow network (BlackWidow sec. 4.1 and 4.2).
 //!
 //! A phit is the unit of flow control. On a wire it has 24 bits: 22 bits of content and 2 bits of
-//! link-control-block sideband. BlackWidow sec. 4.4 and 6 do not say what marks head, body, end and
-//! idle on the real link; we assume that the line code does. Here the mark accompanies the phit
-//! as its [`PhitKind`].
+//! link-control-block sideband. BlackWidow sec. 4.4 and 6 do not mention how head, body, end and
+//! idle are marked on the real link; we assume that the line code marks them. Here the mark
+//! accompanies the phit as its [`PhitKind`].
 
 use crate::carrier::lanes::WORD_BITS;
 

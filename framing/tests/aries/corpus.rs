@@ -116,8 +116,8 @@ fn corpus_of_frames_is_complete_and_holds() {
 fn corpus_of_packets_is_complete_and_holds() {
     let outcomes = replay("packet48", &packets(), decode_as_packet);
     let packets: Vec<_> = outcomes.iter().flat_map(|o| o.packets.clone()).collect();
-    // Packets are cut by head and length, so the first two cannot occur; these have separate tests,
-    // and so has a packet in the wrong direction.
+    // Packets are cut by head and length, so the first two reasons cannot occur. These have
+    // separate tests, as does a packet in the wrong direction.
     let cannot = [
         PacketError::NoHead,
         PacketError::Length,

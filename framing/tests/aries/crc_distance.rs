@@ -1,7 +1,7 @@
-//! What the two checks of Aries detect, proved by counting.
+//! Detection properties of the two checks of Aries, proved by counting.
 //!
-//! The syndromes come from the codecs, one flipped bit at a time, so the statements below hold for
-//! the bits on the wire.
+//! The syndromes come from the codecs, one flipped bit at a time, so the results hold for the bits
+//! on the wire.
 
 use crate::common::distance::{powers, undetected};
 use phitwire_framing::aries::crc20;
@@ -24,8 +24,8 @@ fn set_syndromes() -> Vec<u32> {
         .collect()
 }
 
-/// Counts undetected patterns of six flipped bits if there are none of fewer bits: each is ten
-/// pairs of triples with equal syndromes, and such triples have no bit in common.
+/// Counts undetected patterns of six flipped bits, assuming that there are none of fewer bits: each
+/// is ten pairs of triples with equal syndromes, and such triples have no bit in common.
 fn undetected_six(syndromes: &[u32]) -> u64 {
     let mut triples = vec![0_u32; 1 << crc20::BITS];
     for (i, a) in syndromes.iter().enumerate() {
@@ -44,8 +44,8 @@ fn set_check_has_distance_six() {
     let syndromes = set_syndromes();
     assert_eq!(syndromes.len(), 480);
     assert_eq!(undetected(&syndromes, crc20::BITS), [0, 0, 0]);
-    // Each flipped bit changes the parity of the syndrome, so an odd number of them, such as five,
-    // cannot cancel: x + 1 divides the polynomial.
+    // Each flipped bit changes the parity of the syndrome, because x + 1 divides the polynomial. So
+    // an odd number of them, such as five, cannot cancel.
     assert!(
         syndromes
             .iter()
@@ -67,8 +67,8 @@ fn set_check_is_the_documented_polynomial() {
 
 #[test]
 fn set_check_detects_bursts_up_to_twenty_bits() {
-    // A burst is b(x) x^k with deg b < 20: never a multiple of a polynomial of degree 20 with a
-    // constant term. Twenty neighbouring syndromes are therefore linearly independent; verified by
+    // A burst is b(x) x^k with deg b < 20, which is never a multiple of a polynomial of degree 20
+    // with a constant term. So twenty neighbouring syndromes are linearly independent; verified by
     // elimination.
     for window in set_syndromes().windows(crc20::BITS as usize) {
         let mut basis: Vec<u32> = Vec::new();

@@ -1,5 +1,5 @@
-//! Every Aries decoder of bytes from a wire; used by the fuzz targets and by the replay of their
-//! corpora. Nothing here may panic, except where a decoder contradicts itself or its encoder.
+//! Every Aries decoder of wire bytes, for the fuzz targets and the replay of their corpora. A
+//! decoder may panic only if it contradicts itself or its encoder.
 
 use phitwire_framing::aries::crc20;
 use phitwire_framing::aries::flit::{Flit, Head, MAX_PACKET_FLITS};
@@ -14,7 +14,7 @@ use phitwire_framing::carrier::lanes::Permutation;
 /// Result of decoding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Why the frame was rejected, if it was.
+    /// Why the frame was rejected; `None` if it was accepted.
     pub rejected: Option<FrameError>,
     /// Why its sets were rejected.
     pub sets: Vec<SetError>,
@@ -131,8 +131,8 @@ fn same(emitted: &[Flit], packet: &[Flit]) {
     assert_eq!(emitted[1..], packet[1..]);
 }
 
-/// Decodes the bytes as sets with corrected checks, in a valid frame: a fuzzer need not guess a
-/// CRC.
+/// Decodes the bytes as sets with corrected checks, in a valid frame, so that a fuzzer need not
+/// guess a CRC.
 pub fn decode_with_checks_made_right(bytes: &[u8]) -> Outcome {
     let mut sets: Vec<SetBytes> = bytes
         .chunks(SET_BYTES)

@@ -395,7 +395,7 @@ fn rejected_responses_are_named() {
         let reserved = changed(&REFUSED, true, xor(1, (10 ^ status) << 16));
         assert_eq!(response_error(&reserved), expected, "{status}");
     }
-    // 68 bytes declared as 64, which have a shorter encoding.
+    // The data area has room for 68 bytes; the declared 64 bytes have a shorter encoding.
     let long = changed(&READ_64, true, |packet| {
         packet.push(Flit::IDLE);
         xor(0, 0x20 | (12 ^ 13) << 40)(packet);
@@ -408,7 +408,7 @@ fn rejected_responses_are_named() {
     reasons_are_distinct(&PacketError::ALL, PacketError::index, PacketError::name);
 }
 
-/// Fields that routers write do not affect the check; all others do.
+/// Every field affects the check, except those that routers write.
 #[test]
 fn the_check_covers_all_that_does_not_change_on_the_way() {
     for golden in [&PUT_64[..], &PUT_8, &READ_4] {

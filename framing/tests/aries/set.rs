@@ -168,7 +168,7 @@ fn fields_are_cut_to_their_widths() {
     assert_eq!(Set::parse(&bytes), Ok(Set::Control(cut)));
 }
 
-/// A set under a pattern is the plain set XOR the pattern, for reading and writing.
+/// Under a pattern, a set is read and written as the plain set XOR the pattern.
 #[test]
 fn a_pattern_lies_over_the_whole_set_and_hides_no_damage() {
     let bits = core::array::from_fn(|i| (i * 89 + 7) as u8 ^ 0x35);
@@ -236,7 +236,7 @@ fn each_lane_has_its_bits_of_a_set() {
         }
         assert_eq!(seen, [0xff; SET_BYTES], "every bit has one lane");
     }
-    // Bit i, counted from the last of the set, travels on lane i mod 3, however long the set.
+    // Bit i, counted from the last of the set, travels on lane i mod 3.
     let mut area = [0; SET_BYTES];
     (0..SET_BYTES / 3).for_each(|word| flip(&mut area, word, bits_of_lane(7, 1)));
     for i in 0..SET_BYTES * 8 {

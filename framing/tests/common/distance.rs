@@ -1,8 +1,8 @@
-//! What a check detects, by counting.
+//! Detection properties of a check, found by counting.
 //!
-//! An error pattern goes undetected exactly when the syndromes of its bits cancel. Patterns of
-//! weight 2, 3 and 4 are counted over all pairs of bit positions, so the counts hold for every
-//! content, not for samples.
+//! An error pattern is undetected exactly when the syndromes of its bits cancel. Patterns of weight
+//! 2, 3 and 4 are counted over all pairs of bit positions, so the counts hold for every content and
+//! not only for samples.
 
 /// x^exponent modulo a polynomial of degree `bits`, for all exponents below `count`.
 pub fn powers(polynomial: u32, bits: u32, count: usize) -> Vec<u32> {

@@ -1,4 +1,4 @@
-//! Shared by the tests of the carrier and of the machines.
+//! Common parts of the tests of the carrier and of the machines.
 #![allow(dead_code, reason = "no test program uses all of it")]
 
 pub mod corpus;
@@ -24,7 +24,7 @@ pub const fn header(kind: FrameKind, units: u16) -> FrameHeader {
     }
 }
 
-/// CRC-32C bit by bit, independent of the codec's own.
+/// CRC-32C computed bit by bit, independently of the codec.
 pub fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |crc, _| {

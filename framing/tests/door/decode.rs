@@ -1,13 +1,13 @@
-//! Every decoder of the door; used by the fuzz target and by the replay of its corpus. Nothing here
-//! may panic, except where a decoder contradicts its encoder.
+//! Every decoder of the door, for the fuzz target and the replay of its corpus. A decoder may panic
+//! only if it contradicts its encoder.
 
 use phitwire_framing::door::hello::{HELLO_BYTES, Hello, Welcome};
 use phitwire_framing::door::{
     COMMAND_BYTES, COMPLETION_BYTES, Command, Completion, EntryError, Request,
 };
 
-/// Result of decoding the bytes as a command, a completion, a hello and a welcome. `None` where
-/// there were too few.
+/// Results of decoding the bytes as a command, a completion, a hello and a welcome; `None` if there
+/// were too few bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Kind of the command.

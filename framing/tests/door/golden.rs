@@ -1,4 +1,4 @@
-//! Golden entries and messages, all self-made: each is written field by field, at the offsets in
+//! Golden entries and messages, all self-made. Each is written field by field, at the offsets in
 //! the module docs, and as its decoded value.
 
 use phitwire_framing::door::hello::{ANY_MEMBER, Entry, Hello, Operations, Welcome};
@@ -196,7 +196,6 @@ pub fn completions() -> Vec<(&'static str, [u8; 64], Completion)> {
     ]
 }
 
-/// A hello.
 pub fn hello() -> ([u8; 24], Hello) {
     let job: (usize, &[u8]) = (8, &[8, 7, 6, 5, 4, 3, 2, 1]);
     let bytes = laid(&[(0, b"phwD\x03\x00\xff"), job, (16, &[0, 0, 1])]);
@@ -208,7 +207,6 @@ pub fn hello() -> ([u8; 24], Hello) {
     (bytes, meaning)
 }
 
-/// A welcome.
 pub fn welcome() -> ([u8; 24], Welcome) {
     let here: (usize, &[u8]) = (8, &[2, 1, 64, 0, 0b1_1111]);
     let bytes = laid(&[(0, b"phwD\x03\x00\x00\x03"), here, (16, &[0, 0, 1])]);

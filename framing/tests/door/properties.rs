@@ -167,7 +167,8 @@ proptest! {
         decode(&bytes);
     }
 
-    /// Random bytes rarely get past the reserved ones: a slightly damaged valid entry does.
+    /// Random bytes rarely pass the checks of reserved fields, but a slightly damaged valid entry
+    /// does.
     #[test]
     fn damaged_entries_have_one_form_or_none(name: u64, request in request(),
         completion in completion(), changes in prop::collection::vec(any::<(u8, u8)>(), 1..4))

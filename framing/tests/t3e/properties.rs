@@ -1,4 +1,5 @@
-//! Properties of the T3E formats for all values: what the checks correct and detect, round trips.
+//! Properties of the T3E formats for all values: correction and detection by the checks, round
+//! trips.
 
 use phitwire_framing::t3e::burst::{BURST_FLITS, Burst};
 use phitwire_framing::t3e::check::{

@@ -1,4 +1,4 @@
-//! What the two 16-bit checks detect, proved by counting.
+//! Detection properties of the two 16-bit checks, proved by counting.
 
 use crate::common::distance::{powers, undetected};
 use phitwire_framing::carrier::number::PacketNumber;
@@ -19,7 +19,7 @@ fn packet_syndromes(polynomial: u16, phits: usize) -> Vec<u32> {
         .collect()
 }
 
-/// A CRC of the `crc` crate with the documented parameters of ours.
+/// A CRC of the `crc` crate with our documented parameters.
 fn documented(poly: u16, init: u16) -> crc::Crc<u16> {
     let algorithm: &'static _ = Box::leak(Box::new(crc::Algorithm {
         width: 16,
@@ -57,7 +57,7 @@ fn the_counting_can_fail() {
     assert!(undetected(&packet_syndromes(0x5935, 11), 16)[0] > 0);
 }
 
-/// The codec's check, not only its polynomial, has the counted syndromes.
+/// The codec's check has the counted syndromes, which tests more than its polynomial.
 #[test]
 fn syndromes_are_those_of_the_codec() {
     let contents = [0x12345_u32, 0x3fffff, 0, 0x2aaaaa, 0x15555];
@@ -118,7 +118,7 @@ fn packet_check_is_the_documented_crc() {
 fn control_word_check_has_distance_six() {
     let syndromes = powers(control::POLYNOMIAL.into(), 16, 96);
     assert_eq!(undetected(&syndromes, 16), [0, 0, 0]);
-    // x + 1 divides the polynomial (it has an even number of terms, x^16 included): every odd
+    // x + 1 divides the polynomial, which has an even number of terms including x^16. So every odd
     // number of flipped bits is detected, such as five.
     assert_eq!((control::POLYNOMIAL.count_ones() + 1) % 2, 0);
 }
@@ -140,9 +140,9 @@ fn control_word_check_is_the_documented_crc() {
 
 #[test]
 fn bursts_up_to_sixteen_bits_are_detected() {
-    // In the bit stream of the check a burst of up to 16 bits is b(x) * x^k with deg b < 16: never
-    // a multiple of a polynomial of degree 16 with a constant term. Tested anyway, for adjacent
-    // bits of one phit, which the bits of one lane are not.
+    // In the bit stream of the check, a burst of up to 16 bits is b(x) * x^k with deg b < 16, which
+    // is never a multiple of a polynomial of degree 16 with a constant term. Tested nevertheless,
+    // for adjacent bits of one phit, which the bits of one lane are not.
     let mut crc = PacketCrc::new();
     for content in [1, 2, 3] {
         crc.update(content);

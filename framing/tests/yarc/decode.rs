@@ -1,5 +1,5 @@
-//! Every decoder of bytes from a wire; used by the fuzz target and by the replay of its corpus.
-//! Nothing here may panic, except where a decoder contradicts itself or its encoder.
+//! Every decoder of wire bytes, for the fuzz target and the replay of its corpus. A decoder may
+//! panic only if it contradicts itself or its encoder.
 
 use phitwire_framing::carrier::frame::{FrameError, VERSION, parse, seal};
 use phitwire_framing::carrier::lanes::Permutation;
@@ -18,11 +18,11 @@ const ROOM: usize = 2800;
 /// Result of decoding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Why the frame was rejected, if it was.
+    /// Why the frame was rejected; `None` if it was accepted.
     pub rejected: Option<FrameError>,
-    /// Whether the sideband had a control word.
+    /// Whether the sideband contained a control word.
     pub word: bool,
-    /// Number of packets, or what looked like one, with a valid check.
+    /// Number of packets, real or apparent, with a valid check.
     pub checked: usize,
     /// Number of memory requests, responses and maintenance packets among them.
     pub decoded: [usize; 3],
@@ -48,7 +48,7 @@ fn read(bytes: &[u8]) -> Result<Read<'_>, FrameError> {
     }
 }
 
-/// Decodes `bytes` as far as possible.
+/// Decodes `bytes` until an error.
 pub fn decode(bytes: &[u8]) -> Outcome {
     let mut outcome = Outcome::default();
     match read(bytes) {

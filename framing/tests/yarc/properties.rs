@@ -125,7 +125,7 @@ fn phit() -> impl Strategy<Value = Phit> {
         .prop_map(|(kind, content)| Phit::new(PhitKind::from_code(kind), content))
 }
 
-/// A packet of random content: all bits of a content are allowed in some packet.
+/// A packet of random content, which covers all bits.
 fn packet() -> impl Strategy<Value = PacketBuf> {
     prop::collection::vec(0..1_u32 << 22, 3..=18).prop_map(|contents| closed(&contents))
 }
@@ -167,7 +167,7 @@ proptest! {
         prop_assert_eq!(Maintenance::decode(out.as_slice()), Ok(packet));
     }
 
-    /// Decoders accept only the encoder's output: no meaning has two encodings.
+    /// Decoders accept only the encoder's output, so no value has two encodings.
     #[test]
     fn decoders_accept_only_what_encoders_write(packet in packet(), r in 0..4_u8, op in 0..3_u32) {
         let mut packet = packet;

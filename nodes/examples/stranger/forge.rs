@@ -1,4 +1,4 @@
-//! Frames that no peer would send, made of those that pass.
+//! Frames that no peer would send, made from frames that pass.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,20 +15,20 @@ use phitwire_machines::MACHINES;
 use crate::options::Form;
 use crate::wire::Sender;
 
-/// Frames of the node's own that are kept as a pattern.
+/// Number of recent frames of the node kept as patterns.
 const RECENT: usize = 64;
-/// Bytes behind an Ethernet header on a wire of ours.
+/// Longest link frame on Ethernet, in bytes.
 const ETHERNET_LIMIT: usize = 1_500;
-/// Bytes of the largest datagram sent: more than any MTU of a lab.
+/// Length of the largest datagram sent, in bytes: more than any MTU of a lab.
 const DATAGRAM_LIMIT: usize = 9_000;
 
-/// States of a sender as training frames have them (`docs/guide/src/wire-format.md`, section 8).
+/// States of a sender as encoded in training frames (`docs/guide/src/wire-format.md`, section 8).
 const DISABLED: u8 = 0;
 const TRAINING: u8 = 1;
 const ACTIVE: u8 = 3;
 const DEAD: u8 = 4;
 
-/// CRC-32C, as `docs/guide/src/wire-format.md` says.
+/// CRC-32C, as defined in `docs/guide/src/wire-format.md`.
 static CHECK: Crc<u32> = Crc::<u32>::new(&CRC_32_ISCSI);
 
 /// Makes the frames of one form.
@@ -38,11 +38,11 @@ pub struct Forge {
     udp: bool,
     recent: Vec<Vec<u8>>,
     oldest: usize,
-    /// The last header of the node's own frames: its session.
+    /// The last header sent by the node, which identifies its session.
     session: Option<FrameHeader>,
     training: Option<Training>,
     out: Vec<u8>,
-    /// Frames made, by what is wrong with them.
+    /// Frames made, by the kind of their defect.
     pub made: BTreeMap<&'static str, u64>,
 }
 
@@ -67,7 +67,7 @@ impl Forge {
         self.udp = udp;
     }
 
-    /// Takes in a frame that passes.
+    /// Records a frame that passes.
     pub fn heard(&mut self, sender: Sender, frame: &[u8]) {
         let Ok(header) = FrameHeader::parse(frame) else {
             return;
@@ -100,7 +100,7 @@ impl Forge {
         self.oldest = (self.oldest + 1) % RECENT;
     }
 
-    /// Whether frames of this form speak as a training frame of the node, which passes only when a
+    /// Whether frames of this form imitate training frames of the node, which pass only when a
     /// session begins.
     pub fn needs_training(&self) -> bool {
         matches!(
@@ -109,8 +109,8 @@ impl Forge {
         )
     }
 
-    /// What makes the other end send a training frame: a frame of an incarnation that it does not
-    /// know. `None` when none is needed, or nothing is known yet.
+    /// A frame of an unknown incarnation, which makes the other end send a training frame. `None`
+    /// when none is needed, or nothing is known yet.
     pub fn provocation(&mut self) -> Option<&[u8]> {
         if !self.needs_training() || self.training.is_some() || self.recent.is_empty() {
             return None;
@@ -121,12 +121,12 @@ impl Forge {
         Some(&self.out)
     }
 
-    /// Whether what frames are made of has passed.
+    /// Whether the frames that forged ones are made from have passed.
     pub fn is_ready(&self) -> bool {
         !self.recent.is_empty() && (self.training.is_some() || !self.needs_training())
     }
 
-    /// The next frame; `None` as long as what it is made of has not passed.
+    /// The next frame; `None` until the frames that it is made from have passed.
     pub fn make(&mut self) -> Option<&[u8]> {
         if !self.is_ready() {
             return None;
@@ -155,12 +155,12 @@ impl Forge {
         self.out.extend_from_slice(&self.recent[index]);
     }
 
-    /// Changes the header of the frame that is being made and makes its check right again.
+    /// Changes the header of the frame under construction and corrects its check.
     fn change_header(&mut self, change: impl FnOnce(&mut HeaderView<&mut [u8]>, &mut Rng)) {
         if let Ok(mut view) = HeaderView::new_checked(&mut self.out[..]) {
             change(&mut view, &mut self.rng);
         }
-        // In every kind of frame the check lies in front of what the lanes carry, and covers all
+        // In every kind of frame, the check precedes the bytes on the lanes and covers everything
         // before it.
         if let Some(area) = lane_area(&self.out) {
             let (checked, rest) = self.out.split_at_mut(area.start - CHECK_BYTES);
@@ -224,7 +224,7 @@ impl Forge {
         training.state = state;
         self.out.clear();
         self.out.resize(TRAINING_BYTES, 0);
-        // The buffer has just been made as long as a training frame.
+        // Cannot fail: the buffer has the length of a training frame.
         let _ = training.emit(&mut self.out);
         what
     }
@@ -250,7 +250,7 @@ impl Forge {
             let more = 1 + self.below(room);
             self.noise(more);
         } else {
-            // Full to the brim: longer than it says it is.
+            // The frame is full, so it is now longer than its header says.
             self.change_header(|view, _| view.set_units(view.units() / 2));
         }
         "oversize"
@@ -290,7 +290,7 @@ impl Forge {
     }
 }
 
-/// Range of the bytes that the lanes carry in a frame of any machine.
+/// The bytes that the lanes carry in a frame of any machine.
 fn lane_area(bytes: &[u8]) -> Option<Range<usize>> {
     let kind = FrameHeader::parse(bytes).ok()?.kind;
     let mut layouts = MACHINES.iter().flat_map(|machine| machine.frames);
@@ -299,7 +299,7 @@ fn lane_area(bytes: &[u8]) -> Option<Range<usize>> {
     known.or(layouts.next())?.area(bytes)
 }
 
-/// Another number than `this`, and not 0.
+/// A number other than `this` and 0.
 fn other(this: u32, rng: &mut Rng) -> u32 {
     loop {
         let drawn = rng.next_u64() as u32;
@@ -313,7 +313,7 @@ fn set_end(view: &mut HeaderView<&mut [u8]>, end: impl FnOnce(LinkEnd) -> LinkEn
     view.set_kind(view.kind(), end(view.end()));
 }
 
-/// A training frame of the peer, turned round: what this end would say.
+/// A training frame of the peer from this end's point of view: the reply that this end would send.
 fn seen_from_here(training: Training) -> Training {
     let header = FrameHeader {
         end: training.header.end.other(),

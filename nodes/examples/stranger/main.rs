@@ -1,20 +1,22 @@
-//! A stranger on the wires of a lab: sees the link frames that pass and sends what no peer would.
+//! A stranger on the wires of a lab: it sees the link frames that pass and sends frames that no
+//! peer would send.
 //!
 //! For tests (`tests/netns/attacks.sh`), never installed. It enters the namespaces of a running
-//! lab, listens at both ends of the links it is given with packet sockets, and sends frames out of
-//! each end, so that every node of these links is attacked. What it sends is as real as can be:
-//! Ethernet frames, or IP and UDP with right checksums, from the right addresses, made of the
+//! lab, listens at both ends of the given links with packet sockets, and sends frames out of each
+//! end, so that every node of these links is attacked. The frames are as realistic as possible:
+//! Ethernet frames, or IP and UDP with correct checksums, from the right addresses, made from the
 //! frames that pass at that moment.
 //!
 //! ```text
 //! stranger --lab demo --links 0,8 --form copies --delay-ms 50 --share 5 --count 100000
 //! ```
 //!
-//! One line of JSON on stdout says what was sent, by form and end. Status 0 when all of it was.
+//! It reports the frames sent as one line of JSON on stdout, by form and end. The exit status is 0
+//! when all of them were sent.
 //!
-//! It does not guess: who can compute a whole frame of the present session with a sequence number
-//! that is due can make a link say anything, and no check of these formats is meant to keep them
-//! from it.
+//! It does not guess. An attacker that can compute a whole frame of the present session with a
+//! valid sequence number can make a link accept anything, and no check of these formats is meant to
+//! prevent that.
 
 mod forge;
 mod options;

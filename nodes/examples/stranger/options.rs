@@ -1,8 +1,8 @@
-//! What the stranger is told to do.
+//! Command-line options of the stranger.
 
 use clap::{Parser, ValueEnum};
 
-/// What is sent.
+/// Kind of frames to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {
     /// A share of the link's own frames once more, unchanged, later.
@@ -33,7 +33,6 @@ pub enum Form {
 }
 
 impl Form {
-    /// Its name in the report.
     pub fn name(self) -> String {
         self.to_possible_value()
             .map_or_else(String::new, |value| value.get_name().to_owned())

@@ -6,22 +6,21 @@ use std::path::PathBuf;
 
 use phitwire_nodes::run_dir::LabDir;
 
-/// An end of a link, out of which the other end is attacked.
+/// An end of a link; frames sent out of it attack the other end.
 #[derive(Clone, Debug)]
 pub struct End {
-    /// Number of the link.
     pub link: u16,
-    /// The node whose end it is.
+    /// Node at this end.
     pub node: String,
-    /// Its port.
+    /// Port of the node.
     pub port: u16,
-    /// Its network interface.
+    /// Network interface of the port.
     pub interface: String,
-    /// The node that is attacked.
+    /// Node at the other end, which is attacked.
     pub peer: String,
-    /// Its port.
+    /// Port of the attacked node.
     pub peer_port: u16,
-    /// The namespace of the node.
+    /// Network namespace of the node at this end.
     pub netns: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! The attack itself: a thread for each end, and what they report.
+//! The attack: a thread for each end, and its report.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
@@ -15,41 +15,40 @@ use crate::options::{Form, Options};
 use crate::plan::{End, ends};
 use crate::wire::{Hearing, MAX_MESSAGE_BYTES, Sender, Wire};
 
-/// Most bytes of a recording.
+/// Maximum number of bytes of a recording.
 const MOST_RECORDED_BYTES: usize = 64 << 20;
-/// Who must not miss much hears messages whole.
+/// Listens to whole messages, for attacks that must not miss many frames.
 const ALL: Hearing = Hearing {
     patience: Duration::from_millis(1),
     backlog: 32 << 20,
     message: MAX_MESSAGE_BYTES,
 };
-/// Who wants only what is new hears the first frames of each.
+/// Listens to the first frames of each message, for attacks that need only recent frames.
 const NEW: Hearing = Hearing {
     patience: Duration::ZERO,
     backlog: 256 << 10,
     message: 4 << 10,
 };
-/// Most frames that are sent without listening between them.
+/// Maximum number of frames sent without listening in between.
 const BURST: u64 = 512;
-/// Of a sender with nothing due.
+/// Pause of a sender that has nothing due.
 const NAP: Duration = Duration::from_micros(500);
-/// Between two provocations.
 const PROVOCATION_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Frames to be sent again, each with its time.
+/// Frames to be sent again, each with its due time.
 type Waiting = VecDeque<(Instant, Vec<u8>)>;
 
-/// What was sent out of one end.
+/// Results of one end.
 #[derive(Debug, Default)]
 struct Sent {
     heard: u64,
     frames: u64,
-    /// Frames that the kernel did not take.
+    /// Frames that the kernel rejected.
     refused: u64,
     by: BTreeMap<&'static str, u64>,
 }
 
-/// What was sent.
+/// Results of all ends.
 #[derive(Debug)]
 pub struct Report {
     ends: Vec<(End, Sent)>,
@@ -57,14 +56,14 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether every end sent what it was to send.
+    /// Whether every end sent all its frames.
     pub fn is_whole(&self, options: &Options) -> bool {
         self.ends
             .iter()
             .all(|(_, sent)| sent.frames >= options.count)
     }
 
-    /// One JSON object.
+    /// The report as one JSON object.
     pub fn json(&self, options: &Options) -> Value {
         let total = |of: fn(&Sent) -> u64| self.ends.iter().map(|(_, sent)| of(sent)).sum::<u64>();
         let ends: Vec<Value> = self
@@ -89,7 +88,7 @@ impl Report {
 /// Attacks all ends at once.
 ///
 /// # Errors
-/// When the lab or one of its interfaces is not there, or a packet socket may not be opened.
+/// When the lab or one of its interfaces does not exist, or a packet socket cannot be opened.
 pub fn run(options: &Options) -> Result<Report, Box<dyn Error>> {
     let ends = ends(&options.lab, &options.links)?;
     let begin = Instant::now();
@@ -126,15 +125,15 @@ pub fn run(options: &Options) -> Result<Report, Box<dyn Error>> {
     })
 }
 
-/// What the attacks out of all ends know of each other.
+/// Shared state of the attacks out of all ends.
 struct Others {
-    /// Ends that have not yet heard what their frames are made of.
+    /// Number of ends that have not yet seen the frames that theirs are made from.
     unready: AtomicUsize,
-    /// Whether one has ended with an error.
+    /// Whether an attack has ended with an error.
     failed: AtomicBool,
 }
 
-/// The attack out of one end.
+/// The attack out of one end of a link.
 struct Attack<'a> {
     options: &'a Options,
     wire: Wire,
@@ -183,7 +182,7 @@ impl<'a> Attack<'a> {
     fn send(&mut self, frame: &[u8]) -> io::Result<()> {
         match self.wire.send(frame) {
             Ok(()) => self.sent.frames += 1,
-            // The interface's queue is full: one frame less, not the end.
+            // The interface's queue is full: skip one frame.
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOBUFS | libc::EAGAIN)) => {
                 self.sent.refused += 1
             }
@@ -192,8 +191,8 @@ impl<'a> Attack<'a> {
         Ok(())
     }
 
-    /// How many frames may be sent now, by the rate; 0 after a nap, which beside a busy lab lasts
-    /// some 20 ms.
+    /// Number of frames that the rate allows now; 0 after a nap, which lasts some 20 ms beside a
+    /// busy lab.
     fn due(&self) -> u64 {
         let left = self.options.count - self.sent.frames.min(self.options.count);
         if self.options.rate == 0 {
@@ -210,9 +209,9 @@ impl<'a> Attack<'a> {
         due
     }
 
-    /// Own frames once more, each when its time has come.
+    /// Sends frames of the node again, each at its due time.
     fn copies(&mut self) -> Result<(), Box<dyn Error>> {
-        // One queue for each delay, so that each is in the order of its times.
+        // One queue per delay keeps each queue in the order of due times.
         let delays = self
             .options
             .delay_ms
@@ -254,7 +253,6 @@ impl<'a> Attack<'a> {
         Ok(())
     }
 
-    /// A recording, over and over.
     fn replay(&mut self) -> Result<(), Box<dyn Error>> {
         let mut record: Vec<Vec<u8>> = Vec::new();
         let mut bytes = 0;
@@ -291,8 +289,9 @@ impl<'a> Attack<'a> {
         Ok(())
     }
 
-    /// Frames made of those that pass. Where a frame may end the session, nobody begins before all
-    /// ends can: on a link that is down nothing passes that the others could be made of.
+    /// Sends frames made from those that pass. If such a frame may end the session, no end begins
+    /// before all are ready: on a link that is down, no frames pass from which others could be
+    /// made.
     fn forge(&mut self) -> Result<(), Box<dyn Error>> {
         let mut forge = Forge::new(self.options.form, self.rng.clone());
         let (mut provoked, mut ready) = (None, false);
@@ -300,7 +299,7 @@ impl<'a> Attack<'a> {
         while !self.is_over() {
             let known = self.wire.is_known();
             let due = if known && begun { self.due() } else { 0 };
-            // As many as are sent, and one more for an end that knows nothing yet.
+            // One frame for each that is sent, or a burst for an end that knows nothing yet.
             for _ in 0..=if begun { due } else { BURST } {
                 let heard = &mut self.sent.heard;
                 let more = self.wire.listen(|sender, frame| {
@@ -330,7 +329,7 @@ impl<'a> Attack<'a> {
                 self.send(frame)?;
             }
             if self.sent.frames == before {
-                // Waiting for what the frames are made of leaves the processor to those who send it.
+                // Sleep, to leave the processor to the nodes that send the awaited frames.
                 thread::sleep(NAP);
             }
             let rested = provoked.is_none_or(|at: Instant| at.elapsed() >= PROVOCATION_INTERVAL);

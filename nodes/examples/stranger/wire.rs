@@ -1,4 +1,4 @@
-//! One end of a link as a stranger has it: every frame that passes is seen, any frame can be sent.
+//! A stranger's access to one end of a link: sees every frame that passes and sends any frame.
 
 use std::error::Error;
 use std::fs::File;
@@ -26,38 +26,39 @@ use crate::plan::End;
 const ETHERNET_BYTES: usize = 14;
 const IP_BYTES: usize = 20;
 const UDP_BYTES: usize = 8;
-/// Bytes of an IP packet on a wire of ours.
+/// Longest IP packet on a wire of a lab, in bytes.
 const MTU: usize = 1_500;
-/// A message of several frames, as the kernel hands it to a listener before it cuts it.
+/// Longest message, in bytes: the kernel delivers several frames to a listener before it segments
+/// them.
 pub const MAX_MESSAGE_BYTES: usize = 1 << 17;
-/// Bytes sent that the kernel has not yet delivered, before a sender waits.
+/// Bytes sent and not yet delivered by the kernel before a sender blocks.
 const SEND_BUFFER_BYTES: usize = 4 << 20;
 
-/// How well a stranger hears.
+/// How a stranger listens.
 pub struct Hearing {
-    /// How long [`Wire::listen`] waits.
+    /// Time limit of [`Wire::listen`].
     pub patience: Duration,
-    /// Bytes that wait to be heard.
+    /// Size of the receive buffer in bytes.
     pub backlog: usize,
-    /// Bytes of each message.
+    /// Bytes kept of each message.
     pub message: usize,
 }
 
-/// Who sent what was heard.
+/// Sender of a frame that passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
-    /// The node at this end.
+    /// The node at this end of the link.
     Own,
-    /// The node that is attacked.
+    /// The node at the other end, which is attacked.
     Peer,
 }
 
-/// An end of a link.
+/// A stranger's sockets at one end of a link.
 pub struct Wire {
     tx: Box<dyn DataLinkSender>,
     rx: Box<dyn DataLinkReceiver>,
     mac: MacAddr,
-    /// Ethernet header, on UDP links followed by those of IP and UDP, of the node's own frames.
+    /// Headers of the node's frames: Ethernet, on UDP links followed by IP and UDP.
     envelope: Vec<u8>,
     message: Vec<u8>,
     datagrams: u16,
@@ -79,7 +80,7 @@ impl Wire {
             .or_else(|_| setsockopt(&socket, sockopt::RcvBuf, &hearing.backlog))?;
         setsockopt(&socket, sockopt::SndBufForce, &SEND_BUFFER_BYTES)
             .or_else(|_| setsockopt(&socket, sockopt::SndBuf, &SEND_BUFFER_BYTES))?;
-        // A filter says how much of a message is handed over.
+        // The filter returns the number of bytes to deliver of each message.
         socket.attach_filter(&[SockFilter::new(
             (libc::BPF_RET | libc::BPF_K) as u16,
             0,
@@ -108,8 +109,7 @@ impl Wire {
         })
     }
 
-    /// Hands the link frames of the next message that passes to `each`. False when none came in
-    /// time.
+    /// Passes the link frames of the next message to `each`. Returns false if none passed in time.
     pub fn listen(&mut self, mut each: impl FnMut(Sender, &[u8])) -> io::Result<bool> {
         let message = match self.rx.next() {
             Ok(message) => message,
@@ -142,7 +142,7 @@ impl Wire {
         Ok(true)
     }
 
-    /// Whether a frame of the node's own has been heard: before, nobody knows how to address one.
+    /// Whether a frame of the node has passed; before that, the addresses are unknown.
     pub fn is_known(&self) -> bool {
         !self.envelope.is_empty()
     }
@@ -169,7 +169,7 @@ impl Wire {
             .unwrap_or_else(|| Err(io::Error::other("nothing can be sent on this interface")))
     }
 
-    /// A datagram with right checksums, in as many fragments as it takes.
+    /// Sends a datagram with correct checksums, in as many fragments as needed.
     fn send_datagram(&mut self, frame: &[u8]) -> io::Result<()> {
         let (ip_header, udp_header) = self.envelope[ETHERNET_BYTES..].split_at(IP_BYTES);
         let broken = || io::Error::other("the headers of a UDP link are not whole");
@@ -225,12 +225,12 @@ fn link_frames(message: &[u8]) -> Option<(usize, &[u8])> {
     }
     let udp = UdpPacket::new(ip.payload())?;
     let headers = ETHERNET_BYTES + IP_BYTES + UDP_BYTES;
-    // A message that the kernel has not yet cut into datagrams has the length of all of them.
+    // A message that the kernel has not yet segmented has the length of all its datagrams together.
     (udp.get_destination() == UDP_PORT && message.len() > headers)
         .then(|| (headers, &message[headers..]))
 }
 
-/// Bytes of the frame at the beginning of `bytes`, as its header says.
+/// Length of the frame at the start of `bytes` according to its header.
 fn frame_bytes(bytes: &[u8]) -> Option<usize> {
     let header = FrameHeader::parse(bytes).ok()?;
     Some(match header.kind {

@@ -16,29 +16,29 @@ use super::reply::{Refusal, Reply};
 use crate::nearest::nearest;
 use crate::run_dir::{LabDir, RunDirError};
 
-/// Time limit for a reply, counted only while this process runs. A node replies between two
-/// turns of its event loop.
+/// Time limit for a reply, counted only while this process runs. A node replies between two turns
+/// of its event loop.
 pub const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Length of one blocking read: the remaining time is checked after each.
+/// Length of one blocking read; the time limit is checked after each.
 const SLICE: Duration = Duration::from_millis(100);
 
 /// Why a request got no reply.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Not a valid name of a lab or node.
+    /// The name of the lab or node is invalid.
     #[error(transparent)]
     Name(#[from] RunDirError),
-    /// Nobody listens.
+    /// No process listens.
     #[error("node `{node}` of lab `{lab}` does not answer: {source}{hint}")]
     Unreachable {
         lab: String,
         node: String,
         source: io::Error,
-        /// The nodes that exist.
+        /// Names of the nodes that exist.
         hint: String,
     },
-    /// The process exists but does not reply: it is stopped, or the machine is too busy.
+    /// The process exists but does not reply: it is stopped, or the machine is overloaded.
     #[error(
         "no answer in time: the process is stopped, or the machine is overloaded{}",
         overload()
@@ -57,7 +57,7 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// The refusal, if this is one.
+    /// The refusal, if the error is one.
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
             Self::Refused(refusal) => Some(refusal),
@@ -81,15 +81,15 @@ pub struct Client {
     stream: BufReader<UnixStream>,
     /// The part of the next reply that has arrived.
     line: Vec<u8>,
-    /// Outstanding replies to requests that have timed out.
+    /// Number of outstanding replies to requests that have timed out.
     owed: usize,
-    /// The last request was sent only in part.
+    /// Whether the last request was sent only in part.
     half_sent: bool,
     /// Default time limit.
     limit: Duration,
 }
 
-/// Whether a blocking call reached its time limit.
+/// Whether a blocking call timed out.
 fn is_over(error: &io::Error) -> bool {
     use io::ErrorKind::{TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut)
@@ -133,7 +133,7 @@ impl Client {
     /// Connects to the control socket at `path`.
     ///
     /// # Errors
-    /// When nobody listens there.
+    /// When no process listens there.
     pub fn connect_to(path: &Path) -> io::Result<Self> {
         Self::connect_within(path, TIMEOUT)
     }
@@ -143,7 +143,7 @@ impl Client {
     /// without limit.
     ///
     /// # Errors
-    /// When nobody listens there, nobody accepts, or the time is zero.
+    /// When no process listens there, or none accepts in time, or the time is zero.
     pub fn connect_within(path: &Path, timeout: Duration) -> io::Result<Self> {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         let slice = not_zero(timeout)?.min(SLICE);
@@ -179,9 +179,9 @@ impl Client {
         u32::try_from(credentials.pid()).ok().filter(|&pid| pid > 0)
     }
 
-    /// Sends a request and waits for the reply's data. After [`ClientError::Silent`] the
-    /// connection can be used again: the next request is sent once the process has replied to the
-    /// earlier ones. After [`ClientError::HalfSent`] it cannot.
+    /// Sends a request and waits for the reply's data. After [`ClientError::Silent`] the connection
+    /// can be used again: the next request is sent once the process has replied to the earlier
+    /// ones. After [`ClientError::HalfSent`] it cannot be used.
     ///
     /// # Errors
     /// When the connection fails or the process refuses.
@@ -199,8 +199,8 @@ impl Client {
     /// Sends a request without waiting for the reply; see [`answer_within`](Self::answer_within).
     ///
     /// # Errors
-    /// [`ClientError::Silent`] when the process took nothing: no request was sent then.
-    /// [`ClientError::HalfSent`] when it took only a part. When the connection fails.
+    /// [`ClientError::Silent`] when nothing of the request was sent, [`ClientError::HalfSent`] when
+    /// only a part was; or when the connection fails.
     pub fn send(&mut self, request: &impl Serialize) -> Result<(), ClientError> {
         if self.half_sent {
             return Err(ClientError::HalfSent);
@@ -232,7 +232,7 @@ impl Client {
         Ok(())
     }
 
-    /// Waits up to `timeout` for the reply to what was sent; zero only checks. After
+    /// Waits up to `timeout` for the reply to the request sent; zero only checks. After
     /// [`ClientError::Silent`] it can be called again.
     ///
     /// # Errors
@@ -243,6 +243,7 @@ impl Client {
 
     /// Like [`answer_within`](Self::answer_within), with the time left of a limit that several
     /// replies share.
+    ///
     /// # Errors
     /// When the connection fails or the process refuses.
     pub fn answer(&mut self, patience: &mut Patience) -> Result<Value, ClientError> {
@@ -250,11 +251,11 @@ impl Client {
         result.map_err(|refusal| ClientError::Refused(refusal.into()))
     }
 
-    /// The next reply. On a timeout, the part that has arrived is kept.
+    /// The next reply. A timeout keeps the part that has arrived.
     fn reply(&mut self, patience: &mut Patience) -> Result<Reply, ClientError> {
         let mut asleep = Duration::ZERO;
         loop {
-            // Data that has arrived is read even after the time limit.
+            // Read data that has arrived even after the time limit.
             let left = patience.left(asleep);
             asleep = left.map_or(Duration::ZERO, |left| left.min(SLICE));
             let stream = self.stream.get_ref();

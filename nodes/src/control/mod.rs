@@ -1,9 +1,9 @@
 //! The control socket of a process: one JSON object per line, both ways, over a Unix socket.
 //!
-//! A request is `{"cmd": ...}` with the fields of that command ([`Request`]); the reply is `{"ok":
+//! A request is `{"cmd": ...}` with the fields of that command ([`Request`]). The reply is `{"ok":
 //! true, "data": ...}` or `{"ok": false, "error": "..."}`, with a `refusal` where programs act upon
-//! the reason ([`Refusal`]). Replies come in the order of the requests. The socket is served by the
-//! process's event loop between two turns.
+//! the reason ([`Refusal`]). Replies come in the order of the requests. The process's event loop
+//! serves the socket between two turns.
 
 pub mod client;
 mod protocol;

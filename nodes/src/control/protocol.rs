@@ -25,19 +25,19 @@ pub const MAX_CLOCKLESS_MS: u64 = 60_000;
 pub enum Request {
     /// Every counter by name.
     Stats,
-    /// A [`LinkReport`] per port.
+    /// A [`LinkReport`] for each port.
     Links,
-    /// What runs here: name, kind, process id, engine, ports.
+    /// The node and its process: name, kind, process id, engine, ports.
     Info,
     /// The value of a register: `{"register": ..., "value": N, "hex": "0xN"}`. Readers whose
     /// numbers are floating-point use `hex`.
     Get {
-        /// Address or name.
+        /// Register to read.
         register: Register,
     },
     /// Writes a register. The reply is that of [`Get`](Self::Get), with the value written.
     Set {
-        /// Address or name.
+        /// Register to write.
         register: Register,
         value: u64,
     },
@@ -73,7 +73,7 @@ pub enum Request {
     /// second request also ends those that wait for others.
     CollectiveStop,
     /// Holds a barrier unit of a NIC for the client's runs, as [`Claim`](Self::Claim) holds the
-    /// rest; other clients may use other units, and the NIC itself.
+    /// rest. Other clients may use the other units and the NIC itself.
     ClaimUnit {
         /// Below [`NodeInfo::barrier_units`].
         unit: u8,
@@ -101,17 +101,18 @@ pub enum Request {
         /// Below [`NodeInfo::barrier_units`].
         unit: u8,
     },
-    /// Has a router read or write a register of another one by a maintenance packet. The reply is
+    /// Makes a router read or write a register of another one by a maintenance packet. The reply is
     /// `{"question": N}`.
     RemoteAsk {
         /// The path there, as the machine's network gives it.
         way: Vec<i8>,
         register: Register,
-        /// The new value, to write it.
+        /// The new value for a write; absent for a read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         value: Option<u64>,
     },
-    /// The result of a query: once as for [`Get`](Self::Get), until then `{"pending": true}`.
+    /// The result of [`RemoteAsk`](Self::RemoteAsk): `{"pending": true}` until it arrives, then
+    /// once as for [`Get`](Self::Get).
     RemoteAnswer {
         /// The number from [`RemoteAsk`](Self::RemoteAsk).
         question: u32,
@@ -124,7 +125,7 @@ pub enum Request {
         /// Whether to allow such sends.
         enabled: bool,
     },
-    /// Stops a router from taking packets from its NICs, for a limited time, since the client may
+    /// Stops a router from taking packets from its NICs, for a limited time because the client may
     /// die before the release. Repeating it restarts the time.
     Quiesce {
         /// Milliseconds after which the router resumes.
@@ -146,15 +147,15 @@ pub enum Request {
         /// The new number.
         number: u16,
     },
-    /// Has a router record the passages of a flow's packets, for a limited time. Replaces an
+    /// Makes a router record the passages of a flow's packets, for a limited time. Replaces an
     /// earlier watch.
     Watch {
-        /// The source and destination to watch.
+        /// Flow to watch.
         flow: Flow,
         /// Milliseconds after which the router stops recording.
         hold_ms: u64,
     },
-    /// Has a watching router keep packets of one identity only; others would push them out.
+    /// Makes a watching router keep only packets of one identity, which others would displace.
     Want {
         /// Identity of the packets to keep.
         identity: u64,
@@ -167,16 +168,17 @@ pub enum Request {
     },
     /// Ends a router's watch.
     Unwatch,
-    /// Has a NIC send another one a request without side effects: a [`ProbeReport`].
+    /// Makes a NIC send another one a request without side effects: a [`ProbeReport`].
     Probe(ProbeSpec),
-    /// The outcome of a probe, once: a `phitwire::nic::ProbeEnd`, or `{"pending": true}`.
+    /// The outcome of a probe: `{"pending": true}` until it ends, then once a
+    /// `phitwire::nic::ProbeEnd`.
     ProbeEnded {
         /// Number of the probe.
         number: u64,
     },
     /// All registers by name: an array of `phitwire::device::RegisterInfo`.
     Registers,
-    /// Where a router would send a packet: a `phitwire::trace::Outlook`.
+    /// The predicted route of a packet in a router: a `phitwire::trace::Outlook`.
     Outlook(Question),
     /// Ends the process as SIGTERM does.
     Shutdown,
@@ -187,7 +189,7 @@ pub enum Request {
 pub struct WatchedReport {
     /// The recorded passages, in process time.
     pub watched: Watched,
-    /// What to add to these times to get nanoseconds since the machine was started.
+    /// Nanoseconds to add to these times to get the time since the machine was started.
     pub clock_offset_ns: i64,
 }
 
@@ -196,7 +198,7 @@ pub struct WatchedReport {
 pub struct ProbeReport {
     /// The probe that was sent.
     pub probe: Probe,
-    /// When, in process time.
+    /// Process time at which the probe was sent.
     pub sent_ps: u64,
     /// Nanoseconds to add to a process time to get the time since the machine was started.
     pub clock_offset_ns: i64,
@@ -213,11 +215,11 @@ impl Request {
     }
 }
 
-/// The part of the reply to [`Request::Info`] that programs use; the rest is for people.
+/// The part of the reply to [`Request::Info`] that programs use; the rest is for display.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeInfo {
     pub kind: NodeKind,
-    /// Process id.
+    /// Id of the process.
     pub pid: u32,
     /// The number of a NIC's processor, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -237,10 +239,10 @@ pub struct NodeInfo {
     /// Whether the NIC has an engine for collective operations.
     #[serde(default)]
     pub collectives: bool,
-    /// Barrier units of the NIC, if it has any.
+    /// Number of barrier units, if the NIC has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub barrier_units: Option<u8>,
-    /// The family, unless it is the first one.
+    /// The family of the machine, unless it is the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
 }
@@ -248,7 +250,7 @@ pub struct NodeInfo {
 /// The reply to [`Request::Claim`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claimed {
-    /// Number of the latest traffic run known there, 0 if none.
+    /// Number of the latest traffic run known at the NIC, 0 if none.
     pub latest_run: u64,
 }
 
@@ -299,8 +301,7 @@ impl fmt::Display for Register {
     }
 }
 
-/// Something to break, at the link of a port; on the command line, the words and what is said of
-/// them.
+/// A fault at the link of a port. The command line takes its words and help texts from here.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Subcommand)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
@@ -430,8 +431,8 @@ pub struct LinkReport {
     pub rx_lanes: u32,
     /// Lanes in use for sending.
     pub tx_lanes: u32,
-    /// Milliseconds since the last accepted data frame. On an idle link, which sends nothing, this
-    /// grows and means nothing.
+    /// Milliseconds since the last accepted data frame. An idle link sends no data frames, so there
+    /// it grows without meaning.
     #[serde(default)]
     pub heard_ms: Option<u64>,
     /// Packets, or sets of flits, resent.
@@ -473,7 +474,7 @@ pub struct LinkReport {
 }
 
 impl LinkReport {
-    /// The report of a link about itself.
+    /// The report of a link, without the state of its wire.
     pub fn of(port: PortId, link: &dyn LinkView) -> Self {
         let (config, state) = (link.config(), link.state().name());
         let (account, counters) = (link.account(), link.counters());

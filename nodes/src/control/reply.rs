@@ -11,7 +11,6 @@ use super::protocol::Holder;
 pub struct Reply {
     /// Whether the request was carried out.
     pub ok: bool,
-    /// The requested data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
     /// Why the request was refused.
@@ -45,7 +44,7 @@ impl Reply {
     /// The requested data, or the refusal.
     ///
     /// # Errors
-    /// The refusal, at least as text: not every reason has a code.
+    /// The refusal, which always has a text but not always a code.
     pub fn into_result(self) -> Result<Value, Refusal> {
         match self {
             Self { ok: true, data, .. } => Ok(data.unwrap_or(Value::Null)),
@@ -67,9 +66,9 @@ pub enum Code {
     Busy,
     /// As [`Busy`](Self::Busy), but the run only waits for its last replies.
     Ending,
-    /// The run is unknown: this process started after it.
+    /// The run is unknown, because this process started after it.
     UnknownRun,
-    /// The line is not a request that this process knows.
+    /// The line is not a known request.
     NotUnderstood,
     /// The request, or its reply, is too long for a line.
     TooLong,
@@ -78,11 +77,11 @@ pub enum Code {
     Other,
 }
 
-/// A refusal, for people and programs.
+/// A refusal, for display and for programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{text}")]
 pub struct Refusal {
-    /// For people.
+    /// Text for display.
     pub text: String,
     /// The reason, where programs act upon it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

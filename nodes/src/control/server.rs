@@ -1,4 +1,4 @@
-//! Serves the control socket without blocking.
+//! The server of the control socket, which never blocks.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -13,14 +13,16 @@ use nix::sys::socket::{MsgFlags, recv};
 use super::protocol::{MAX_LINE_BYTES, Request};
 use super::reply::{Code, Refusal, Reply};
 
-/// Maximum number of clients. Others wait until one disconnects, or has been idle long enough to be
-/// closed.
+/// Maximum number of clients. Further ones wait until a client disconnects, or has been idle long
+/// enough to be closed.
 const MAX_CLIENTS: usize = 32;
-/// How long a client must have been idle before it may be closed for another one.
+/// Idle time after which a client may be closed to make room for another.
 const IDLE: Duration = Duration::from_millis(200);
-/// The same for a client that reads none of its replies: no client waits longer for one.
+/// Idle time after which a client with unread replies may be closed: longer than any client waits
+/// for a reply.
 const DEAF: Duration = Duration::from_secs(10);
-/// Longest request; replies are longer. Enough for a traffic run with a few thousand participants.
+/// Longest request in bytes; replies may be longer. Enough for a traffic run with a few thousand
+/// participants.
 const MAX_REQUEST_BYTES: usize = 256 << 10;
 /// Bytes read from a client at once.
 const READ_BYTES: usize = 16 << 10;
@@ -32,11 +34,11 @@ const REQUESTS: usize = 16;
 const LISTENER: u64 = u64::MAX;
 /// `epoll` data of the first other descriptor; the others follow.
 const WATCHED: u64 = 1 << 32;
-/// Pause in accepting clients after descriptors ran short, or all clients were busy.
+/// Pause in accepting clients after running out of descriptors or slots.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The listening socket, its clients, and a descriptor that becomes readable when any of them, or
-/// another descriptor watched for the process, is ready.
+/// The listening socket and its clients, behind one descriptor that becomes readable when any of
+/// them is ready, or another descriptor watched for the process.
 #[derive(Debug)]
 pub struct Server {
     epoll: Epoll,
@@ -58,24 +60,24 @@ struct Client {
     stream: UnixStream,
     input: BytesMut,
     output: BytesMut,
-    /// Read no more requests: send the last reply, then close.
+    /// Whether the client is being closed: it reads no more requests, and ends after the last
+    /// reply.
     closing: bool,
-    /// Replies are unwritten, or requests read but not handled: wait until the client is writable.
-    /// Until then no further request is read, so that the client's own socket buffer bounds its
+    /// Whether replies are unwritten, or requests read but not handled. The client then waits until
+    /// its socket is writable, and no further request is read, so that its socket buffer bounds the
     /// backlog.
     unfinished: bool,
-    /// `unfinished` as `epoll` last knew it.
+    /// The value of `unfinished` last registered with `epoll`.
     waits_to_write: bool,
     /// Time of the last byte read or written.
     active: Instant,
-    /// The client holds the node while connected.
+    /// Whether the client holds the node while connected.
     keeps: bool,
 }
 
 /// The results of [`Server::serve`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// Requests handled.
     pub requests: usize,
     /// Bit mask of the watched descriptors that are readable, in their order.
     pub readable: u32,
@@ -84,8 +86,8 @@ pub struct Served {
 }
 
 impl Server {
-    /// Listens at `path`, which must not exist; `watched` descriptors (at most 32, open as long as
-    /// the server) are watched as well.
+    /// Listens at `path`, which must not exist, and watches the descriptors `watched`: at most 32,
+    /// open at least as long as the server.
     ///
     /// # Errors
     /// When the socket cannot be made.
@@ -112,8 +114,7 @@ impl Server {
         self.epoll.0.as_raw_fd()
     }
 
-    /// Accepts clients, reads requests, has them handled, and writes replies, as far as possible
-    /// without blocking.
+    /// Accepts clients, reads requests, has them handled, and writes replies, without blocking.
     ///
     /// # Errors
     /// Errors of the server; the error of a client only closes that client.
@@ -142,7 +143,7 @@ impl Server {
         Ok(served)
     }
 
-    /// During a pause in accepting: how long until [`serve`] should be called although nothing is
+    /// During a pause in accepting: the time until [`serve`] should be called even if nothing is
     /// readable.
     ///
     /// [`serve`]: Self::serve
@@ -151,7 +152,6 @@ impl Server {
         Some(until.saturating_duration_since(Instant::now()))
     }
 
-    /// Accepts the waiting clients.
     fn accept_all(&mut self, served: &mut Served) -> io::Result<()> {
         if self.clients.iter().all(Option::is_some) && !self.make_room(served) {
             return self.rest();
@@ -163,8 +163,8 @@ impl Server {
                     ErrorKind::WouldBlock => return Ok(()),
                     // The client is already gone.
                     ErrorKind::ConnectionAborted | ErrorKind::Interrupted => {}
-                    // Descriptors or memory are short. The listening socket stays readable:
-                    // watching it would retry in a loop.
+                    // Descriptors or memory are short. Stop watching the listening socket, which
+                    // stays readable and would cause a busy loop.
                     _ => {
                         tracing::debug!(%error, "cannot accept a control client");
                         return self.rest();
@@ -182,8 +182,8 @@ impl Server {
         self.listen(false)
     }
 
-    /// Closes the client that has been idle longest, if one may be closed: forgotten connections
-    /// must not make a process look stopped.
+    /// Closes the client that has been idle longest, if it may be closed. Otherwise forgotten
+    /// connections could make the process look stopped.
     fn make_room(&mut self, served: &mut Served) -> bool {
         let now = Instant::now();
         let clients = self.clients.iter().enumerate();
@@ -201,7 +201,6 @@ impl Server {
         true
     }
 
-    /// Accepts the next client.
     fn accept(&mut self, slot: usize) -> io::Result<Client> {
         let (stream, _) = self.listener.accept()?;
         stream.set_nonblocking(true)?;
@@ -275,14 +274,15 @@ impl Client {
         }
     }
 
-    /// How long the client has been idle, if it may be closed for that.
+    /// Idle time of the client, if long enough to close it.
     fn idle(&self, now: Instant) -> Option<Duration> {
         let idle = now.saturating_duration_since(self.active);
         let patience = if self.unfinished { DEAF } else { IDLE };
         (!self.keeps && idle >= patience && !self.has_sent()).then_some(idle)
     }
 
-    /// Whether unread bytes have arrived: then this process, not the client, may have been stopped.
+    /// Whether unread bytes have arrived. Then this process may have been suspended instead of the
+    /// client being idle.
     fn has_sent(&self) -> bool {
         let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
         let peeked = recv(self.stream.as_raw_fd(), &mut [0], flags);
@@ -335,7 +335,7 @@ impl Client {
         }
     }
 
-    /// Reads once. Returns whether the client is still connected.
+    /// Reads once from the socket. Returns whether the client is still connected.
     fn read(&mut self) -> bool {
         let old = self.input.len();
         self.input.resize(old + READ_BYTES, 0);
@@ -350,7 +350,7 @@ impl Client {
         }
     }
 
-    /// The next whole line, without its end. Skips empty lines.
+    /// The next complete line, without its end. Skips empty lines.
     fn next_line(&mut self) -> Option<Result<BytesMut, Refusal>> {
         loop {
             let Some(end) = self.input.iter().position(|&byte| byte == b'\n') else {
@@ -384,7 +384,7 @@ impl Client {
         self.output.extend_from_slice(b"\n");
     }
 
-    /// Writes what it can. Returns whether the client is still connected.
+    /// Writes as much as the socket takes. Returns whether the client is still connected.
     fn write(&mut self) -> bool {
         while !self.output.is_empty() {
             match self.stream.write(&self.output) {

@@ -1,4 +1,4 @@
-//! Sends one request to many processes at once, and waits for the stopped ones together.
+//! Sends one request to many processes at once, so that stopped ones cost only one time limit.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use super::{Client, ClientError, Request};
 const MOST: usize = 256;
 /// Longest time to connect to one process.
 const CONNECT: Duration = Duration::from_secs(1);
-/// Shortest wait. A process replies between two turns of its event loop, but hundreds of them on a
-/// busy machine must be scheduled first: with a shorter wait they would seem stopped.
+/// Shortest wait. A process replies between two turns of its event loop, but on a busy machine
+/// hundreds of processes must be scheduled first, and a shorter wait would take them for stopped.
 const SHORTEST: Duration = Duration::from_millis(1500);
 
 /// Sends the same request to all processes of `nodes`, some hundreds at a time, and waits at most

@@ -24,7 +24,7 @@ use super::own::AddressSpace;
 /// Commands taken from one program per turn.
 const COMMANDS_PER_TURN: usize = 64;
 
-/// A program's data, as its NIC accesses them, and its address space.
+/// A program's data as seen by its NIC, and its address space.
 #[derive(Debug)]
 struct Shared(Arc<Mapping>, Option<AddressSpace>);
 
@@ -82,9 +82,9 @@ pub(super) struct Attached {
     wakes_client: UnixStream,
     /// Outstanding completions: a ring slot is reserved for each.
     owed: u64,
-    /// A command waits for something other than this process's next turn.
+    /// Whether a command waits for an event other than this process's next turn.
     is_held_up: bool,
-    /// The remaining commands wait for room for completions.
+    /// Whether the remaining commands wait for room for completions.
     lacks_room: bool,
 }
 
@@ -99,8 +99,8 @@ impl Attached {
         let mapping = Arc::new(mapping);
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wakes_nic = EventFd::from_flags(flags)?;
-        // Use a socket: the program would share an eventfd, and could make it block its writers.
-        // This end of the socket is private.
+        // Use a socket: an eventfd would be shared with the program, which could make it block its
+        // writers. This end of the socket is private.
         let (wakes_client, woken) = UnixStream::pair()?;
         let descriptors = [
             memory,
@@ -121,7 +121,7 @@ impl Attached {
         Ok((attached, window, descriptors))
     }
 
-    /// Records that the program was let in as `client`.
+    /// Records that the program was admitted as `client`.
     pub(super) fn is(&mut self, client: Client) {
         self.client = client;
     }
@@ -154,7 +154,7 @@ impl Attached {
         }
     }
 
-    /// Makes `epoll` watch the socket and the event.
+    /// Adds the socket and the event to `epoll`.
     pub(super) fn watch(
         &mut self,
         epoll: &Epoll,
@@ -170,19 +170,18 @@ impl Attached {
         Ok(())
     }
 
-    /// Removes both from `epoll`, where the event would otherwise stay as long as the program keeps
-    /// it.
+    /// Removes both from `epoll`. The event would otherwise stay there until the program closes it.
     pub(super) fn unwatch(&self, epoll: &Epoll) {
         let _ = epoll.delete(&self.wakes_nic);
         if let Some(stream) = &self.stream {
             let _ = epoll.delete(stream);
-            // A message in flight may hold another descriptor of the socket: end the connection
-            // now.
+            // Shut down the connection, since a message in flight may hold another descriptor of
+            // the socket.
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
 
-    /// Reads the program's socket: the number of bytes, 0 when the program has gone.
+    /// Reads the program's socket: the number of bytes, 0 when the program has disconnected.
     pub(super) fn says(&self) -> io::Result<Option<usize>> {
         let Some(mut stream) = self.stream.as_ref() else {
             return Ok(Some(0));
@@ -203,7 +202,7 @@ impl Attached {
         let _ = send(self.wakes_client.as_raw_fd(), &[1], flags);
     }
 
-    /// Posts a completion; false for an event if the ring has no room for it.
+    /// Posts a completion. Returns false if the ring has no room for an event.
     pub(super) fn complete(&mut self, completion: &Completion) -> bool {
         let is_due = matches!(
             completion,
@@ -282,14 +281,14 @@ impl Attached {
         taken
     }
 
-    /// Requests a wake from the program. Returns whether it already has work for the NIC.
+    /// Requests a wake from the program. Returns whether the program already has work for the NIC.
     pub(super) fn before_sleep(&self) -> bool {
         if self.lacks_room {
             self.end.sleeps_until_room();
             return self.end.has_more_room();
         }
         self.end.sleeps(true);
-        // Commands that are held up continue when something else has ended.
+        // Commands that are held up continue after another event.
         self.end.has_commands() && !self.is_held_up
     }
 
@@ -298,7 +297,7 @@ impl Attached {
     }
 }
 
-/// Completion of an entry that is not a valid command.
+/// The completion of an entry that is not a valid command.
 fn malformed(entry: &[u8; COMMAND_BYTES]) -> Completion {
     let mut name = [0; 8];
     name.copy_from_slice(&entry[8..16]);

@@ -1,4 +1,4 @@
-//! Connections that have not sent their hello yet.
+//! Connections whose hello has not arrived yet.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,16 +13,16 @@ pub(super) struct Guest {
     heard: usize,
 }
 
-/// The state of a guest's hello.
+/// Progress of a connection's hello.
 pub(super) enum Said {
     NotAll,
-    /// `None`: not a valid hello.
+    /// The complete hello; `None` if it is invalid.
     Hello(Option<Hello>),
     Gone,
 }
 
 impl Guest {
-    /// `stream` must not block.
+    /// A connection without a hello. `stream` must not block.
     pub(super) fn new(stream: UnixStream) -> Self {
         Self {
             stream,
@@ -31,7 +31,7 @@ impl Guest {
         }
     }
 
-    /// Reads what has arrived.
+    /// Reads the bytes that have arrived.
     pub(super) fn hear(&mut self) -> Said {
         match self.stream.read(&mut self.said[self.heard..]) {
             Ok(0) => Said::Gone,
@@ -54,7 +54,7 @@ impl Guest {
     }
 }
 
-/// Refuses a program. A failure loses nothing: the connection ends anyway.
+/// Refuses a program. Failure to send can be ignored, since the connection ends anyway.
 pub(super) fn answer(mut stream: &UnixStream, welcome: &Welcome) {
     let mut message = [0; HELLO_BYTES];
     welcome.emit(&mut message);

@@ -1,9 +1,8 @@
-//! The door of a NIC: local programs attach here, and their commands and completions pass through
-//! it.
+//! The door of a NIC, through which local programs attach and exchange commands and completions.
 //!
 //! A program sends its hello on the socket and gets a memory segment with two rings
-//! ([`phitwire_client`]); from then on nothing passes through the socket, whose end means the
-//! program's end. The NIC decides what a program may do ([`LocalPort`]). The door makes sure that
+//! ([`phitwire_client`]). From then on nothing passes through the socket; its end means that the
+//! program has ended. The NIC decides what a program may do ([`LocalPort`]). The door ensures that
 //! no program blocks this process, takes more than its turn, or leaves anything behind.
 
 mod client;
@@ -26,16 +25,16 @@ use phitwire_framing::door::hello::{Entry, Hello, Welcome};
 use client::Attached;
 use guest::{Guest, Said};
 
-/// Maximum number of programs without a hello; beyond that, the oldest one is closed.
+/// Maximum number of connections without a hello; beyond that, the oldest is closed.
 const MAX_GUESTS: usize = 16;
-/// Pause in accepting after descriptors ran short.
+/// Pause in accepting after running out of descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Descriptors handled in one turn.
 const EVENTS: usize = 32;
 /// Connections accepted in one turn.
 const ACCEPTED: usize = 16;
 
-/// `epoll` data: the listening socket, else a kind of descriptor and a slot.
+/// `epoll` data of the listening socket. Others are a kind of descriptor and a slot.
 const LISTENER: u64 = u64::MAX;
 const GUEST: u64 = 1 << 32;
 const SOCKET: u64 = 2 << 32;
@@ -75,11 +74,11 @@ pub struct Door {
     /// End of the pause in accepting.
     paused: Option<Instant>,
     guests: [Option<Guest>; MAX_GUESTS],
-    /// The guest closed last to make room; the next slot follows.
+    /// Slot of the connection closed last to make room; the next one to close follows it.
     oldest: usize,
     /// Clients, by client number minus one.
     clients: Vec<Option<Attached>>,
-    /// The client whose commands are taken first.
+    /// Index of the client whose commands are taken first.
     turn: usize,
     counters: DoorCounters,
 }
@@ -111,21 +110,20 @@ impl Door {
         self.epoll.0.as_fd()
     }
 
-    /// Calls `visit` with every counter.
     pub fn for_each_counter(&self, mut visit: impl FnMut(&'static str, u64)) {
         self.counters.for_each(&mut visit);
         visit("clients", self.clients.iter().flatten().count() as u64);
     }
 
-    /// During a pause in accepting: how long until [`serve`](Self::serve) should be called although
+    /// During a pause in accepting: the time until [`serve`](Self::serve) should be called even if
     /// nothing is readable.
     pub fn pause(&self) -> Option<Duration> {
         let until = self.paused?;
         Some(until.saturating_duration_since(Instant::now()))
     }
 
-    /// Accepts programs and removes those that have gone, without blocking. Returns whether any
-    /// have gone: the NIC then ends their operations.
+    /// Accepts programs and removes those that have disconnected, without blocking. Returns whether
+    /// any have disconnected: the NIC must then end their operations.
     ///
     /// # Errors
     /// Errors of the door; the error of a program only ends that program.
@@ -146,7 +144,7 @@ impl Door {
                 (LISTENER, _) => self.accept()?,
                 (_, GUEST) => self.serve_guest(slot, now, port),
                 (_, SOCKET) => self.hear(slot, now, port),
-                // Ignore a client's wake-up: its commands are taken in each turn.
+                // Ignore a client's wake-up: its commands are taken in each turn anyway.
                 _ => {}
             }
         }
@@ -169,8 +167,8 @@ impl Door {
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock => return Ok(()),
                     ErrorKind::ConnectionAborted | ErrorKind::Interrupted => continue,
-                    // Descriptors or memory are short: the listening socket stays readable, so
-                    // pause watching it.
+                    // Descriptors or memory are short. Pause watching the listening socket, which
+                    // stays readable.
                     _ => {
                         tracing::debug!(%error, "cannot accept a local program");
                         self.paused = Some(Instant::now() + PAUSE);
@@ -210,7 +208,7 @@ impl Door {
             return;
         };
         let stream = guest.into_stream();
-        // The socket is registered again under another kind below.
+        // Remove the socket, which is registered again under another kind below.
         let _ = self.epoll.delete(&stream);
         let entry = match hello {
             Some(hello) => self.admit(hello, &stream, now, port),
@@ -273,7 +271,7 @@ impl Door {
         Ok(attached)
     }
 
-    /// Handles a readable client socket: the program has gone, or sent something unexpected.
+    /// Handles a readable client socket: the program has disconnected, or sent unexpected data.
     fn hear(&mut self, slot: usize, now: Time, port: &mut dyn LocalPort) {
         let Some(client) = &self.clients[slot] else {
             return;
@@ -331,12 +329,12 @@ impl Door {
                 }
             }
         }
-        // Data read for a command must not be used again after a sleep.
+        // Drop data read for a command: after a sleep it may be stale.
         port.settle();
         any
     }
 
-    /// Requests wakes from the programs. Returns whether one has something already.
+    /// Requests wakes from the programs. Returns whether one of them already has work for the NIC.
     pub fn before_sleep(&self) -> bool {
         let mut any = false;
         for client in self.clients.iter().flatten() {

@@ -1,14 +1,14 @@
-//! The address space of a program, as its NIC accesses it.
+//! The address space of a program, as accessed by its NIC.
 //!
-//! All accesses use `process_vm_readv` and `process_vm_writev`, which need what a debugger needs:
-//! the same user, or the capability. A call costs as much as copying some kilobytes, so accesses
-//! are combined: pieces of a transfer that arrive in one turn of the process's loop are written
-//! together when the turn ends ([`OwnMemory::settle`]), before they are reported; adjacent pieces
-//! are read together and forgotten when the turn ends.
+//! All accesses use `process_vm_readv` and `process_vm_writev`, which need the rights of a
+//! debugger: the same user, or the capability. A call costs as much as copying some kilobytes, so
+//! accesses are combined. Pieces of a transfer that arrive in one turn of the event loop are
+//! written together at the end of the turn ([`OwnMemory::settle`]), before their completions are
+//! reported. Adjacent pieces are read together, and dropped at the end of the turn.
 //!
-//! A writer must know whether its write succeeded. So in each turn the first bytes to a page are
-//! written at once, and only later ones to the same page wait: if the program unmaps the page in
-//! between, it might as well have done so a moment later.
+//! A writer must learn whether its write succeeded. So in each turn, the first write to a page is
+//! made at once, and only later ones to the same page are deferred. If the program unmaps the page
+//! in between, the result is the same as if it had unmapped it a moment after the write.
 
 use std::cell::RefCell;
 use std::io::{IoSlice, IoSliceMut};
@@ -22,9 +22,9 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
 use phitwire::nic::{OwnMemory, Unreachable};
 
-/// Granularity of accesses; no smaller pages are mapped anywhere.
+/// Granularity of accesses: the smallest page size of all processors.
 const PAGE: u64 = 4096;
-/// Length of a transfer's pieces: reading one reads the rest of its page too.
+/// Length of a transfer's pieces. Reading one reads the rest of its page too.
 const PIECE: usize = 64;
 /// Pages of read data kept, so that concurrent transfers do not evict each other's.
 const PAGES_READ: usize = 4;
@@ -35,8 +35,8 @@ const MOST_PARTS: usize = 16;
 /// Maximum number of pages of one turn remembered as written.
 const PAGES_WRITTEN: usize = 32;
 
-/// A program's address space. A pidfd identifies the process, so that a later one with its number
-/// is not taken for it.
+/// A program's address space. A pidfd identifies the process, so that a later process with the same
+/// id is not taken for it.
 #[derive(Debug)]
 pub(super) struct AddressSpace {
     pid: Pid,
@@ -46,7 +46,7 @@ pub(super) struct AddressSpace {
     turn: RefCell<Turn>,
 }
 
-/// State until the turn ends.
+/// State that is discarded at the end of the turn.
 #[derive(Debug, Default)]
 struct Turn {
     /// Whether the process was alive when last checked.
@@ -76,8 +76,8 @@ impl Page {
 }
 
 impl AddressSpace {
-    /// The address space of the connected process; `None` where the kernel does not identify it:
-    /// the process is in another PID namespace, or the kernel is older than 6.5.
+    /// The address space of the connected process; `None` if the kernel does not identify the
+    /// process, because it is in another PID namespace or the kernel is older than 6.5.
     pub(super) fn of_peer(stream: &UnixStream) -> Option<Self> {
         let pid = getsockopt(stream, sockopt::PeerCredentials).ok()?.pid();
         let process = getsockopt(stream, sockopt::PeerPidfd).ok()?;
@@ -90,7 +90,7 @@ impl AddressSpace {
         })
     }
 
-    /// Whether the process still exists and runs the same program.
+    /// Checks that the process still exists and runs the same program.
     fn is_there(&self, turn: &mut Turn) -> Result<(), Unreachable> {
         let lives = *turn.lives.get_or_insert_with(|| {
             let mut looked = [
@@ -103,7 +103,7 @@ impl AddressSpace {
         if lives { Ok(()) } else { Err(Unreachable) }
     }
 
-    /// Writes all of `data` or fails.
+    /// Writes all of `data`, or fails.
     fn store(&self, address: u64, data: &[u8]) -> Result<(), Unreachable> {
         let there = [remote(address, data.len())];
         match process_vm_writev(self.pid, &[IoSlice::new(data)], &there) {
@@ -112,7 +112,7 @@ impl AddressSpace {
         }
     }
 
-    /// Writes the waiting parts, before something else is written.
+    /// Writes the waiting parts before any other write.
     pub(super) fn write_out(&self) {
         self.flush(&mut self.turn.borrow_mut());
     }
@@ -122,7 +122,7 @@ impl AddressSpace {
         process_vm_readv(self.pid, &mut [IoSliceMut::new(out)], &part)
     }
 
-    /// Writes the waiting parts. Failures are no longer reported: the page was there in this turn.
+    /// Writes the waiting parts. Failures are not reported: the page was mapped in this turn.
     fn flush(&self, turn: &mut Turn) {
         if turn.parts.is_empty() {
             return;
@@ -182,11 +182,12 @@ impl OwnMemory for AddressSpace {
     fn write(&self, address: u64, data: &[u8]) -> Result<(), Unreachable> {
         let turn = &mut *self.turn.borrow_mut();
         self.is_there(turn)?;
-        // Data read earlier may be stale now.
+        // Drop data read earlier, which may be stale now.
         turn.read.iter_mut().for_each(|page| page.bytes.clear());
         let last = address.saturating_add(data.len() as u64).saturating_sub(1);
         let (first, last) = (address / PAGE, last / PAGE);
-        // Write shorter data at once: it is not a piece of a transfer, and a program may await it.
+        // Write shorter data at once: it is not a piece of a transfer, and a program may be waiting
+        // for it.
         if first != last || data.len() != PIECE || !turn.written.contains(&first) {
             self.flush(turn);
             self.store(address, data)?;
@@ -200,7 +201,7 @@ impl OwnMemory for AddressSpace {
         let overlaps =
             |(at, before): &(u64, Vec<u8>)| *at < end && address < *at + before.len() as u64;
         if turn.parts.iter().any(overlaps) {
-            // Flush first: in an older part, data could be written before what they must overwrite.
+            // Flush first, so that an older part is not written after data that must overwrite it.
             self.flush(turn);
         }
         let follows = |(at, before): &&mut (u64, Vec<u8>)| *at + before.len() as u64 == address;
@@ -228,7 +229,7 @@ impl OwnMemory for AddressSpace {
 mod tests {
     use super::*;
 
-    /// This process's address space: the test is its own peer.
+    /// This process's address space: the test acts as its own peer.
     fn own() -> (AddressSpace, UnixStream) {
         let (here, there) = UnixStream::pair().expect("a socket pair");
         let own = AddressSpace::of_peer(&here).expect("the kernel identifies the peer");
@@ -244,7 +245,7 @@ mod tests {
             let written = own.write(base + line * PIECE as u64, &[value; PIECE]);
             written.expect("the memory is mapped");
         };
-        // Pieces in any order; the first one of a turn does not wait.
+        // Pieces in any order; the first one of a turn is written at once.
         for lines in [
             &[0, 1, 3, 2, 3][..],
             &[0, 5, 7, 6, 7, 6, 5],

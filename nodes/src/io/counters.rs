@@ -25,7 +25,7 @@ counters! {
         tx_dropped_queue_full,
         /// Frames not sent: the interface was down, unreachable or gone.
         tx_dropped_link_down,
-        /// Frames not sent: nobody listens at the other end of a UDP link yet, or any longer.
+        /// Frames not sent: no socket listens at the other end of a UDP link.
         tx_dropped_refused,
         /// Frames not sent: longer than the interface takes (its MTU was lowered).
         tx_dropped_too_long,
@@ -33,8 +33,8 @@ counters! {
         tx_dropped_forbidden,
         /// Frames not sent for another reason.
         tx_dropped_other,
-        /// Messages dropped because a socket's receive buffer was full, as the kernel counts them:
-        /// a train of frames that came in one piece is one message.
+        /// Messages dropped because a socket's receive buffer was full, as counted by the kernel: a
+        /// train of frames received in one piece is one message.
         rx_dropped_socket_full,
         /// Frames that interfaces dropped before a socket saw them.
         rx_dropped_interface,
@@ -52,8 +52,8 @@ counters! {
 }
 
 impl IoCounters {
-    /// Frames that the kernel did not take or did not hand up, for any reason. A train that came in
-    /// one piece and was not handed up counts as one.
+    /// Frames that the kernel rejected or did not deliver, for any reason. A train of frames that
+    /// was dropped in one piece counts as one.
     pub fn frames_dropped(&self) -> u64 {
         self.tx_dropped_queue_full
             + self.tx_dropped_link_down

@@ -34,8 +34,8 @@ pub fn find_interface(name: &str) -> Result<Interface, Vec<String>> {
     })
 }
 
-/// The MTU of an interface by `SIOCGIFMTU`, which uses the caller's namespace; a `/sys` mounted
-/// before the namespace was entered would not.
+/// The MTU of an interface, read by `SIOCGIFMTU`, which uses the caller's namespace. A `/sys`
+/// mounted before the thread entered the namespace would not.
 fn mtu_of(name: &str) -> Option<usize> {
     let socket = Socket::new(Domain::IPV4, Type::DGRAM, None).ok()?;
     // SAFETY: `ifreq` is plain data (a name and a union of integers), for which zero is valid.
@@ -47,8 +47,9 @@ fn mtu_of(name: &str) -> Option<usize> {
     for (to, &from) in request.ifr_name.iter_mut().zip(bytes) {
         *to = libc::c_char::from_ne_bytes([from]);
     }
-    // SAFETY: the descriptor is open, `request` outlives the call and is what SIOCGIFMTU reads
-    // and writes; the name in it ends with a zero because it is shorter than the field.
+    // SAFETY: the descriptor is open, and `request` outlives the call and is the structure that
+    // SIOCGIFMTU reads and writes. The name in it is shorter than the field, so it ends with a
+    // zero.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU as _, &mut request) };
     if result < 0 {
         return None;

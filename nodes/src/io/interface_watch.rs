@@ -1,20 +1,20 @@
 //! Watches the interfaces of a node: whether they exist, are up and have a sufficient MTU, and
 //! which queueing disciplines they have.
 //!
-//! Neither a cut cable nor a deleted interface is announced on the link. The kernel reports both
-//! over a netlink socket; one serves all ports of a process. Every change of a watched interface
-//! triggers a query for the whole state: notifications may be lost when many come at once, the
-//! reply to a query is not.
+//! A link carries no notice of a cut cable or a deleted interface. The kernel reports both over a
+//! netlink socket; one serves all ports of a process. Every change of a watched interface triggers
+//! a query for the whole state, because notifications may be lost when many arrive at once, but
+//! replies to queries are not.
 //!
 //! Queueing disciplines matter for another reason. A train of frames sent by one
 //! segmentation-offload call passes a discipline in one piece: `netem` would drop, delay or reorder
-//! the whole train, which no wire does. So while an interface has any but the kernel's own default
-//! disciplines, its port sends frames one by one.
+//! the whole train, which no wire does. So while an interface has disciplines other than the
+//! kernel's defaults, its port sends frames one by one.
 //!
-//! We parse the six attributes that matter here by hand. The crate of netlink messages
-//! (`netlink-packet-route`) parses all attributes of all interfaces, and where it does not
-//! understand one, as on a kernel newer than itself, the whole message is lost: an existing
-//! interface would be reported missing.
+//! The six relevant attributes are parsed here by hand. The crate of netlink messages
+//! (`netlink-packet-route`) parses all attributes of all interfaces and fails on the whole message
+//! if it does not know one, as on a kernel newer than the crate. An existing interface would then
+//! be reported missing.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -28,7 +28,7 @@ use nix::sys::socket::{
 };
 use pnet::util::MacAddr;
 
-/// Disciplines that only queue: those that the kernel installs on its own.
+/// Disciplines that only queue, which the kernel installs by default.
 const HARMLESS: [&[u8]; 8] = [
     b"noqueue",
     b"pfifo_fast",
@@ -56,7 +56,7 @@ const HEADER: usize = 16;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
-/// In the last message about an interface here: it continues in another namespace.
+/// Attribute in the last message about an interface that moves to another namespace.
 const IFLA_NEW_NETNSID: u16 = 45;
 const IFA_LOCAL: u16 = 2;
 const TCA_KIND: u16 = 1;
@@ -88,7 +88,7 @@ impl Question {
     }
 }
 
-/// Bytes of an `ifinfomsg`, an `ifaddrmsg`, a `tcmsg`.
+/// Sizes of an `ifinfomsg`, an `ifaddrmsg` and a `tcmsg` in bytes.
 const IFINFOMSG: usize = 16;
 const IFADDRMSG: usize = 8;
 const TCMSG: usize = 20;
@@ -96,18 +96,18 @@ const TCMSG: usize = 20;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     pub index: u32,
-    /// Number of times an interface of this name has disappeared. One that returns may have its old
-    /// index, yet sockets were unbound from it.
+    /// How often an interface of this name has disappeared. An interface that returns may have its
+    /// old index, yet its sockets were unbound.
     pub life: u32,
     pub mac: MacAddr,
     /// Longest payload of a frame, in bytes.
     pub mtu: usize,
-    /// Administratively up.
+    /// Whether the interface is administratively up.
     pub is_up: bool,
-    /// The cable leads to an interface that is up.
+    /// Whether the cable leads to an interface that is up.
     pub has_carrier: bool,
     pub addresses: Vec<Ipv4Addr>,
-    /// A queueing discipline on it must see single frames.
+    /// Whether the interface has a queueing discipline that must see single frames.
     pub impaired: bool,
 }
 
@@ -127,13 +127,13 @@ pub struct InterfaceWatch {
     socket: OwnedFd,
     known: BTreeMap<String, Option<Found>>,
     departed: BTreeMap<String, Departure>,
-    /// By name, the number of times an interface has disappeared, or may have.
+    /// How often each interface has disappeared or may have, by name.
     lives: BTreeMap<String, u32>,
     /// Results of the survey in progress.
     found: BTreeMap<String, Found>,
     /// Sequence number and kind of the query in progress, if any.
     asked: Option<(u32, Question)>,
-    /// Something has changed since the survey began.
+    /// Whether anything has changed since the survey began.
     stale: bool,
     sequence: u32,
 }
@@ -175,12 +175,12 @@ impl InterfaceWatch {
         self.known.get(name)?.as_ref()
     }
 
-    /// Why the interface of this name disappeared, if we saw that.
+    /// Why the interface of this name disappeared, if the kernel reported it.
     pub fn departure(&self, name: &str) -> Option<Departure> {
         self.departed.get(name).copied()
     }
 
-    /// Handles the kernel's messages, and queries what changed.
+    /// Handles messages of the kernel, and queries the state after changes.
     ///
     /// # Errors
     /// When the socket fails.
@@ -196,8 +196,8 @@ impl InterfaceWatch {
                 Ok(bytes) => self.take(&buffer[..bytes])?,
                 Err(Errno::EAGAIN) => return Ok(()),
                 Err(Errno::EINTR) => {}
-                // The socket's buffer overflowed: query the whole state. A reply in progress may be
-                // lost too.
+                // The socket's buffer overflowed, possibly losing part of a reply: query the whole
+                // state.
                 Err(Errno::ENOBUFS) => {
                     (self.stale, self.asked) = (true, None);
                     for name in self.known.keys() {
@@ -224,7 +224,7 @@ impl InterfaceWatch {
             MsgFlags::MSG_DONTWAIT,
         ) {
             Ok(_) => self.asked = Some((self.sequence, question)),
-            // Retry later: an earlier, abandoned reply has not been read to its end.
+            // Retry later: an earlier, abandoned reply has not been read completely.
             Err(Errno::EBUSY | Errno::EAGAIN) => self.stale = true,
             Err(errno) => return Err(errno.into()),
         }
@@ -254,7 +254,7 @@ impl InterfaceWatch {
     fn answered(&mut self, question: Question) -> io::Result<()> {
         self.asked = None;
         match question.next() {
-            // Changes since the start may not match the results: start over.
+            // Discard the results, which may not include changes since the start.
             _ if self.stale => {}
             Some(next) => self.ask(next)?,
             None => {
@@ -301,8 +301,8 @@ impl InterfaceWatch {
         }
     }
 
-    /// Handles a notification. The next survey reads the new state; only the reason why an
-    /// interface disappeared comes from here.
+    /// Handles a notification. It is used only for the reason why an interface disappeared; the
+    /// next survey reads the new state.
     fn hear(&mut self, kind: u16, body: &[u8]) {
         let Some(index) = index_of(body) else {
             return;
@@ -318,7 +318,8 @@ impl InterfaceWatch {
             _ => None,
         };
         self.stale |= known.is_some() || new_name.is_some_and(|name| self.known.contains_key(name));
-        // Repeat a survey in progress: any interface may be ours, since none may be known yet.
+        // Repeat a survey in progress: the interface may be a watched one that the survey has not
+        // found yet.
         self.stale |= self.asked.is_some();
         let Some(name) = known else {
             return;
@@ -341,7 +342,7 @@ impl InterfaceWatch {
     }
 }
 
-/// The interface that an `ifinfomsg` and its attributes describe, and its name.
+/// The interface described by an `ifinfomsg` and its attributes, and its name.
 fn described(index: u32, body: &[u8]) -> Option<(&str, Found)> {
     let name = std::str::from_utf8(text(attribute(body, IFINFOMSG, IFLA_IFNAME)?)).ok()?;
     let flags = u32_at(body.get(8..12)?, 0);
@@ -409,7 +410,7 @@ mod tests {
         watch
     }
 
-    /// A message body: an index, `skip` bytes in all, then attributes.
+    /// A message body: an index, padding to `skip` bytes, then attributes.
     fn body(index: u32, skip: usize, attributes: &[(u16, &[u8])]) -> Vec<u8> {
         let mut body = vec![0; skip];
         body[4..8].copy_from_slice(&index.to_ne_bytes());

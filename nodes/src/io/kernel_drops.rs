@@ -1,9 +1,9 @@
-//! Frames that reached this machine and that the kernel did not hand up.
+//! Frames that reached this machine but that the kernel did not deliver.
 //!
 //! A socket whose receive buffer is full drops incoming messages: the process had no time to read,
-//! or was suspended. The kernel counts these per socket, in *messages*: a train of frames that came
-//! in one piece, as segmentation offload sends them over UDP, is one message of an unknown number
-//! of frames. The kernel's counts have 32 bits, and those of an interface restart with a new
+//! or was suspended. The kernel counts these per socket, in *messages*. A train of frames that
+//! arrives in one piece, as segmentation offload sends them over UDP, is one message of an unknown
+//! number of frames. The kernel's counts have 32 bits, and those of an interface restart with a new
 //! interface, so both are read now and then and summed here.
 
 use std::cell::{Cell, RefCell};
@@ -59,12 +59,12 @@ fn socket_drops(fd: RawFd) -> Option<u32> {
 /// processor were full, or no socket was open for them.
 #[derive(Debug)]
 pub(super) struct InterfaceDrops {
-    /// By interface name, the last count and the sum.
+    /// The last count and the sum, by interface name.
     interfaces: RefCell<BTreeMap<String, (u64, u64)>>,
 }
 
 impl InterfaceDrops {
-    /// Starts counting.
+    /// Starts counting drops of these interfaces.
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
         let mut interfaces: BTreeMap<_, _> = names.into_iter().map(|name| (name, (0, 0))).collect();
         for_each_drop(|name, now| {
@@ -77,7 +77,7 @@ impl InterfaceDrops {
         }
     }
 
-    /// Frames dropped so far by all of them.
+    /// Frames dropped so far by all of the interfaces.
     pub fn read(&self) -> u64 {
         let mut interfaces = self.interfaces.borrow_mut();
         if interfaces.is_empty() {
@@ -85,7 +85,8 @@ impl InterfaceDrops {
         }
         for_each_drop(|name, now| {
             if let Some((last, sum)) = interfaces.get_mut(name) {
-                // If the count fell, add all of it: a new interface of that name counts from zero.
+                // A lower count belongs to a new interface of that name, which counts from zero:
+                // add all of it.
                 *sum += now.checked_sub(*last).unwrap_or(now);
                 *last = now;
             }
@@ -94,7 +95,7 @@ impl InterfaceDrops {
     }
 }
 
-/// Calls `each` with the name of every interface of this thread's namespace and its receive drops.
+/// Calls `each` with the name of every interface in this thread's namespace and its receive drops.
 fn for_each_drop(mut each: impl FnMut(&str, u64)) {
     let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
     for (name, drops) in text.lines().filter_map(drops_of_line) {
@@ -102,8 +103,8 @@ fn for_each_drop(mut each: impl FnMut(&str, u64)) {
     }
 }
 
-/// Parses a line of that file: a name, a colon, and first bytes, packets, errors and drops
-/// received.
+/// Parses a line of `/proc/thread-self/net/dev`: a name, a colon, and first bytes, packets, errors
+/// and drops received.
 fn drops_of_line(line: &str) -> Option<(&str, u64)> {
     let (name, numbers) = line.split_once(':')?;
     let drops = numbers.split_whitespace().nth(3)?.parse().ok()?;

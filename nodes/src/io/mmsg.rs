@@ -1,7 +1,7 @@
 //! `recvmmsg` and `sendmmsg` with the control messages of UDP segmentation offload.
 //!
-//! The safe wrappers of `nix` allocate per call and give all messages of a batch the same control
-//! messages; here each message has its own segment length.
+//! The safe wrappers of `nix` allocate per call and use the same control messages for all messages
+//! of a batch. Here each message has its own segment length.
 
 use std::mem::size_of;
 use std::os::fd::RawFd;
@@ -75,7 +75,7 @@ pub(super) fn gro_segment(mut control: &[u8]) -> Option<usize> {
 /// Sends up to [`BATCH`] messages on `fd`. Returns how many the kernel took.
 ///
 /// # Errors
-/// Why the kernel did not take the first.
+/// The kernel's error for the first message.
 pub(super) fn send(fd: RawFd, batch: &SendBatch, messages: &[Message]) -> Result<usize, Errno> {
     let count = messages.len().min(BATCH);
     // SAFETY: the three types are plain data (integers and raw pointers), for which zero is valid.
@@ -106,7 +106,7 @@ pub(super) fn send(fd: RawFd, batch: &SendBatch, messages: &[Message]) -> Result
 /// Sends one frame on `fd`.
 ///
 /// # Errors
-/// Why the kernel did not take it.
+/// The kernel's error.
 pub(super) fn send_one(fd: RawFd, frame: &[u8]) -> Result<(), Errno> {
     // SAFETY: the pointer and the length are those of a slice that lives through the call.
     let sent = unsafe { libc::send(fd, frame.as_ptr().cast(), frame.len(), libc::MSG_DONTWAIT) };
@@ -117,7 +117,7 @@ pub(super) fn send_one(fd: RawFd, frame: &[u8]) -> Result<(), Errno> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Received {
     bytes: usize,
-    /// Bytes of each frame but the last.
+    /// Length of each frame but the last, in bytes.
     segment: usize,
     truncated: bool,
 }
@@ -143,7 +143,7 @@ impl ReceiveBatch {
     /// Receives up to [`BATCH`] messages from `fd`. Returns their number.
     ///
     /// # Errors
-    /// The kernel's; `EAGAIN` when there is nothing.
+    /// Errors of the kernel; `EAGAIN` when there is nothing.
     pub fn receive(&mut self, fd: RawFd) -> Result<usize, Errno> {
         // SAFETY: as in `send`.
         let (mut headers, mut vectors): ([libc::mmsghdr; BATCH], [libc::iovec; BATCH]) =

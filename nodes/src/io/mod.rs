@@ -6,8 +6,9 @@
 //! [`ETHERTYPE`](phitwire_framing::carrier::frame::ETHERTYPE)). The event loop only sees
 //! [`Backend`].
 //!
-//! A frame that cannot be sent is *dropped and counted*, never an error: links lose frames, and the
-//! link protocol recovers. So an interface may go down and come up while a process runs.
+//! A frame that cannot be sent is *dropped and counted*, which is never an error: links lose
+//! frames, and the link protocol recovers. So an interface may go down and come up while a process
+//! runs.
 
 mod counters;
 mod interface;
@@ -53,32 +54,32 @@ pub const UDP_HEADERS_BYTES: usize = 28;
 /// Largest payload of an IPv4 UDP datagram, in bytes.
 pub const UDP_MAX_PAYLOAD_BYTES: usize = 65_535 - UDP_HEADERS_BYTES;
 
-/// Smallest frame limit of a port, in bytes: fits a training frame and a data frame of 48 phits;
-/// below that, no whole control word would fit.
+/// Smallest frame limit of a port, in bytes. It fits a training frame and a data frame of 48 phits;
+/// a shorter data frame could not carry a whole control word.
 pub const MIN_FRAME_LIMIT_BYTES: usize = 256;
 
 /// Default budget of received frames per port and turn, in bytes; see
 /// [`Ports::set_bytes_per_turn`].
 ///
 /// A node processes a turn's frames and sends the results before it receives more, so that the next
-/// node works on the start of a burst while this one works on the rest. If a whole window of
-/// requests moved as one burst, all nodes on its path but one would be idle; if every frame were a
-/// turn, system calls would cost more than is gained. The budget grows with the ports because the
-/// cost of a turn does: it may send on all of them.
+/// node can start on a burst while this one still works on the rest. If a whole window of requests
+/// moved as one burst, only one node on its path would be busy at a time. If every frame were a
+/// turn, the system calls would cost more than the overlap saves. The budget grows with the number
+/// of ports, as does the cost of a turn, which may send on all of them.
 const BYTES_PER_TURN: usize = 8_000;
 
-/// What a link's frames travel in.
+/// Encapsulation of a link's frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LinkKind {
     /// UDP datagrams: portable, multi-machine; the kernel's checksum turns corruption into loss.
     #[default]
     Udp,
-    /// Raw Ethernet frames: corrupt bits arrive at the link control block.
+    /// Raw Ethernet frames: corrupt bits reach the link control block.
     Ethernet,
 }
 
-/// Which engine moves the frames.
+/// Engine that moves the frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IoEngine {
@@ -91,12 +92,12 @@ pub enum IoEngine {
     Plain,
 }
 
-/// Takes received frames, and knows which of them came from the peer.
+/// The receiver of frames, which also knows how many the links accepted.
 pub trait FrameSink {
     fn frame(&mut self, port: PortId, bytes: &[u8]);
 
-    /// Data frames that the link of `port` has accepted so far. Growth shows that a frame was
-    /// accepted; only an accepted frame's source address is believed.
+    /// Data frames that the link of `port` has accepted so far. Growth shows that the last frame
+    /// was accepted; only the source address of an accepted frame is trusted.
     fn accepted(&self, port: PortId) -> u64;
 }
 
@@ -105,7 +106,7 @@ pub trait FrameSink {
 /// Call order in each turn: [`wait`](Self::wait), [`receive`](Self::receive), any number of
 /// [`frame_buffer`](Self::frame_buffer) / [`queue`](Self::queue) pairs, [`flush`](Self::flush).
 pub trait Backend {
-    /// The state of the ports.
+    /// The ports and their state.
     fn ports(&self) -> &Ports;
 
     /// The ports, mutable.
@@ -126,8 +127,8 @@ pub trait Backend {
     /// Errors after which waiting is pointless; an interrupting signal is not an error.
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool>;
 
-    /// Hands up to one bounded batch of received frames to `sink`. Returns their number. While some
-    /// are left here, [`wait`](Self::wait) returns at once.
+    /// Passes up to one bounded batch of received frames to `sink`. Returns their number. While the
+    /// backend holds more, [`wait`](Self::wait) returns at once.
     fn receive(&mut self, sink: &mut dyn FrameSink) -> usize;
 
     /// The slot for the next frame on `port`, exactly [`frame_limit`](Self::frame_limit) bytes;
@@ -155,8 +156,9 @@ pub trait Backend {
     }
 }
 
-/// Opens all ports. A port whose interface is missing or unusable waits for it, as after losing it
-/// at run time. If all would wait, the process is in the wrong namespace, which is an error.
+/// Opens all ports. A port whose interface is missing or unusable waits for the interface, as after
+/// losing it at run time. If all ports would wait, the process is in the wrong namespace, which is
+/// an error.
 fn open_all(ports: &[PortConfig]) -> Result<Vec<PortSocket>, OpenError> {
     let mut sockets = Vec::with_capacity(ports.len());
     let mut waiting = Vec::new();
@@ -167,7 +169,7 @@ fn open_all(ports: &[PortConfig]) -> Result<Vec<PortSocket>, OpenError> {
             Err(error) => return Err(error),
         }
     }
-    // Assume that a missing interface carries frames as long as the longest of the others.
+    // Assume that a missing interface has the longest frame limit of the others.
     let limit = sockets.iter().map(PortSocket::frame_limit).max();
     for (config, error) in waiting {
         let limit = limit.ok_or(error)?;
@@ -176,7 +178,7 @@ fn open_all(ports: &[PortConfig]) -> Result<Vec<PortSocket>, OpenError> {
     Ok(sockets)
 }
 
-/// Opens all `ports` and starts the chosen engine on them. [`Backend::wait`] watches `side` as well
+/// Opens all `ports` and starts the chosen engine on them. [`Backend::wait`] also watches `side`
 /// (the control socket's epoll).
 ///
 /// # Errors

@@ -25,10 +25,7 @@ pub enum OpenError {
          CAP_NET_RAW (`setcap cap_net_raw+ep`), use `netns-scripts/rootless.sh`, or choose \
          `--link udp`"
     )]
-    NotPermitted {
-        /// The node's port.
-        port: PortId,
-    },
+    NotPermitted { port: PortId },
     /// The MTU leaves no room for the shortest link frame.
     #[error(
         "port {port}: an MTU of {mtu} leaves {limit} bytes for a link frame, which needs {}; \
@@ -38,7 +35,7 @@ pub enum OpenError {
     MtuTooSmall {
         port: PortId,
         mtu: usize,
-        /// Bytes that are left for a link frame.
+        /// Bytes left for a link frame.
         limit: usize,
     },
     /// `--mtu` exceeds the interface's MTU.
@@ -50,7 +47,6 @@ pub enum OpenError {
         port: PortId,
         /// The value of `--mtu`.
         asked: usize,
-        /// MTU of the interface.
         mtu: usize,
         interface: String,
     },

@@ -13,21 +13,21 @@ use super::ports::{Ports, Turn, deliver};
 use super::socket::PortSocket;
 use super::{Backend, FrameSink};
 
-/// Busy nodes with up to this many ports poll each port: one `recvmmsg` costs no more than the
-/// `epoll_wait` that would say whether to call it.
+/// Number of ports up to which a busy node polls each port: one `recvmmsg` costs no more than the
+/// `epoll_wait` that would select the ports.
 const ASK_DIRECTLY: usize = 2;
 
 /// `epoll` data of the side descriptor.
 const SIDE: u64 = u64::MAX;
 
-/// Received messages of one socket that are not yet handed up.
+/// Received messages of one socket that have not been handed up.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
     socket: usize,
     next: usize,
     /// End of the range, exclusive.
     end: usize,
-    /// Frames of the first one already handed up.
+    /// Frames of the first message already handed up.
     done: usize,
 }
 
@@ -38,9 +38,9 @@ pub struct PlainBackend {
     receive: ReceiveBatch,
     /// Received messages not yet handed up.
     pending: Pending,
-    /// Bit mask of the sockets, by index, that have or may have something to receive.
+    /// Bit mask of the sockets, by index, that may have something to receive.
     ready: u64,
-    /// The last socket received from: the next batch comes from the next one after it.
+    /// The last socket received from; the next batch comes from the next ready one.
     last: u32,
     precise_wait: bool,
 }
@@ -55,7 +55,7 @@ impl PlainBackend {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let watch = |fd: RawFd, data| {
             // SAFETY: the sockets live in `ports` as long as this engine; the side descriptor is
-            // only borrowed for the call that registers it.
+            // borrowed only for the call that registers it.
             let fd = unsafe { BorrowedFd::borrow_raw(fd) };
             epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, data))
         };
@@ -99,8 +99,8 @@ impl PlainBackend {
         self.epoll.wait(events, timeout)
     }
 
-    /// Receives a batch of messages on the next socket that may have some. Returns false when there
-    /// is none.
+    /// Receives a batch of messages on the next socket that may have some. Returns false when no
+    /// socket has any.
     fn refill(&mut self) -> bool {
         let Some(index) = next_ready(self.ready, self.last) else {
             return false;
@@ -130,7 +130,7 @@ impl PlainBackend {
         true
     }
 
-    /// Hands frames of received messages to `sink` until none are left or the turn is over.
+    /// Passes frames of received messages to `sink` until none are left or the turn is over.
     fn hand_up(&mut self, turn: &mut Turn, sink: &mut dyn FrameSink) {
         let Ports {
             sockets, counters, ..
@@ -258,7 +258,7 @@ fn epoll_pwait2(
         .map_or(std::ptr::null(), std::ptr::from_ref);
     // SAFETY: `EpollEvent` is a transparent wrapper of `epoll_event`; pointer and length are those
     // of a slice borrowed mutably through the call; the timeout is null or points to a local that
-    // lives through the call. By number, because older C libraries lack the function.
+    // lives through the call. The call is by number because older C libraries lack the function.
     let count = unsafe {
         libc::syscall(
             libc::SYS_epoll_pwait2,

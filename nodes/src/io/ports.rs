@@ -1,4 +1,4 @@
-//! Shared by both engines: the sockets by port, the send batch, and the frames of received
+//! Common parts of both engines: the sockets by port, the send batch, and the frames of received
 //! messages.
 
 use std::io;
@@ -37,7 +37,7 @@ pub struct Ports {
     pub counters: IoCounters,
     /// Bytes of frames that end a turn's receive.
     bytes_per_turn: usize,
-    /// Bit mask of the ports whose frames the kernel does not take at present.
+    /// Bit mask of the ports whose frames the kernel rejects at present.
     troubled: u64,
     interface_drops: InterfaceDrops,
 }
@@ -72,7 +72,8 @@ impl Ports {
         }
     }
 
-    /// Hands up frames until `bytes` bytes are reached in a turn, the last frame whole.
+    /// Sets the budget of a turn: frames are handed up until they reach `bytes` bytes, the last
+    /// frame whole.
     pub fn set_bytes_per_turn(&mut self, bytes: usize) {
         self.bytes_per_turn = bytes;
     }
@@ -82,7 +83,7 @@ impl Ports {
         Turn::new(self.bytes_per_turn)
     }
 
-    /// Our counters and the kernel's.
+    /// The counters of this process and of the kernel.
     pub fn counters(&self) -> IoCounters {
         IoCounters {
             rx_dropped_socket_full: self.sockets.iter().map(PortSocket::dropped_when_full).sum(),
@@ -91,10 +92,10 @@ impl Ports {
         }
     }
 
-    /// Binds a port to its interface, now usable (again), with this index and address.
+    /// Binds a port to its interface of this index and address, which is usable (again).
     ///
     /// # Errors
-    /// The kernel's.
+    /// Errors of the kernel.
     pub fn attach_again(&mut self, port: PortId, index: u32, mac: MacAddr) -> io::Result<()> {
         match self.index(port) {
             Some(at) => self.sockets[at].attach_again(index, mac),
@@ -108,7 +109,7 @@ impl Ports {
         self.socket(port).is_some_and(PortSocket::is_detached)
     }
 
-    /// Makes ports whose link has accepted nothing since the last call broadcast again. `accepted`
+    /// Makes ports broadcast again whose link has accepted nothing since the last call. `accepted`
     /// is [`FrameSink::accepted`].
     pub fn forget_silent(&mut self, accepted: &dyn Fn(PortId) -> u64) {
         for socket in &mut self.sockets {
@@ -118,12 +119,12 @@ impl Ports {
         }
     }
 
-    /// Bit mask of the ports whose frames the kernel does not take at present.
+    /// Bit mask of the ports whose frames the kernel rejects at present.
     pub const fn troubled(&self) -> u64 {
         self.troubled
     }
 
-    /// The next notice about frames that the kernel does not take.
+    /// The next notice about frames that the kernel rejects.
     pub fn poll_trouble(&mut self, now: Instant) -> Option<(PortId, SendNotice)> {
         let mut left = self.troubled;
         while left != 0 {
@@ -146,7 +147,7 @@ impl Ports {
         None
     }
 
-    /// Counts frames that the kernel did not take.
+    /// Counts frames that the kernel rejected.
     fn fail(&mut self, port: PortId, frames: u64, errno: Errno) {
         self.counters.not_sent(frames, errno);
         if let Some(index) = self.index(port) {
@@ -167,7 +168,7 @@ impl Ports {
         (index != NONE).then_some(usize::from(index))
     }
 
-    /// Longest received message, in bytes: with receive offload a whole train of frames.
+    /// Longest received message, in bytes: a whole train of frames with receive offload.
     pub fn message_limit(&self) -> usize {
         self.sockets
             .iter()
@@ -221,8 +222,8 @@ impl Ports {
             .sent(message.frames as u64, (message.bytes - headers) as u64);
     }
 
-    /// Handles a message that the kernel did not take: resends its frames one by one where
-    /// segmentation may be the cause, else counts them as dropped.
+    /// Handles a message that the kernel rejected: resends its frames one by one if segmentation
+    /// may be the cause, else counts them as dropped.
     pub(super) fn not_sent(&mut self, message: Message, errno: Errno) {
         let segmented = message.frames > 1;
         if segmented && matches!(errno, Errno::EIO | Errno::EINVAL | Errno::EOPNOTSUPP) {
@@ -235,8 +236,8 @@ impl Ports {
                 self.sockets[index].forbid_segmentation();
             }
         } else if errno == Errno::ECONNREFUSED {
-            // The error of an earlier datagram, reported once in place of this send. (Nobody
-            // listened at the other end then; perhaps now.)
+            // Retry: the error may be that of an earlier datagram, reported once in place of this
+            // send, such as when nobody was listening at the other end.
             self.send_singly(message);
         } else {
             self.fail(message.port, message.frames as u64, errno);
@@ -275,7 +276,7 @@ impl Ports {
 pub(super) struct Turn {
     /// Frames handed up.
     pub frames: usize,
-    /// Budget in bytes; the last frame may exceed it.
+    /// Remaining budget in bytes; the last frame may exceed it.
     bytes_left: usize,
 }
 
@@ -287,7 +288,7 @@ impl Turn {
         }
     }
 
-    /// Charges a frame of `bytes` bytes, or an empty message: short ones have a minimum cost.
+    /// Charges a frame of `bytes` bytes, or an empty message. Short ones have a minimum cost.
     pub const fn charge(&mut self, bytes: usize) {
         let cost = if bytes < MIN_FRAME_LIMIT_BYTES {
             MIN_FRAME_LIMIT_BYTES
@@ -303,9 +304,9 @@ impl Turn {
     }
 }
 
-/// Hands frames of a received message to `sink`, from frame `done` on, until the turn is over.
+/// Passes frames of a received message to `sink`, from frame `done` on, until the turn is over.
 /// Returns whether all have been handed up. A message is its bytes and the length of each frame but
-/// the last; `None`: it was longer than its buffer.
+/// the last, or `None` if it was longer than its buffer.
 pub(super) fn deliver(
     socket: &mut PortSocket,
     counters: &mut IoCounters,

@@ -1,4 +1,4 @@
-//! The frames of one turn, laid out so that consecutive frames of one port fit one
+//! The frames of one turn, arranged so that consecutive frames of one port fit into one
 //! segmentation-offload send.
 
 use phitwire::node::PortId;
@@ -19,9 +19,8 @@ pub(super) struct Message {
     pub start: usize,
     /// Bytes of the message, with its Ethernet header if it has one.
     pub bytes: usize,
-    /// Bytes of each frame but the last.
+    /// Length of each frame but the last, in bytes.
     pub segment: usize,
-    /// Frames in the message.
     pub frames: usize,
     /// Whether another frame may still be added.
     open: bool,
@@ -50,7 +49,7 @@ impl SendBatch {
         self.arena.len() - self.used >= bytes && self.messages.len() < MAX_MESSAGES
     }
 
-    /// A slot of `header + limit` bytes, of which the frame may use those after the header.
+    /// A slot of `header + limit` bytes; the frame may use those after the header.
     pub fn room(&mut self, header: usize, limit: usize) -> &mut [u8] {
         &mut self.arena[self.used + header..self.used + header + limit]
     }

@@ -1,26 +1,25 @@
-//! Ports whose frames the kernel does not take: reported once when that begins and once when it
-//! ends.
+//! Ports whose frames the kernel rejects, reported once when that begins and once when it ends.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 
-/// A port has recovered after this long with messages sent and none failed.
+/// Time after which a port has recovered, if messages were sent and none failed.
 const CALM: Duration = Duration::from_secs(1);
 
-/// Why the kernel does not take a frame.
+/// Why the kernel rejects a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SendFailure {
     /// The socket's or the device's queue is full.
     QueueFull,
     /// The interface is down, unreachable or gone.
     LinkDown,
-    /// Nobody listens at the other end.
+    /// No socket listens at the other end.
     Refused,
-    /// Longer than the interface allows.
+    /// The frame is longer than the interface allows.
     TooLong,
-    /// A filter, such as a rule of nftables, forbids it.
+    /// A filter, such as a rule of nftables, forbids the frame.
     Forbidden,
     Other,
 }
@@ -35,7 +34,7 @@ impl From<Errno> for SendFailure {
             | Errno::EHOSTDOWN
             | Errno::EADDRNOTAVAIL
             | Errno::ENXIO
-            // A socket that waits for its interface.
+            // The socket is waiting for its interface.
             | Errno::EDESTADDRREQ
             | Errno::ENODEV => Self::LinkDown,
             Errno::ECONNREFUSED => Self::Refused,
@@ -59,14 +58,14 @@ impl fmt::Display for SendFailure {
     }
 }
 
-/// A period in which the kernel does not take a port's frames.
+/// A period in which the kernel rejects a port's frames.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trouble {
     failure: SendFailure,
     errno: Errno,
     since: Instant,
     last: Instant,
-    /// Frames not sent.
+    /// Frames rejected so far.
     frames: u64,
     /// Messages of the port sent before the last failure.
     sent: u64,
@@ -76,13 +75,9 @@ pub(super) struct Trouble {
 /// A notice about a port's trouble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendNotice {
-    /// Began.
-    Failing {
-        failure: SendFailure,
-        /// The kernel's error.
-        errno: Errno,
-    },
-    /// Ended.
+    /// The trouble began.
+    Failing { failure: SendFailure, errno: Errno },
+    /// The trouble ended.
     Recovered {
         failure: SendFailure,
         after: Duration,
@@ -91,8 +86,8 @@ pub enum SendNotice {
 }
 
 impl Trouble {
-    /// `frames` frames failed after `sent` messages of the port. Continues `before`, if it is the
-    /// same failure.
+    /// Records that `frames` frames failed after `sent` messages of the port. Continues `before` if
+    /// the failure is the same.
     pub fn after(before: Option<Self>, now: Instant, errno: Errno, frames: u64, sent: u64) -> Self {
         let failure = errno.into();
         let new = Self {
@@ -115,8 +110,7 @@ impl Trouble {
         }
     }
 
-    /// The next notice, if any, given how many messages the port has sent so far; `Recovered` is
-    /// the last.
+    /// The next notice, if any, given the number of messages sent so far. `Recovered` is the last.
     pub fn poll(&mut self, now: Instant, sent: u64) -> Option<SendNotice> {
         let Self { failure, errno, .. } = *self;
         if !self.told {

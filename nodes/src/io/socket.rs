@@ -1,4 +1,4 @@
-//! Opening the socket of a port.
+//! The socket of a port.
 
 use std::io;
 use std::mem::size_of;
@@ -23,16 +23,16 @@ use super::{
 };
 
 /// Kernel buffer requested per socket and direction, in bytes: several round trips of a link at
-/// full speed, so that a process that is not scheduled for some milliseconds loses nothing.
+/// full speed, so that a process that does not run for some milliseconds loses nothing.
 const SOCKET_BUFFER_BYTES: usize = 8 << 20;
 
-/// Default frame limit of ports on the loopback interface, as on Ethernet: its own MTU of 64 KiB
-/// would make links there behave unlike any other.
+/// Default frame limit of ports on the loopback interface, the same as on Ethernet. The interface's
+/// MTU of 64 KiB would make links there behave unlike any other.
 const LOOPBACK_MTU: usize = 1500;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attachment {
-    /// UDP between two addresses, bound to a device if one is named.
+    /// UDP between two addresses, bound to an interface if one is named.
     Udp {
         local: SocketAddrV4,
         peer: SocketAddrV4,
@@ -57,13 +57,12 @@ pub struct PortConfig {
     pub mtu: Option<usize>,
 }
 
-/// An Ethernet hardware address.
 pub(super) type HardwareAddress = [u8; 6];
 
 const BROADCAST: HardwareAddress = [0xff; 6];
 
-/// Silence checks for which two addresses stay disputed after both were heard: 2 s. An end that
-/// hears nothing probes its peer after 0.5 s, so a stranger who replays frames does not easily
+/// Number of silence checks for which two addresses stay disputed after both were heard: 2 s. An
+/// end that hears nothing probes its peer after 0.5 s, so replayed frames of a stranger rarely
 /// outlast a peer that has little to send.
 const DISPUTE_LOOKS: u32 = 8;
 
@@ -75,9 +74,10 @@ pub struct PortSocket {
     kind: LinkKind,
     frame_limit: usize,
     header: [u8; ETHERNET_HEADER_BYTES],
-    /// Silence checks until the address is no longer disputed; until then frames are broadcast.
+    /// Number of silence checks until the address is no longer disputed; until then frames are
+    /// broadcast.
     disputed: u32,
-    /// While the address is disputed, the source of the last accepted frame.
+    /// Source of the last accepted frame while the address is disputed.
     last_heard: HardwareAddress,
     /// Frames that the link had accepted at the last report.
     accepted: u64,
@@ -86,12 +86,13 @@ pub struct PortSocket {
     /// Local and remote address of a UDP socket that is not yet connected because its interface had
     /// no route.
     unconnected: Option<(SocketAddrV4, SocketAddrV4)>,
-    /// Opened while its interface was missing or unusable.
+    /// Whether the socket was opened while its interface was missing or unusable.
     is_detached: bool,
-    /// Cleared when the kernel refuses to segment on this port, until the port is bound again.
+    /// Whether the kernel segments on this port: cleared when it refuses, until the port is bound
+    /// again.
     segmentation_works: bool,
     pub(super) sent: u64,
-    /// Why the kernel does not take frames at present.
+    /// The current trouble, while the kernel rejects frames.
     pub(super) trouble: Option<Trouble>,
     drops: SocketDrops,
 }
@@ -173,11 +174,12 @@ impl PortSocket {
         self.drops.read(self.raw_fd())
     }
 
-    /// Binds to the port's interface, now usable (again) and possibly a new one of the same name,
-    /// with index `index`. The socket stays the same, so that a waiter keeps waiting.
+    /// Binds the socket to the port's interface with index `index`, which is usable (again) and
+    /// possibly a new one of the same name. The socket stays the same, so that a waiter keeps
+    /// waiting.
     ///
     /// # Errors
-    /// The kernel's.
+    /// Errors of the kernel.
     pub(super) fn attach_again(&mut self, index: u32, mac: MacAddr) -> io::Result<()> {
         self.segmentation_works = self.kind == LinkKind::Udp;
         let Some((bound, name)) = &mut self.bound_to else {
@@ -205,12 +207,12 @@ impl PortSocket {
         Ok(())
     }
 
-    /// The kernel or the device cannot segment here: do not try again on this port.
+    /// Stops trying segmentation on this port, where the kernel or the device cannot segment.
     pub(super) fn forbid_segmentation(&mut self) {
         self.segmentation_works = false;
     }
 
-    /// The link frame in a received message, or `None` if it is not one of ours.
+    /// The link frame in a received message; `None` for foreign messages.
     pub(super) fn accept<'a>(&self, message: &'a [u8]) -> Option<&'a [u8]> {
         if self.kind == LinkKind::Udp {
             return Some(message);
@@ -223,8 +225,8 @@ impl PortSocket {
     }
 
     /// The source of an [accepted](Self::accept) message, if it differs from this port's
-    /// destination and is a unicast address: the lowest bit of the first byte marks groups, and
-    /// corruption on the wire may have set it.
+    /// destination and is a unicast address. A group address, marked by the lowest bit of the first
+    /// byte, may be the result of corruption on the wire.
     #[inline]
     pub(super) fn newcomer(&self, message: &[u8]) -> Option<HardwareAddress> {
         if self.kind == LinkKind::Udp {
@@ -234,10 +236,11 @@ impl PortSocket {
         (from != self.destination() && from[0] & 1 == 0).then_some(from)
     }
 
-    /// The link has accepted a frame from a [newcomer](Self::newcomer), which replaces a broadcast
-    /// destination. If another address is known, either may be the peer's: this one may have been
-    /// damaged on the wire, or the frame may be a copy that a stranger keeps replaying. Broadcast
-    /// until only one address has been heard for [long enough](DISPUTE_LOOKS).
+    /// Records that the link accepted a frame from a [newcomer](Self::newcomer), which replaces a
+    /// broadcast destination. If another address is known, either may be the peer's: this one may
+    /// have been damaged on the wire, or the frame may be a copy that a stranger keeps replaying.
+    /// Frames are then broadcast until only one address has been heard for [long
+    /// enough](DISPUTE_LOOKS).
     pub(super) fn heard_from(&mut self, from: HardwareAddress) {
         let is_other = if self.disputed > 0 {
             from != self.last_heard
@@ -252,8 +255,9 @@ impl PortSocket {
         self.header[..6].copy_from_slice(&to);
     }
 
-    /// The link has accepted `accepted` frames so far. If that is unchanged since the last call,
-    /// nothing shows that frames to the known address arrive: broadcast again.
+    /// Checks for silence: the link has accepted `accepted` frames so far. If that is unchanged
+    /// since the last call, frames to the known address may not arrive, so they are broadcast
+    /// again.
     pub(super) fn forget_if_silent(&mut self, accepted: u64) {
         self.disputed = self.disputed.saturating_sub(1);
         if std::mem::replace(&mut self.accepted, accepted) == accepted {
@@ -285,9 +289,9 @@ pub fn open_port(config: &PortConfig) -> Result<PortSocket, OpenError> {
     }
 }
 
-/// Keeps the link to the MTU of its interface. Otherwise the kernel would believe any ICMP message
-/// that names a smaller one, and take no full frame for ten minutes; a narrower hop may fragment
-/// datagrams instead.
+/// Sets the path MTU of the link to the MTU of its interface. Otherwise the kernel would trust any
+/// ICMP message that names a smaller one, and reject full frames for ten minutes. A narrower hop
+/// may fragment datagrams instead.
 fn keep_to_interface_mtu(socket: &Socket) -> io::Result<()> {
     let how = libc::IP_PMTUDISC_INTERFACE;
     set_int(socket, libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, how)
@@ -366,7 +370,7 @@ fn udp_socket(port: PortId) -> Result<Socket, OpenError> {
 }
 
 /// Opens the socket of a port whose interface is missing or unusable, for frames of up to
-/// `frame_limit` bytes. It is bound once the interface is usable.
+/// `frame_limit` bytes. It is bound when the interface becomes usable.
 ///
 /// # Errors
 /// See [`OpenError`].
@@ -459,7 +463,7 @@ fn look_up(port: PortId, name: &str) -> Result<Interface, OpenError> {
     })
 }
 
-/// The MTU to use: the interface's, or less if configured.
+/// The MTU to use: that of the interface, or less if configured.
 fn mtu_of_port(config: &PortConfig, interface: &Interface) -> Result<usize, OpenError> {
     match config.mtu {
         Some(asked) if asked > interface.mtu => Err(OpenError::MtuTooLarge {
@@ -480,8 +484,8 @@ fn checked_limit(port: PortId, mtu: usize, limit: usize) -> Result<usize, OpenEr
     Ok(limit)
 }
 
-/// Requests large kernel buffers: by privilege if we have it, else as large as the system's
-/// `net.core.rmem_max` and `wmem_max` allow.
+/// Requests large kernel buffers, by privilege if available, else as large as `net.core.rmem_max`
+/// and `wmem_max` allow.
 fn enlarge_buffers(port: PortId, socket: &Socket) {
     if setsockopt(socket, sockopt::RcvBufForce, &SOCKET_BUFFER_BYTES).is_err() {
         let _ = socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES);
@@ -541,8 +545,8 @@ pub(super) fn bind_packet(socket: &Socket, index: u32, protocol: u16) -> io::Res
 
 /// Binds, retrying for a while if the address is still in use.
 ///
-/// The kernel closes the io_uring sockets of a killed process some time after the process is gone:
-/// a restart at once would find its own address in use.
+/// The kernel closes the io_uring sockets of a killed process some time after the process is gone,
+/// so an immediate restart would find its own address in use.
 fn bind_patiently(socket: &Socket, local: &SockAddr) -> io::Result<()> {
     const TRIES: u32 = 100;
     const BETWEEN: std::time::Duration = std::time::Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! Taps: invisible sockets that receive copies of what passes an interface.
+//! Taps: passive sockets that receive copies of the frames that pass an interface.
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -15,21 +15,22 @@ use socket2::{Domain, SockFilter, Socket, Type};
 use super::kernel_drops::SocketDrops;
 use super::socket::bind_packet;
 
-/// Requested buffer; granted only to those who may exceed the system's limit.
+/// Requested buffer size. More than the system's limit is granted only to privileged processes.
 const BUFFER_BYTES: usize = 8 << 20;
 /// Longest message: a train of datagrams that segmentation offload keeps in one piece.
 const MESSAGE_BYTES: usize = 1 << 16;
 /// Messages per system call.
 const BATCH: usize = 32;
-/// All protocols: a socket for a single one does not see what its own machine sends.
+/// All protocols: a socket for a single protocol does not see the machine's outgoing frames.
 const ALL_PROTOCOLS: u16 = libc::ETH_P_ALL as u16;
 
-/// The direction that a tap hears.
+/// The direction of the frames that a tap sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hears {
-    /// Outgoing, after the queueing discipline: without what netem drops, and with what it damages.
+    /// Outgoing, after the queueing discipline: without frames that netem drops, and with frames
+    /// that it damages.
     Sent,
-    /// Incoming, before nftables: with what it drops.
+    /// Incoming, before nftables: with frames that it drops.
     Received,
 }
 
@@ -43,9 +44,9 @@ impl Tap {
     /// A tap of the interface with this index, in the namespace of the calling thread.
     ///
     /// # Errors
-    /// The kernel's, such as a lack of `CAP_NET_RAW` there.
+    /// Errors of the kernel, such as a lack of `CAP_NET_RAW` there.
     pub fn open(index: u32, hears: Hears) -> io::Result<Self> {
-        // Use protocol 0 until bound: the socket must not hear other interfaces.
+        // Use protocol 0 until bound, so that the socket does not receive from other interfaces.
         let socket = Socket::new(Domain::PACKET, Type::RAW.nonblocking(), None)?;
         if setsockopt(&socket, sockopt::RcvBufForce, &BUFFER_BYTES).is_err() {
             let _ = socket.set_recv_buffer_size(BUFFER_BYTES);
@@ -84,11 +85,11 @@ impl Default for TapReader {
 }
 
 impl TapReader {
-    /// Calls `each` with the time, in nanoseconds since 1970, and the bytes of the next messages
-    /// that `tap` has heard. Returns whether there may be more.
+    /// Calls `each` with the time, in nanoseconds since 1970, and the bytes of the next messages of
+    /// `tap`. Returns whether there may be more.
     ///
     /// # Errors
-    /// Errors of the kernel, such as a missing interface; having nothing to hear is not an error.
+    /// Errors of the kernel, such as a missing interface; an empty socket is not an error.
     pub fn read(&mut self, tap: &Tap, mut each: impl FnMut(u64, &[u8])) -> io::Result<bool> {
         let mut slices: Vec<[IoSliceMut<'_>; 1]> = self
             .buffers
@@ -122,7 +123,7 @@ impl TapReader {
 /// A BPF program that passes link frames of one direction: those of the EtherType, and datagrams to
 /// the UDP port.
 fn link_frames(hears: Hears) -> [SockFilter; 14] {
-    // Loads: a word, a half word or a byte at an offset, or an IP header's length.
+    // Load instructions: a word, a half word or a byte at an offset, or an IP header's length.
     const WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const HALF: u16 = (libc::BPF_LD | libc::BPF_H | libc::BPF_ABS) as u16;
     const BYTE: u16 = (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16;
@@ -135,7 +136,7 @@ fn link_frames(hears: Hears) -> [SockFilter; 14] {
     let branch = |code, k, yes, no| SockFilter::new(code, yes, no, k);
     let way = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE) as u32;
     let outgoing = u32::from(libc::PACKET_OUTGOING);
-    // The instructions that drop a frame or take it whole, after all others.
+    // Positions of the last two instructions, which drop a frame or take it whole.
     let (drop, take) = (12, 13);
     let to = |from: u8, target: u8| target - from - 1;
     let (yes, no) = match hears {

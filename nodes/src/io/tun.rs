@@ -1,4 +1,4 @@
-//! A TUN device: IP packets to and from the kernel's network stack.
+//! A TUN device: IP packets from and to the kernel's network stack.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 const CLONE_DEVICE: &str = "/dev/net/tun";
 
-/// An open TUN device, without the four-byte header that TUN packets may have.
+/// An open TUN device, without the optional four-byte header of packets.
 #[derive(Debug)]
 pub struct Tun {
     file: File,
@@ -18,14 +18,14 @@ impl Tun {
     /// Opens the device `name` of this network namespace, creating it if missing.
     ///
     /// # Errors
-    /// The kernel's; names have at most 15 bytes.
+    /// Errors of the kernel; names have at most 15 bytes.
     pub fn open(name: &str) -> io::Result<Self> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open(CLONE_DEVICE)?;
-        // SAFETY: `ifreq` is plain numbers, for which zero is valid.
+        // SAFETY: `ifreq` is plain data, for which zero is valid.
         let mut request: libc::ifreq = unsafe { mem::zeroed() };
         let room = &mut request.ifr_name;
         if name.len() >= room.len() {
@@ -43,11 +43,11 @@ impl Tun {
         }
     }
 
-    /// Copies the kernel's next packet for this device into `room`. Returns its length, `None` if
-    /// there is none.
+    /// Copies the kernel's next packet for this device into `room`. Returns its length, or `None`
+    /// if no packet waits.
     ///
     /// # Errors
-    /// Errors of the kernel, except that no packet waits.
+    /// Other errors of the kernel.
     pub fn receive(&mut self, room: &mut [u8]) -> io::Result<Option<usize>> {
         match self.file.read(room) {
             Ok(bytes) => Ok(Some(bytes)),
@@ -59,7 +59,7 @@ impl Tun {
     /// Passes a packet that arrived over the fabric to the kernel.
     ///
     /// # Errors
-    /// The kernel's, which may refuse such a packet.
+    /// Errors of the kernel, which may reject the packet.
     pub fn send(&mut self, packet: &[u8]) -> io::Result<()> {
         self.file.write(packet).map(|_| ())
     }

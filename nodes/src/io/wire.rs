@@ -1,21 +1,21 @@
-//! What a port's wire needs of its interface, and whether the interface provides it.
+//! The state of a port's wire, which follows from its interface.
 
 use std::net::Ipv4Addr;
 
 use super::interface_watch::{Departure, InterfaceWatch};
 use super::{Attachment, PortConfig, UDP_HEADERS_BYTES};
 
-/// The interface below a port's wire.
+/// The requirements of a port's wire on its interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wire {
     pub interface: String,
-    /// The address that it must have; `None` for raw Ethernet.
+    /// The required address; `None` for raw Ethernet.
     address: Option<Ipv4Addr>,
     /// The MTU that the port's longest frame needs, in bytes.
     needed_mtu: usize,
 }
 
-/// The state of a wire, as far as the interface shows it.
+/// The state of a wire according to its interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum WireState {
     #[default]
@@ -57,7 +57,7 @@ impl Wire {
         }
     }
 
-    /// Whether the kernel resolves the peer's hardware address.
+    /// Whether the peer is addressed by IP, so that the kernel resolves its hardware address.
     pub const fn is_by_address(&self) -> bool {
         self.address.is_some()
     }
@@ -103,7 +103,7 @@ impl WireState {
         }
     }
 
-    /// What is wrong with the wire over `interface`, and the remedy; `None` if nothing is.
+    /// The defect of the wire over `interface`, and the remedy; `None` if it has none.
     pub fn why(&self, interface: &str) -> Option<String> {
         Some(match self {
             Self::Whole => return None,

@@ -1,5 +1,5 @@
-//! To which hardware address an Ethernet port sends: whoever says that they are the peer is not
-//! believed, and where two do, everybody is sent to.
+//! The destination address of an Ethernet port. The port does not trust a single claim to be the
+//! peer; while two addresses compete, it broadcasts.
 
 use std::time::{Duration, Instant};
 
@@ -16,14 +16,14 @@ const PEER: Address = [2, 0, 0, 0, 0, 0x0b];
 const STRANGER: Address = [2, 0, 0, 0, 0, 0x66];
 const GROUP: Address = [3, 0, 0, 0, 0, 0x0b];
 
-/// A link that accepts the frames that say so.
+/// A link that accepts frames marked as valid.
 #[derive(Default)]
 struct Link {
     frames: u64,
     accepted: u64,
 }
 
-/// Looks for silence, 250 ms apart in a process, for which two addresses are at odds.
+/// Number of silence checks, 250 ms apart in a process, for which two addresses stay disputed.
 const LOOKS: u32 = 8;
 
 const GOOD: u8 = 1;
@@ -40,7 +40,7 @@ impl FrameSink for Link {
     }
 }
 
-/// A port on `p0`, and all that can be on the cable behind it.
+/// A port on `p0`, with all stations on the cable behind it.
 struct Lab {
     port: Box<dyn Backend>,
     link: Link,
@@ -74,7 +74,7 @@ impl Lab {
         }
     }
 
-    /// A frame comes in.
+    /// Delivers a frame.
     fn comes(&mut self, from: Address, what: u8) {
         let header = [EVERYBODY, from].concat();
         let message = [&header[..], &ETHERTYPE.to_be_bytes(), &[what; 60]].concat();
@@ -90,7 +90,7 @@ impl Lab {
         }
     }
 
-    /// Where the next frame goes to.
+    /// The destination of the next frame.
     fn sends_to(&mut self) -> Address {
         self.port.frame_buffer(0)[..60].fill(0);
         self.port.queue(0, 60);
@@ -105,7 +105,7 @@ impl Lab {
         }
     }
 
-    /// Until what was heard from others does not count any more.
+    /// Delivers frames from one address until the others no longer count.
     fn hears_only(&mut self, from: Address) {
         for _ in 0..LOOKS {
             self.comes(from, GOOD);
@@ -134,7 +134,7 @@ fn only_the_peer_is_answered(engine: IoEngine) {
     lab.comes(PEER, JUNK);
     assert_eq!(lab.sends_to(), PEER, "nor when the peer is known");
 
-    // A copy of the peer's, sent by a stranger; or the peer's interface is another one.
+    // A stranger sends a copy of the peer's frame; or the peer has a new interface.
     lab.comes(STRANGER, GOOD);
     assert_eq!(lab.sends_to(), EVERYBODY, "it may be anybody");
     lab.comes(PEER, GOOD);
@@ -142,7 +142,7 @@ fn only_the_peer_is_answered(engine: IoEngine) {
     lab.hears_only(PEER);
     assert_eq!(lab.sends_to(), PEER, "the other was heard once");
 
-    // The stranger plays copies, more of them than the peer has frames to send.
+    // The stranger replays more copies than the peer has frames to send.
     for _ in 0..3 * LOOKS {
         for _ in 0..5 {
             lab.comes(STRANGER, GOOD);
@@ -151,7 +151,7 @@ fn only_the_peer_is_answered(engine: IoEngine) {
         lab.comes(PEER, GOOD);
         lab.look_for_silence();
     }
-    // The same while the peer says something now and then.
+    // The stranger replays copies while the peer sends now and then.
     for look in 0..3 * LOOKS {
         lab.comes(STRANGER, GOOD);
         assert_eq!(lab.sends_to(), EVERYBODY, "look {look}");
@@ -160,7 +160,7 @@ fn only_the_peer_is_answered(engine: IoEngine) {
         }
         lab.look_for_silence();
     }
-    // A pause of both is no verdict.
+    // A pause of both decides nothing.
     lab.look_for_silence();
     lab.comes(STRANGER, GOOD);
     assert_eq!(lab.sends_to(), EVERYBODY);

@@ -14,7 +14,7 @@ use phitwire_nodes::io::{self, IoCounters, IoEngine, OpenError, PortConfig};
 
 const FRAMES: u64 = 20_000;
 
-/// One node with `links` ports against one with as many, over loopback.
+/// Runs two nodes with `links` ports each against each other over loopback.
 fn loopback(engine: IoEngine, links: usize, frames: u64) -> &'static str {
     let addresses = free_addresses(2 * links);
     let side = |end: usize| -> Vec<PortConfig> {
@@ -30,7 +30,7 @@ fn loopback(engine: IoEngine, links: usize, frames: u64) -> &'static str {
     peer.join().unwrap();
     let counters = driver.backend.counters();
     assert!(counters.frames_received >= frames * links as u64);
-    // Segmentation offload puts several frames in a send.
+    // Segmentation offload puts several frames into a send.
     let few = counters.messages_sent < counters.frames_sent / 2;
     assert!(few, "{counters:?}");
     name
@@ -60,8 +60,8 @@ fn uring_engine_with_many_ports() {
     }
 }
 
-/// A toy at either end of a veth pair `p0` between this namespace and one of its own, whose peer
-/// runs by itself; `near` runs here.
+/// Runs a toy at each end of a veth pair `p0`, between this namespace and a new one. The peer runs
+/// unattended; `near` runs here.
 fn over_veth_pair<T>(
     engine: IoEngine,
     ports: impl Fn(bool) -> PortConfig + Send + Copy + 'static,
@@ -83,7 +83,7 @@ fn over_veth_pair<T>(
     ip("addr add 198.18.0.0/31 dev p0");
     ip(&format!("link set p0 mtu {mtu} up"));
     tell_go.send(()).unwrap();
-    // The peer's end must be up before the sockets open, or the first frames are lost.
+    // The peer's end must be up before the sockets open; otherwise the first frames are lost.
     thread::sleep(Duration::from_millis(300));
     let near = near(ports(false));
     peer.join().unwrap();
@@ -94,7 +94,7 @@ fn toy() -> Toy {
     Toy::new(1, FRAMES, true)
 }
 
-/// Runs one end in each of two namespaces that a veth pair joins.
+/// Runs one end in each of two namespaces joined by a veth pair.
 fn over_veth(
     engine: IoEngine,
     ports: impl Fn(bool) -> PortConfig + Send + Copy + 'static,
@@ -193,7 +193,7 @@ fn a_queueing_discipline_put_on_and_taken_off_is_noticed() {
     });
 }
 
-/// Two UDP ports of one node between four addresses, seen from `end` 0 or 1.
+/// Two UDP ports of one node between four addresses, for `end` 0 or 1.
 fn two_ports(addresses: &[SocketAddrV4], end: usize) -> [PortConfig; 2] {
     [0, 1].map(|i| {
         let [local, peer] = [addresses[2 * i + end], addresses[2 * i + 1 - end]];
@@ -234,7 +234,7 @@ fn a_port_that_may_not_segment_sends_frame_by_frame() {
     }
 }
 
-/// What a turn is given is bounded, and what is left is there at once in the next.
+/// A turn gets a bounded part of a burst; the next turn gets the rest without waiting.
 #[test]
 fn a_burst_is_handed_up_in_several_turns() {
     const FRAMES: u32 = 60;
@@ -264,13 +264,13 @@ fn a_burst_is_handed_up_in_several_turns() {
         assert!(turns >= 8, "{engine:?}: {turns} turns");
         assert_eq!(far.counters().frames_received, u64::from(2 * FRAMES));
         assert_eq!(far.counters().bytes_received, u64::from(2 * FRAMES) * 1000);
-        // A message counts once, in however many turns it is handed up.
+        // A message counts once, even if several turns hand it up.
         let received = far.counters().messages_received;
         assert_eq!(received, near.counters().messages_sent, "{engine:?}");
     }
 }
 
-/// Datagrams without a frame in them do not make a turn longer, and frames behind them arrive.
+/// Datagrams without a frame do not prolong a turn, and frames after them arrive.
 #[test]
 fn a_flood_of_nothing_does_not_hold_up_a_turn() {
     for engine in [IoEngine::Plain, IoEngine::Uring] {
@@ -301,8 +301,8 @@ fn a_flood_of_nothing_does_not_hold_up_a_turn() {
     }
 }
 
-/// A link goes down and comes up under two running processes in two namespaces: nobody dies,
-/// everything arrives.
+/// A link goes down and comes back up under two running processes in two namespaces: both survive,
+/// and everything arrives.
 fn flap(
     engine: IoEngine,
     ports: impl Fn(bool) -> PortConfig + Send + Copy + 'static,

@@ -1,4 +1,4 @@
-//! The control socket's protocol: bad input, bounds, many clients at once.
+//! The control socket's protocol: invalid input, bounds, many clients at once.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -14,7 +14,7 @@ use phitwire_nodes::control::{
 };
 use serde_json::{Value, json};
 
-/// A server that answers `get` with the address doubled, and `info` with a very long text.
+/// A server that answers `get` with the doubled address, and `info` with a very long text.
 struct Fixture {
     _dir: tempfile::TempDir,
     path: PathBuf,
@@ -22,7 +22,7 @@ struct Fixture {
     thread: Option<JoinHandle<usize>>,
 }
 
-/// Asks for a register, by number or name.
+/// A request for a register, by number or name.
 fn get(register: impl ToString) -> Request {
     let register = register.to_string().parse();
     Request::Get {
@@ -66,7 +66,7 @@ impl Fixture {
         }
     }
 
-    /// Ends the server; how many requests it answered.
+    /// Ends the server and returns the number of requests answered.
     fn end(mut self) -> usize {
         self.stop.store(true, Ordering::SeqCst);
         self.thread
@@ -128,7 +128,7 @@ fn a_line_without_end_is_refused_and_its_client_left() {
     let fixture = Fixture::new();
     let mut stream = connect(&fixture.path);
     let chunk = [b'a'; 64 << 10];
-    // The server stops reading at its bound: writing on fails then, or blocks and times out.
+    // The server stops reading at its bound, so a further write fails, or blocks and times out.
     stream
         .set_write_timeout(Some(Duration::from_secs(2)))
         .unwrap();
@@ -136,7 +136,7 @@ fn a_line_without_end_is_refused_and_its_client_left() {
         .take_while(|_| stream.write_all(&chunk).is_ok())
         .count();
     assert!(written < 64, "4 MiB without a line end were taken");
-    // Other clients are served as before.
+    // Other clients must be served as before.
     let mut client = Client::connect_to(&fixture.path).unwrap();
     assert_eq!(client.ask(&get(1)).unwrap(), json!(1));
     let mut text = String::new();
@@ -190,8 +190,8 @@ fn parallel_clients_more_than_are_served_at_once_all_get_their_answers() {
     assert_eq!(fixture.end(), 60 * 20);
 }
 
-/// More connections than are served at once, none of which says anything: who is idle longest is
-/// left for a new client, but never the one that keeps the node.
+/// More idle connections than the server keeps: the one idle longest makes room for a new client,
+/// but never the one that holds the node.
 #[test]
 fn forgotten_connections_make_room_for_those_who_ask() {
     let fixture = Fixture::new();
@@ -223,7 +223,7 @@ fn a_client_that_does_not_read_is_not_read_from_and_hinders_nobody() {
     let fixture = Fixture::new();
     let mut deaf = connect(&fixture.path);
     deaf.set_nonblocking(true).unwrap();
-    // Each answer is half a megabyte: socket buffers fill, and the server must not queue more.
+    // Each reply is half a megabyte: socket buffers fill, and the server must not queue more.
     while deaf.write_all(b"{\"cmd\":\"stats\"}\n").is_ok() {}
     let mut client = Client::connect_to(&fixture.path).unwrap();
     assert_eq!(client.ask(&get(2)).unwrap(), json!(2));
@@ -252,8 +252,8 @@ fn refusals_and_answers_too_long_are_told_as_errors() {
     fixture.end();
 }
 
-/// A process that stood still longer than the client waits: its late answer is not taken for that
-/// to the next question.
+/// A process was suspended longer than the client waits. Its late reply must not be taken for the
+/// reply to the next request.
 #[test]
 fn a_late_answer_is_not_taken_for_another() {
     let dir = tempfile::tempdir().unwrap();
@@ -266,7 +266,7 @@ fn a_late_answer_is_not_taken_for_another() {
         let silent = client.ask(&get(register));
         assert!(matches!(silent, Err(ClientError::Silent)), "{silent:?}");
     }
-    // The second has not even been sent, so that nothing piles up.
+    // The second request has not been sent, so that nothing accumulates.
     let mut served = Vec::new();
     for _ in 0..3 {
         let answer = |_, request| {
@@ -290,8 +290,8 @@ fn a_late_answer_is_not_taken_for_another() {
     assert_eq!(answers.join().unwrap(), [1], "who has gone is told");
 }
 
-/// A process that stands still takes in what fits into its socket's buffer. What was asked next was
-/// read as the rest of the line.
+/// A suspended process accepts only what fits into its socket's buffer. The next request must not
+/// be read as the rest of a partial one.
 #[test]
 fn a_connection_with_half_a_request_is_of_no_more_use() {
     let dir = tempfile::tempdir().unwrap();
@@ -305,7 +305,7 @@ fn a_connection_with_half_a_request_is_of_no_more_use() {
     assert!(matches!(error, ClientError::HalfSent), "{error}");
     assert!(error.to_string().contains("reconnect"), "{error}");
 
-    // It goes on, and finds no other request behind the half one.
+    // The process resumes, and must not find another request after the partial one.
     other.set_read_timeout(Some(timeout)).unwrap();
     let mut came = vec![0; 1 << 20];
     let drained = |other: &mut UnixStream, came: &mut [u8]| {
@@ -324,7 +324,7 @@ fn a_connection_with_half_a_request_is_of_no_more_use() {
     assert_eq!(drained(&mut other, &mut came), 0, "nothing more was sent");
 }
 
-/// As long as nothing of a request has gone, the connection is as good as before.
+/// As long as nothing of a request was sent, the connection stays usable.
 #[test]
 fn a_connection_that_takes_nothing_in_can_be_tried_again() {
     let dir = tempfile::tempdir().unwrap();
@@ -332,7 +332,7 @@ fn a_connection_that_takes_nothing_in_can_be_tried_again() {
     let listener = UnixListener::bind(&path).unwrap();
     let mut client = Client::connect_within(&path, Duration::from_millis(100)).unwrap();
     let (other, _) = listener.accept().unwrap();
-    // Each goes whole or not at all.
+    // Each request is sent whole or not at all.
     let some = json!({ "cmd": "x".repeat(100) });
     let mut sent = 0;
     let error = loop {
@@ -343,7 +343,7 @@ fn a_connection_that_takes_nothing_in_can_be_tried_again() {
         assert!(sent < 1_000_000, "there is an end to the buffer");
     };
     assert!(matches!(error, ClientError::Silent), "{error}");
-    // The process goes on: it reads those, and the next.
+    // The process resumes, and reads these requests and the next.
     let mut lines = BufReader::new(other).lines();
     for _ in 0..sent {
         let line: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();

@@ -1,10 +1,10 @@
-//! Where io_uring is forbidden, the plain engine takes its place.
+//! Where io_uring is forbidden, the plain engine is used instead.
 
 use crate::common::{Take, aside, free_addresses, skip, udp_port};
 use phitwire_nodes::io::{self, IoEngine};
 
-/// Makes `io_uring_setup` answer EPERM in the calling thread, as container run-times do. False,
-/// with the reason told, where filters cannot be installed.
+/// Makes `io_uring_setup` fail with EPERM in the calling thread, as container runtimes do. Returns
+/// false, and reports the reason, if filters cannot be installed.
 fn forbid_io_uring() -> bool {
     let statement = |code: u32, k: u32| libc::sock_filter {
         code: code as u16,
@@ -31,8 +31,8 @@ fn forbid_io_uring() -> bool {
         len: filter.len() as u16,
         filter: filter.as_mut_ptr(),
     };
-    // SAFETY: both calls act on the calling thread alone; the program and the filter that it points
-    // to live through the call that copies them.
+    // SAFETY: both calls affect only the calling thread; the program and its filter live through
+    // the call that copies them.
     let installed = unsafe {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
             && libc::prctl(

@@ -1,4 +1,4 @@
-//! Wires that die under open ports, and what full sockets drop.
+//! Wires that fail under open ports, and drops of full sockets.
 
 use std::time::{Duration, Instant};
 
@@ -26,10 +26,10 @@ fn flood(backend: &mut dyn Backend, count: u32) {
     backend.wait(Some(Duration::ZERO)).expect("it waits");
 }
 
-/// Takes in all that there is; the number of frames.
+/// Receives everything available and returns the number of frames.
 fn drain(backend: &mut dyn Backend) -> u64 {
     let (mut frames, mut in_vain) = (0, 0);
-    // A wait may end for the engine's own sake.
+    // A wait may end for internal reasons of the engine.
     while in_vain < 5 {
         let wait = Duration::from_millis(20);
         backend.wait(Some(wait)).expect("it waits");
@@ -39,14 +39,14 @@ fn drain(backend: &mut dyn Backend) -> u64 {
     frames
 }
 
-/// More is sent than the far socket holds while nobody reads it. Every frame is received or
+/// Sends more than the far socket holds while nothing reads it. Every frame must be received or
 /// counted.
 fn overflow(engine: IoEngine, ports: [PortConfig; 2], trains: bool) {
     const FRAMES: u32 = 40_000;
     let [near, far] = ports;
     let (mut near, mut far) = (open(engine, &near), open(engine, &far));
     near.set_segmentation(if trains { !0 } else { 0 });
-    // An interface that has just been set up swallows what is sent for some milliseconds.
+    // An interface loses frames for some milliseconds after it has been set up.
     let start = Instant::now();
     let (mut tried, mut before) = (0, 0);
     while before == 0 {
@@ -72,7 +72,7 @@ fn overflow(engine: IoEngine, ports: [PortConfig; 2], trains: bool) {
     assert_eq!(counters.frames_received, received);
     if trains {
         assert!(sent.messages_sent < sent.frames_sent, "{sent:?}");
-        // A train is one message.
+        // A train counts as one message.
         let all = counters.messages_received + dropped;
         assert_eq!(sent.messages_sent, all, "{engine:?}: {counters:?}");
     } else {
@@ -107,13 +107,13 @@ fn what_a_full_packet_socket_drops_is_counted() {
     }
 }
 
-/// A port on `p0`, with what its process knows of the wire, and one on `p1`.
+/// A port on `p0` with the wire state that its process keeps, and a port on `p1`.
 struct Pair {
     wires: Wires,
     near: Box<dyn Backend>,
     far: Box<dyn Backend>,
     far_wires: Wires,
-    /// What is wrong with the near wire.
+    /// The defect of the near wire.
     wrong: Option<(&'static str, String)>,
     told: u32,
 }
@@ -146,7 +146,7 @@ impl Pair {
         self.far_wires.update(&mut *self.far, |_, _| {});
     }
 
-    /// Waits until the near wire is called so, and its reason says `word`.
+    /// Waits until the near wire has this state, with a reason that contains `word`.
     fn is(&mut self, wanted: &str, word: &str) {
         let start = Instant::now();
         loop {
@@ -164,7 +164,7 @@ impl Pair {
         }
     }
 
-    /// Whether frames come through in both directions.
+    /// Whether frames pass in both directions.
     fn passes(&mut self) -> bool {
         let Self { near, far, .. } = self;
         (0..20).any(|_| {
@@ -184,7 +184,7 @@ fn every_death(engine: IoEngine) {
     pair.is("whole", "");
     assert!(pair.passes());
 
-    // What breaks it, what is told, and what mends it.
+    // The fault, the reported state, and the repair.
     let deaths = [
         ("p0 down", "interface-down", "ip link set p0 up", "p0 up"),
         ("p1 down", "no-carrier", "its other end", "p1 up"),
@@ -215,7 +215,7 @@ fn every_death(engine: IoEngine) {
     pair.is("whole", "");
     assert!(pair.passes(), "{engine:?}: over a new one of the name");
 
-    // It may be gone and there again before anybody looks.
+    // The interface may disappear and return before the process checks.
     ip("link del p0");
     join_interfaces();
     pair.is("whole", "");
@@ -271,9 +271,9 @@ fn moved(engine: IoEngine) {
     assert_eq!(index(), before, "the case is one of the same index");
     ip("link set p0 up");
     pair.is("whole", "");
-    // It has its old index, and sockets were unbound.
+    // The returned interface has its old index, but its sockets were unbound.
     assert!(pair.passes());
-    // Away and back before anybody looks.
+    // Moved away and back before the process checks.
     ip(&format!("link set p0 netns {pid}"));
     back("p0");
     ip("link set p0 up");
@@ -281,7 +281,7 @@ fn moved(engine: IoEngine) {
     assert!(pair.passes());
     ip(&format!("link set p0 netns {pid}"));
     pair.is("no-interface", "moved to another network namespace");
-    // The veth of a namespace that ends is deleted, and its other end with it.
+    // The veth of a namespace that ends is deleted, together with its other end.
     other.kill().expect("it is ours");
     other.wait().expect("it is ours");
     wait_until("p1 is gone", || io::find_interface("p1").is_err());

@@ -12,7 +12,7 @@ use crate::input_file::{FileKind, InputFile, is_handed_over};
 use crate::machines::machines;
 use crate::sim::ready;
 
-/// The network that a file describes or that has this name; `-` is standard input.
+/// The network described by a file, or the network of this name; `-` is standard input.
 ///
 /// # Errors
 /// If it is neither a file nor a name, cannot be read, or the description has mistakes.
@@ -23,13 +23,13 @@ pub fn open(file: &Path) -> miette::Result<Box<dyn Network>> {
     }
 }
 
-/// The word as a possible network name, if no such file exists.
+/// The path as a possible network name, if no such file exists.
 fn name_of(file: &Path) -> Option<&str> {
     let is_plain = |name: &&str| *name != "-" && !name.contains('/') && !file.exists();
     file.to_str().filter(is_plain)
 }
 
-/// A description, and the files it refers to, relative to its own folder.
+/// A description and access to the files that it refers to, relative to its folder.
 pub struct Description {
     name: String,
     bytes: Vec<u8>,
@@ -74,7 +74,7 @@ impl Description {
         &self.name
     }
 
-    /// Parses and checks it.
+    /// Parses and checks the description.
     ///
     /// # Errors
     /// The errors in it.
@@ -82,7 +82,7 @@ impl Description {
         machines().read_beside(&self.name, &self.bytes, effort, &self.files)
     }
 
-    /// The network.
+    /// The described network, if it has no errors.
     ///
     /// # Errors
     /// The errors in the description.
@@ -100,7 +100,7 @@ impl Description {
     }
 }
 
-/// The bytes of a file that a description refers to, or why it cannot be read.
+/// The bytes of a file that a description refers to, or the reason why it cannot be read.
 fn beside(file: &Path) -> Result<Vec<u8>, String> {
     let read = InputFile::open(file, FileKind::DESCRIPTION).and_then(InputFile::bytes);
     read.map_err(|report| match report.source() {

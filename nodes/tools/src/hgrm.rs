@@ -1,5 +1,5 @@
-//! Latencies in the text format of [HdrHistogram](http://hdrhistogram.org): one line per
-//! percentile, for its plotters.
+//! Latencies in the text format of [HdrHistogram](http://hdrhistogram.org), for its plotters: one
+//! line per percentile.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,19 +9,19 @@ use phitwire::nic::LatencyCounts;
 
 use crate::whole_file;
 
-/// Lines for each halving of the distance to 100 %, as in HdrHistogram's own tools.
+/// Number of lines for each halving of the distance to 100 %, as in HdrHistogram's own tools.
 const LINES_PER_HALF: u32 = 5;
 /// Significant digits of values.
 const DIGITS: u8 = 3;
 
-/// The file's text. Values of `counts` are divided by `per_unit` for output: 1,000 prints
-/// nanoseconds as microseconds.
+/// The text of the file. Values of `counts` are divided by `per_unit`: with 1,000, nanoseconds are
+/// printed as microseconds.
 pub fn text(counts: &LatencyCounts, per_unit: f64) -> String {
     let highest = counts.buckets.last().map_or(2, |&(value, _)| value.max(2));
     let mut histogram =
         Histogram::<u64>::new_with_bounds(1, highest, DIGITS).expect("valid bounds and precision");
     for &(value, count) in &counts.buckets {
-        // Saturation changes nothing: all values are within the bounds.
+        // Saturation changes nothing, since all values are within the bounds.
         histogram.saturating_record_n(value.min(counts.max_ns.max(1)), count);
     }
     let mut text = format!(
@@ -65,7 +65,7 @@ const fn sub_buckets() -> u64 {
     (2 * 10_u64.pow(DIGITS as u32)).next_power_of_two()
 }
 
-/// The file name for one of several rows, with the row's size before the extension.
+/// The file name for one of several rows: the row's size precedes the extension.
 pub fn file_of(file: &Path, row: &str) -> PathBuf {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     let ending = file.extension().map_or_else(String::new, |ending| {
@@ -77,7 +77,7 @@ pub fn file_of(file: &Path, row: &str) -> PathBuf {
 /// Writes the latencies of all rows: one file, or one per row if there are several.
 ///
 /// # Errors
-/// The file that cannot be written, and why.
+/// The name of the file that cannot be written, and the reason.
 pub fn write<'a>(
     file: &Path,
     rows: impl IntoIterator<Item = (String, &'a LatencyCounts)>,

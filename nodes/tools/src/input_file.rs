@@ -1,4 +1,4 @@
-//! Untrusted files that commands read: their size is limited, and reading one never blocks.
+//! Untrusted files that commands read. Their size is limited, and reading one never blocks.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -18,7 +18,7 @@ pub struct FileKind {
 impl FileKind {
     /// Descriptions of networks, and the tables to which they refer.
     pub const DESCRIPTION: Self = Self::new("a description", MAX_DESCRIPTION_BYTES as u64);
-    /// Networks in formats of other tools. The largest that we write takes 40 MB.
+    /// Networks in formats of other tools. The largest one written by phitwire takes 40 MB.
     pub const GRAPH: Self = Self::new("a graph", 64 << 20);
     /// Output of `sim --csv`, a few hundred bytes a point.
     pub const POINTS: Self = Self::new("a table of points", 8 << 20);
@@ -40,7 +40,6 @@ impl FileKind {
     }
 }
 
-/// An open file.
 #[derive(Debug)]
 pub struct InputFile {
     /// Name of the file in messages.
@@ -103,7 +102,7 @@ impl InputFile {
             .wrap_err_with(|| format!("{name} is not text"))
     }
 
-    /// A reader of its bytes, up to the limit.
+    /// A reader of the file's bytes, up to the limit.
     pub fn stream(self) -> impl Read {
         self.file.take(self.kind.most)
     }
@@ -119,7 +118,7 @@ fn dup_of_stdin() -> io::Result<File> {
     Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
-/// Whether `file` is standard input or another descriptor that the shell has opened, such as
+/// Whether `file` is standard input or another descriptor opened by the shell, such as
 /// `<(COMMAND)`. Reading those may block.
 pub fn is_handed_over(file: &Path) -> bool {
     ["-", "/dev/stdin"].map(Path::new).contains(&file)
@@ -129,7 +128,7 @@ pub fn is_handed_over(file: &Path) -> bool {
 
 /// Opens a regular file. Other kinds of files could block, or be read without end.
 fn regular(file: &Path, name: &str, kind: FileKind) -> miette::Result<io::Result<File>> {
-    // Set O_NONBLOCK: otherwise opening a pipe without a writer would block.
+    // Set O_NONBLOCK, since opening a pipe without a writer would otherwise block.
     let opened = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK)

@@ -1,6 +1,6 @@
 //! The `phitwire` command, and the tools behind it.
 //!
-//! The runtime of a node is `phitwire-nodes`. This crate uses it, never the reverse.
+//! The runtime of a node is in `phitwire-nodes`, which this crate uses and not the reverse.
 //!
 //! Tools for running labs:
 //!
@@ -9,7 +9,7 @@
 //! - [`capture`] writes the frames on the links of a lab to a pcapng file;
 //! - [`trace`] reconstructs the path of a packet from the records of the routers;
 //! - [`recording`] stores the states of a network over time; [`view`] shows them in a browser, live
-//!   or recorded; `http` is the server below it and below `phitwire metrics`.
+//!   or recorded; `http` is the server of both `view` and `phitwire metrics`.
 //!
 //! Tools for simulations and descriptions:
 //!
@@ -17,15 +17,16 @@
 //! - [`description`] reads networks from files, standard input or names;
 //! - [`interchange`] converts networks from and to the formats of other tools.
 //!
-//! What they share:
+//! Common modules:
 //!
 //! - [`cli`] is the command: a file for each subcommand;
 //! - [`machines`] lists the machines of the program;
-//! - [`schema`] has the schemas of what the commands print as JSON;
-//! - [`chart`] draws figures over figures, [`hgrm`] writes latencies for HdrHistogram's plotters;
+//! - [`schema`] has the schemas of JSON output;
+//! - [`chart`] draws curves over a common scale, [`hgrm`] writes latencies for HdrHistogram's
+//!   plotters;
 //! - [`input_file`] reads untrusted files; [`whole_file`] writes files that are complete or absent.
 //!
-//! The guide, `docs/guide`, explains how all this is used.
+//! The guide, `docs/guide`, explains the use of all commands.
 #![forbid(unsafe_code)]
 
 pub mod capture;

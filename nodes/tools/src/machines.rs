@@ -1,5 +1,3 @@
-//! The machines of this program.
-
 use std::sync::OnceLock;
 
 use phitwire::catalogue::Catalogue;

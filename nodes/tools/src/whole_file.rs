@@ -1,4 +1,4 @@
-//! Atomic file writes: a file appears whole or not at all.
+//! Atomic file writes: a file appears complete or not at all.
 //!
 //! The content is written to a new file in the target's directory, which replaces the target only
 //! when complete. So a full disk, or any other error, leaves an older file of that name unchanged.
@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 /// Maximum number of names tried for the new file; killed processes may have left some.
 const NAMES: u32 = 16;
 
-/// Writes a file. These targets are overwritten directly: special files (a pipe, a terminal), those
-/// that the kernel names (`/dev/stdout`), and those that cannot be replaced (in a folder that
-/// cannot be written to, a mount point, or of an owner who would lose it).
+/// Writes a file. Some targets are overwritten directly: special files (a pipe, a terminal), files
+/// named by the kernel (`/dev/stdout`), and files that cannot be replaced (in a read-only folder, a
+/// mount point, or of another owner that replacement would change).
 ///
 /// # Errors
 /// The kernel's error; the old content is then unchanged, unless it was overwritten directly.
@@ -146,7 +146,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let file = dir.path().join("file");
         write(&file, "old").expect("it is written");
-        // Another process's partial file has the name and must stay untouched.
+        // Another process's partial file has this name and must stay untouched.
         let half = beside(&file, 0);
         fs::write(&half, "half").expect("it is written");
         write(&file, "new").expect("there are other names");

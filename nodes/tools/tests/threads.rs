@@ -1,4 +1,4 @@
-//! Partitions in threads of their own.
+//! Partitions in separate threads.
 
 use phitwire::catalogue::Given;
 use phitwire::sim::direct::post::ByPost;
@@ -15,7 +15,7 @@ fn config() -> Config {
     }
 }
 
-/// A run of the network of that name.
+/// Runs the network of that name.
 fn run(name: &str, threads: usize, executor: &mut dyn Executor) -> Report {
     let network = CATALOGUE
         .generate(name)
@@ -41,7 +41,7 @@ fn threads_change_nothing() {
     }
 }
 
-/// Each part in a thread, with nothing between them but bytes.
+/// Each partition in a separate thread; they exchange only bytes.
 #[test]
 fn threads_that_exchange_bytes_change_nothing() {
     let network = CATALOGUE.generate("aries-3x2x2x2:2").expect("a name");

@@ -1,4 +1,4 @@
-//! What the tables and drawings of all machines' networks share.
+//! Common parts of the tables and drawings of all machines' networks.
 
 mod dot;
 pub(super) mod plain;
@@ -13,7 +13,7 @@ pub use dot::Dot;
 pub use svg::{FAINT, INK, Svg};
 pub use table::{Table, links, or_dash};
 
-/// A network too large to draw: its number of what, and the limit.
+/// A network too large to draw: count, noun of the counted items, and limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{0} {1} are too many to draw (limit {2}); show the network as a table")]
 pub struct TooLarge(pub usize, pub &'static str, pub usize);

@@ -1,4 +1,4 @@
-//! Tables and drawings of networks without their own.
+//! Default tables and drawings of networks.
 
 use core::f64::consts::TAU;
 
@@ -31,7 +31,7 @@ pub(crate) fn table<N: Network + ?Sized>(network: &N, rows: usize) -> String {
     out
 }
 
-/// All nodes and links in Graphviz format, in circles.
+/// All nodes and links in Graphviz format, in a circular layout.
 pub(crate) fn dot<N: Network + ?Sized>(network: &N) -> String {
     let mut dot = Dot::new(network.name(), &network.summary(), &["layout=twopi"]);
     let nodes = network.node_names().into_iter();

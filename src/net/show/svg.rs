@@ -1,4 +1,4 @@
-//! Drawings.
+//! SVG drawings of networks.
 
 use core::fmt::{Display, Write as _};
 
@@ -12,7 +12,7 @@ pub const FAINT: &str = "#6b7480";
 pub struct Svg(String);
 
 impl Svg {
-    /// A drawing of that width and height in pixels; the title's first part, up to a colon, is
+    /// A drawing of that width and height in pixels. The title's first part, up to a colon, is
     /// above the rest, from (x, y) on.
     pub fn new((width, height): (f64, f64), title: &str, (x, y): (f64, f64)) -> Self {
         let mut svg = Self(String::new());
@@ -38,8 +38,8 @@ impl Svg {
         let _ = writeln!(self.0, "{tag}");
     }
 
-    /// Marks what `draw` draws as the links of these numbers, so that viewers of a live network can
-    /// find it.
+    /// Marks the output of `draw` as the links of these numbers, so that viewers of a live network
+    /// can find them.
     pub fn links(
         &mut self,
         numbers: impl IntoIterator<Item = usize>,
@@ -49,13 +49,14 @@ impl Svg {
         self.group("link", "links", &numbers.join(" "), draw);
     }
 
-    /// Marks nodes likewise; their names have no spaces and are separated by spaces.
+    /// Marks the output of `draw` as these nodes. `names` are separated by spaces, which node names
+    /// cannot contain.
     pub fn nodes(&mut self, names: &str, draw: impl FnOnce(&mut Self)) {
         self.group("node", "nodes", names, draw);
     }
 
-    /// Marks what `draw` draws as the drawing's `title` or `legend`, which users with their own
-    /// omit.
+    /// Marks the output of `draw` as the drawing's `title` or `legend`. Pages with a title and
+    /// legend of their own omit it.
     pub fn part(&mut self, class: &str, draw: impl FnOnce(&mut Self)) {
         self.tag(format_args!("<g class=\"{class}\">"));
         draw(self);

@@ -64,8 +64,8 @@ pub fn or_dash(text: impl Display) -> String {
     }
 }
 
-/// The table of the first `most` links; between ends and cable are the machine's own columns,
-/// headed `own`.
+/// A table of the first `most` links. The machine's own columns, headed `own`, are between ends and
+/// cable.
 pub fn links<Rate, const N: usize>(
     out: &mut String,
     network: &impl Network,

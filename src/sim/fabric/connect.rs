@@ -1,4 +1,4 @@
-//! Connects ports, within a fabric and to nodes of another one.
+//! Connections of ports, within a fabric and to nodes of another one.
 
 use thiserror::Error;
 
@@ -52,8 +52,8 @@ impl<N: Node> Fabric<N> {
         Ok(self.add_link(wires))
     }
 
-    /// Connects a port to a node of another fabric: frames to the port arrive by the returned link
-    /// ([`put_in`](Self::put_in)), frames from it are taken from the returned exit
+    /// Connects a port to a node of another fabric. Frames to the port arrive by the returned link
+    /// ([`put_in`](Self::put_in)); frames from it are taken from the returned exit
     /// ([`take_out`](Self::take_out)). The link's direction towards the port is A to B.
     ///
     /// # Errors

@@ -182,7 +182,7 @@ fn a_cut_loses_what_is_on_the_way_until_it_is_restored() {
     fabric.run_until(Time::from_ns(6_500));
     fabric.restore(link);
     fabric.run_for(Duration::from_ms(1));
-    // 3 was under way, 4 to 6 were sent into the cut.
+    // Frame 3 was in flight; 4 to 6 were sent into the cut.
     let numbers = fabric.node(B).log.iter().map(|entry| entry.2);
     assert!(numbers.eq([0, 1, 2, 7, 8, 9]));
     assert_eq!(fabric.wire(link, Direction::AToB).counters().lost_in_cut, 4);
@@ -205,7 +205,7 @@ fn a_node_that_stands_still_finds_later_what_came_meanwhile() {
     let b = B;
     fabric.stop(b);
     fabric.stop(b);
-    // The node itself is stopped as well, commands included.
+    // Commands are stopped together with the node.
     send_one(&mut fabric, b, Duration::ZERO);
     fabric.run_until(Time::from_ns(3_500));
     assert_eq!(fabric.node(b).log.len(), 2);
@@ -222,7 +222,7 @@ fn a_node_that_stands_still_finds_later_what_came_meanwhile() {
     assert_eq!(fabric.node(b).log.len(), 5 + MAX_WAITING);
     let lost = fabric.wire(link, Direction::AToB).counters().overrun;
     assert_eq!(lost as usize, 5_000 - 5 - MAX_WAITING);
-    // A new incarnation gets none of the frames that waited for the old one.
+    // A new incarnation must not get frames that waited for the old one.
     fabric.stop(b);
     fabric.replace(b, Metronome::new(1, US, 1));
     fabric.run_for(US);
@@ -278,7 +278,7 @@ fn wrong_connections_are_refused() {
     ] {
         assert_eq!(refuse(a, b, spec), error);
     }
-    // A cable may return to its node.
+    // A cable may have both ends at one node.
     assert!(fabric.connect((c, 0), (c, 1), spec).is_ok());
 }
 
@@ -290,7 +290,7 @@ fn a_port_without_a_cable_sends_into_nothing() {
     assert_eq!(fabric.node(A).sent, 15);
 }
 
-/// Always requests to run at the current time.
+/// A node that always requests to run at the current time.
 struct Restless;
 
 impl Node for Restless {

@@ -1,4 +1,4 @@
-//! Changes to the wires of a fabric: impairments, noise, cuts.
+//! Changes to the wires of a fabric: impairments, noise and cuts.
 
 use super::{Direction, Fabric, LinkId, NodeId};
 use crate::device::Device;
@@ -47,7 +47,7 @@ impl<N: Node> Fabric<N> {
         self.reschedule(index);
     }
 
-    /// Impairs one direction of a link using a given random stream, so that it does not depend on
+    /// Impairs one direction of a link with a given random stream, so that it does not depend on
     /// earlier impairments.
     ///
     /// # Panics
@@ -74,8 +74,8 @@ impl<N: Node> Fabric<N> {
         }
     }
 
-    /// Makes `share` of the frames of one direction of a link arrive again, unchanged and as late
-    /// as `lateness`.
+    /// Delivers `share` of the frames of one direction of a link a second time, unchanged and up to
+    /// `lateness` later.
     ///
     /// # Panics
     /// If there is no such link, or its wire is from another partition.

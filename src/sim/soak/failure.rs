@@ -12,7 +12,7 @@ use crate::sim::direct::{ConfigError, Report};
 use crate::sim::world::{BarrierError, WorldError};
 use crate::time::Duration;
 
-/// Why a case failed.
+/// Why a soak case failed.
 #[derive(Debug, Error)]
 pub enum Failure {
     #[error("cannot build the network: {0}")]
@@ -23,7 +23,6 @@ pub enum Failure {
     /// A run is not possible, or a link does not support a fault.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// Barriers could not start.
     #[error(transparent)]
     Barriers(#[from] BarrierError),
     #[error("{when}, some links are down\n{links}")]
@@ -40,14 +39,12 @@ pub enum Failure {
         run: u64,
         /// Time allowed for the run after the last harm.
         limit: Duration,
-        /// State of the run.
         came_to: Box<CameTo>,
     },
     #[error("run {run}: {}\n{came_to}", lines(violations))]
     Violations {
         run: u64,
         violations: Vec<Violation>,
-        /// State of the run.
         came_to: Box<CameTo>,
     },
     #[error("wrong route tables: {0}")]
@@ -61,11 +58,10 @@ pub enum Failure {
     /// The number of partitions changed the result.
     #[error("{partitions} partitions produce trace {theirs:016x} instead of {ours:016x}")]
     Partitions {
-        /// Number of partitions.
         partitions: usize,
-        /// Trace of one partition.
+        /// Trace hash with one partition.
         ours: u64,
-        /// Trace of these partitions.
+        /// Trace hash with `partitions` partitions.
         theirs: u64,
     },
 }
@@ -76,11 +72,10 @@ impl From<PlanError> for Failure {
     }
 }
 
-/// The results of a run, and the state of the network.
+/// The results of a run, and the final state of the network.
 #[derive(Clone, Debug)]
 pub struct CameTo {
     pub(crate) report: TrafficReport,
-    /// The concurrent collective operations.
     pub(crate) collectives: Option<CollectiveReport>,
     /// The concurrent barriers, by unit.
     pub(crate) barriers: Vec<BarrierReport>,

@@ -13,11 +13,11 @@ pub trait SoakCase: Debug + Send + Sync {
     /// See [`Failure`].
     fn run(&self, trace: &mut dyn FnMut(Time, &str)) -> Result<CaseReport, Failure>;
 
-    /// The case with only what `keep` names. Harms that it does not have are ignored.
+    /// The case with only the parts in `keep`. Indices of harms that it does not have are ignored.
     #[must_use]
     fn reduced(&self, keep: &Keep) -> Box<dyn SoakCase>;
 
-    /// Everything that can be left out: its harms, its impairment if any, its messages.
+    /// The parts that can be left out: harms, the impairment if any, messages.
     fn whole(&self) -> Keep;
 }
 
@@ -69,7 +69,7 @@ pub struct Family {
     pub name: &'static str,
     /// Word that names the machine.
     pub machine: &'static str,
-    /// Whether links carry frames, of which late copies can be made.
+    /// Whether links carry frames, so that late copies can be made.
     pub has_frames: bool,
     /// The case of a seed.
     pub case: fn(u64, Late) -> Box<dyn SoakCase>,

@@ -20,7 +20,7 @@ pub trait OwnHarm: Clone + Debug + PartialEq + Send + Sync {
         0
     }
 
-    /// The fault that ends this harm; `None` if it passes without one.
+    /// The fault that ends this harm; `None` if the harm ends without one.
     fn cure(&self) -> Option<LinkFault> {
         None
     }
@@ -31,7 +31,7 @@ pub trait OwnHarm: Clone + Debug + PartialEq + Send + Sync {
     }
 }
 
-/// A machine whose links suffer no harm of their own.
+/// The harm of a machine without any specific to its links.
 impl OwnHarm for core::convert::Infallible {
     fn fault(&self) -> (u32, LinkFault) {
         match *self {}
@@ -53,37 +53,32 @@ pub enum Harm<Own> {
         /// In netem's syntax.
         words: String,
     },
-    /// Some frames of both directions arrive again, unchanged and late, until after the last harm.
+    /// Some frames of both directions arrive a second time, unchanged and late, until after the
+    /// last harm.
     LateCopies {
         link: u32,
-        /// Share of frames, in percent.
         percent: u32,
-        /// Delay of the copies.
         lateness: Lateness,
     },
     /// The next packet in a send buffer is damaged.
     SoftError { link: u32 },
     /// A link is taken down by command, and brought up again later.
     DownAndUp { link: u32, span: Duration },
-    /// A router dies with its contents, and restarts.
+    /// A router loses its contents and restarts.
     RestartRouter { router: u32 },
-    /// A NIC dies with its memory, and restarts.
+    /// A NIC loses its memory and restarts.
     RestartNic { nic: u32 },
-    /// Some frames of every link arrive again, unchanged and late, until after the last harm.
-    LateCopiesEverywhere {
-        /// Share of frames, in percent.
-        percent: u32,
-        /// Delay of the copies.
-        lateness: Lateness,
-    },
-    /// Lane 0 of a busy link is noisy enough to be decommissioned.
+    /// On every link, `percent` percent of the frames arrive a second time, unchanged and late,
+    /// until after the last harm.
+    LateCopiesEverywhere { percent: u32, lateness: Lateness },
+    /// Lane 0 of a busy link gets enough noise to be decommissioned.
     LoseLane {
         /// Index among the busy links.
         busy: u32,
         a_to_b: bool,
     },
-    /// The process at an end of a busy link is suspended for a while, and then receives what
-    /// arrived in that time.
+    /// The process at an end of a busy link is suspended for a while and then receives the frames
+    /// of that time.
     Stop {
         /// Index among the busy links.
         busy: u32,
@@ -91,7 +86,7 @@ pub enum Harm<Own> {
         first: bool,
         span: Duration,
     },
-    /// The router at an end of a busy link dies with its contents, and restarts.
+    /// The router at an end of a busy link loses its contents and restarts.
     RestartEnd {
         /// Index among the busy links.
         busy: u32,
@@ -194,7 +189,7 @@ impl<Own: OwnHarm> Harm<Own> {
         Ok(())
     }
 
-    /// Removes lasting harm, except that on the wires.
+    /// Removes lasting harm, but leaves the wires impaired.
     pub(crate) fn take_away<L: Network>(&self, world: &mut World<L>) -> Result<(), Failure> {
         if let Self::Own(own) = self
             && let Some(cure) = own.cure()

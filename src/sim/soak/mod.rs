@@ -1,16 +1,16 @@
-//! Random networks, traffic and harm, each from a seed, and the invariants that must still hold.
+//! Random networks, traffic and harm, each from a seed, with the invariants that must still hold.
 //!
 //! A [`Case`] follows from its seed alone: a topology of its [machine](Soaked), links, netem
 //! impairments, a traffic run, on some machines concurrent runs of collective operations or
-//! barriers, and a schedule of [`Harm`]: cut links, lane noise, forced retries, soft errors, links
-//! taken down, frames that come again up to ten seconds late, restarted routers and NICs, and harm
-//! specific to the machine's links. [`Case::run`] brings the network up, applies and then removes
-//! all harm, and demands in the liveness phase that everything comes to rest and all
-//! [checkers](super::check) pass, that all links come up again, and that a second run is clean.
+//! barriers, and a schedule of [`Harm`]. Harm is a cut link, lane noise, a forced retry, a soft
+//! error, a link taken down, a restarted router or NIC, copies of frames up to ten seconds late, or
+//! specific to the machine's links. [`Case::run`] brings the network up, then applies and removes
+//! all harm. In the liveness phase everything must come to rest, all links must come up again, all
+//! [checkers](super::check) must pass, and a second run must be clean.
 //!
 //! One case in twelve has late copies. A case [with late copies](Late::Always) always has them,
-//! together with what a link must distinguish from them: decommissioned lanes, ends that are
-//! suspended while copies arrive, a router restart.
+//! together with conditions that links must tell apart from them: decommissioned lanes, ends that
+//! are suspended while copies arrive, a router restart.
 //!
 //! A failing case can be [shrunk](SoakCase): harms, impairments and messages that the failure does
 //! not need are left out.
@@ -80,7 +80,6 @@ pub trait Soaked: Clone + Debug + Send + Sync + Sized + 'static {
         0
     }
 
-    /// The case of `seed`.
     fn case(seed: u64, how: Late) -> Case<Self>;
 }
 
@@ -122,7 +121,6 @@ pub struct CaseReport {
     pub time: Time,
     /// Routers and NICs.
     pub nodes: usize,
-    /// Frames sent.
     pub frames: u64,
     /// Flits through routers, in direct mode.
     pub flit_hops: u64,
@@ -130,7 +128,6 @@ pub struct CaseReport {
     pub acknowledged: u64,
     /// Messages given up in the first run.
     pub timed_out: u64,
-    /// Late copies of frames.
     pub late_copies: u64,
     /// Lanes decommissioned, by nodes that were not restarted since.
     pub lanes_given_up: u64,
@@ -142,8 +139,8 @@ impl<M: Soaked> Case<M> {
         M::case(seed, Late::Seldom)
     }
 
-    /// The case of `seed` with late copies, together with decommissioned lanes, ends that stand
-    /// still and router restarts.
+    /// The case of `seed` with late copies, together with decommissioned lanes, suspended ends and
+    /// router restarts.
     pub fn with_late_copies(seed: u64) -> Self {
         M::case(seed, Late::Always)
     }
@@ -163,22 +160,22 @@ impl<M: Soaked> Case<M> {
         self.suffer(&mut world, trace)?;
         let report = self.come_to_rest(&mut world)?;
         let late_copies = world.fabric.stop_late_copies();
-        // Whatever happened before, all traffic from now on must flow without loss.
+        // From now on all traffic must flow without loss, whatever happened before.
         up_again(&mut world, "after all faults were removed", M::LIVENESS)?;
         let again = self.again();
         again.start(&mut world)?;
-        // Allow only soft errors: those that hit no packet in the first run may strike now.
+        // Allow only soft errors: one that hit no packet in the first run may strike now.
         let allow = Allowance {
             destroyed: false,
             ..self.allowance()
         };
         let mut second = again.finish(&mut world, RUNS[1], allow)?;
         if late_copies > 0 {
-            // Run until the last copies have arrived: they must leave the network at rest.
+            // Run until the last copies have arrived; the network must then be at rest.
             world.fabric.run_for(random::LATEST);
             second = again.finish(&mut world, RUNS[1], allow)?;
         }
-        // Check the links again: the checkers skip any that went down since.
+        // Check the links again: the checkers skip links that went down since.
         up_again(&mut world, "at the end", M::LIVENESS)?;
         tell_events(&mut world, trace);
         Ok(CaseReport {
@@ -246,16 +243,16 @@ impl<M: Soaked> Case<M> {
         Ok(())
     }
 
-    /// The liveness phase of the run that suffered.
+    /// Runs the liveness phase of the harmed run.
     fn come_to_rest(&self, world: &mut World<M::Topology>) -> Result<TrafficReport, Failure> {
         let restarted = |(_, harm): &(_, Harm<_>)| matches!(harm, Harm::RestartNic { .. });
         if !self.harms.iter().any(restarted) {
             return self.finish(world, RUNS[0], self.allowance());
         }
-        // Do not check totals: the report of a dead NIC is gone.
+        // Do not check totals: the report of a restarted NIC is lost.
         self.end_of(world, RUNS[0])?;
         let report = world.report(RUNS[0]);
-        // Ignore `unwritten`: gets from a new incarnation find its memory empty.
+        // Ignore `unwritten`: gets from a restarted NIC find its memory empty.
         let wrong = [
             (report.duplicated, "delivered twice"),
             (report.misordered, "delivered out of order"),
@@ -270,7 +267,7 @@ impl<M: Soaked> Case<M> {
         }
     }
 
-    /// The failures that the harm explains.
+    /// The losses that the harm explains.
     fn allowance(&self) -> Allowance {
         let harms = || self.harms.iter().map(|(_, harm)| harm);
         let is_soft = |harm: &&Harm<_>| matches!(harm, Harm::SoftError { .. });
@@ -281,7 +278,7 @@ impl<M: Soaked> Case<M> {
         }
     }
 
-    /// The run after the one that suffered harm.
+    /// The case of the second run.
     fn again(&self) -> Self {
         let traffic = TrafficSpec {
             run: RUNS[1],

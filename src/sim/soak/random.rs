@@ -9,13 +9,14 @@ use crate::time::Duration;
 
 /// One case in this many has late copies.
 const LATE_CASES: u64 = 12;
-/// Messages per source in such a case: with responses, a link carries three times as many packets
-/// each way as 16 bits can number, while copies of the first ones arrive.
+/// Messages per source in such a case. With responses, a link carries three times as many packets
+/// each way as 16-bit numbers can tell apart, while copies of the first ones arrive.
 const LATE_MESSAGES: u64 = 100_000;
-/// Of the cases that always have late copies, one in this many is that long; the others are this
-/// many times shorter, with copies as much earlier: what happens besides the copies matters more.
+/// Of the cases that always have late copies, one in this many is that long. The others are shorter
+/// by this factor, with copies earlier in proportion: they test the accompanying conditions rather
+/// than the copies.
 const LATE_LONG: u64 = 20;
-/// The latest copy.
+/// Delay of the latest copy.
 pub(crate) const LATEST: Duration = Duration::from_ms(10_000);
 
 pub fn pick<T: Clone>(rng: &mut Rng, from: &[T]) -> T {
@@ -54,26 +55,27 @@ pub fn netem(rng: &mut Rng, unit_us: u64) -> String {
 /// When a case has late copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
-    /// At random, in one case of twelve. No other case is as long, and its lanes tolerate any
-    /// number of retries.
+    /// At random, in one case of twelve. That case is longer than all others, and its lanes
+    /// tolerate any number of retries.
     Seldom,
     /// Always, together with decommissioned lanes, suspended ends and router restarts.
     Always,
 }
 
-/// Conditions of a case in addition to late copies.
+/// Conditions that accompany late copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beside {
     /// Whether the case has late copies.
     pub(crate) late: bool,
     /// Factor by which the case is shorter than the longest.
     pub(crate) shorter: u64,
-    /// Whether noise gets lanes decommissioned; then nothing is corrupted, as that charges all.
+    /// Whether noise decommissions lanes. Then nothing is corrupted, since corruption charges all
+    /// lanes.
     pub lanes: bool,
 }
 
 impl Beside {
-    /// Draws the conditions from `rng`, which serves only this purpose.
+    /// Draws the conditions from `rng`, which must not be used for anything else.
     pub fn random(how: Late, rng: &mut Rng) -> Self {
         let by_chance = rng.chance(1, LATE_CASES);
         match how {
@@ -94,8 +96,8 @@ impl Beside {
         }
     }
 
-    /// Lane charges at which a lane is decommissioned. In a long run corruption charges all lanes
-    /// of a link in proportion, which would end the link.
+    /// Lane charges at which a lane is decommissioned. In a long run corruption would charge all
+    /// lanes of a link in proportion, and finally take the link down.
     pub const fn lane_threshold(self) -> u32 {
         if self.late && !self.lanes { 0 } else { 20 }
     }
@@ -111,7 +113,7 @@ impl Beside {
         }
     }
 
-    /// Removes from a harm what must not happen where lanes are decommissioned.
+    /// Adjusts a harm so that no link loses all of its lanes.
     fn spare_lanes<Own: OwnHarm>(self, harm: &mut Harm<Own>) {
         match harm {
             Harm::Impair { words, .. } => *words = self.words(core::mem::take(words)),
@@ -134,7 +136,8 @@ impl Beside {
     pub(crate) fn copies(self, rng: &mut Rng, unit: Duration) -> (u32, u32, Lateness) {
         let unit = Duration::from_ps(unit.as_ps() / self.shorter);
         let least = unit.times(1 << rng.below(3));
-        // Half of the cases are near the length of the run, half span all orders of magnitude.
+        // Half of the copies are delayed by about the length of the run; the delays of the others
+        // span all orders of magnitude.
         let most = if rng.chance(1, 2) {
             least.times(8)
         } else {
@@ -145,9 +148,9 @@ impl Beside {
     }
 }
 
-/// Harm to busy links while copies of their frames are under way, in this order, each with the
-/// delay after the one before and each on some busy link: lane 0 is noisy, an end is suspended for
-/// at most `longest`, a router restarts.
+/// A fixed sequence of harm to busy links while copies of their frames are in flight: lane 0 is
+/// noisy, an end is suspended for at most `longest`, a router restarts. Each has its delay after
+/// the one before.
 fn hardship<Own>(
     beside: Beside,
     rng: &mut Rng,
@@ -198,7 +201,7 @@ fn harm<Own>(rng: &mut Rng, longest_us: u64) -> Harm<Own> {
 }
 
 impl<M: Soaked> Case<M> {
-    /// A case with links between processes, for a machine without link harm of its own: `spec`
+    /// A case with links between processes, for a machine without link harm of its own. `spec`
     /// generates a network and returns the numbers of its NICs. `stream` and `stream + 1` are the
     /// machine's random streams.
     pub fn of_links(
@@ -244,7 +247,7 @@ impl<M: Soaked> Case<M> {
         case.with((how, beside), &mut late, unit, longest)
     }
 
-    /// The case with its late copies, if any, and what accompanies them. `unit` is the time in
+    /// Adds the late copies, if any, and their accompanying harm to the case. `unit` is the time in
     /// which a busy link numbers some ten thousand packets; suspensions last at most `longest`.
     #[must_use]
     pub fn with(
@@ -264,7 +267,7 @@ impl<M: Soaked> Case<M> {
                 percent,
                 lateness,
             },
-            // Copy on all links: a random link may be one that the two sources do not use.
+            // Copy on all links: the two sources may not use a random one.
             Late::Always => Harm::LateCopiesEverywhere { percent, lateness },
         };
         self.harms.insert(0, (Duration::from_us(1), copies));

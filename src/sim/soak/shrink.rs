@@ -1,4 +1,4 @@
-//! Shrinks a failing case to what its failure needs.
+//! Shrinks a failing case to the parts that its failure needs.
 
 /// The parts of a case to keep; by default all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

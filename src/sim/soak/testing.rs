@@ -1,12 +1,12 @@
-//! Tests and canaries of cases over encoded links for every machine; each machine lists them among
-//! its own.
+//! Tests and canaries of cases over encoded links, shared by all machines, each of which lists them
+//! among its own.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
-/// The tests that every machine shares, given its bits of short numbers and which of its cases lose
-/// something when a router restarts.
+/// The tests common to all machines, given the bits of the machine's short numbers and which of its
+/// cases lose messages when a router restarts.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! shared_soak_cases {
@@ -21,7 +21,7 @@ macro_rules! shared_soak_cases {
             words_are_netems::<$machine>();
         }
 
-        /// Canary: a link that stays down is found, and the schedule shrinks to that harm.
+        /// Canary: a link that stays down is detected, and the schedule shrinks to that harm.
         #[test]
         fn a_failure_is_found_and_shrunk() {
             found_and_shrunk::<$machine>();
@@ -37,7 +37,7 @@ macro_rules! shared_soak_cases {
             lanes_and_stops_beside_copies::<$machine>();
         }
 
-        /// Canary: with numbers that wrap during a run, late copies do harm, and it is found.
+        /// Canary: with numbers that wrap during a run, late copies do harm, which is detected.
         #[test]
         fn what_late_copies_do_to_short_numbers_is_found() {
             short_numbers_are_found::<$machine>(canary::with_short_numbers::<$short>);
@@ -127,7 +127,7 @@ pub fn late_cases_have_theirs<M: Soaked>(gives_up: fn(&M::Spec) -> bool) -> Vec<
         let is_first = matches!(first, Harm::LateCopiesEverywhere { .. });
         assert!(is_first, "{case:?}");
         words(&case.impairment);
-        // Reject corruption here: it charges all lanes of a link until none is left.
+        // Reject corruption here, since it charges all lanes of a link until none is left.
         let is_corrupt = |text: &str| text.contains("corrupt");
         if gives_up(&case.spec) {
             assert!(!is_corrupt(&case.impairment), "{case:?}");
@@ -192,7 +192,7 @@ pub fn short_numbers_are_found<M: Soaked>(forgery: Forgery) {
     );
 }
 
-/// Violations found while a case's traffic flows, in `looks` checks, one after each `every`.
+/// Violations found while a case's traffic flows, in `looks` checks at intervals of `every`.
 pub fn found_on_the_way<M: Soaked>(case: &Case<M>, looks: u32, every: Duration) -> Vec<Violation> {
     let mut world = case.bring_up().expect("all links come up");
     world.fabric.run_for(Duration::from_ms(1));
@@ -207,7 +207,7 @@ pub fn found_on_the_way<M: Soaked>(case: &Case<M>, looks: u32, every: Duration) 
 }
 
 pub fn losses_are_found<M: Soaked>(wanted: fn(&Case<M>) -> bool) {
-    // A restarted router loses what it holds. The checkers must object if no loss is allowed.
+    // A restarted router loses its contents. The checkers must object if no loss is allowed.
     let cases = (1..200).map(Case::<M>::random).filter(wanted);
     let lossy = cases.into_iter().find_map(|mut case| {
         case.collectives = None;
@@ -235,7 +235,7 @@ pub fn trace_tells_what_was_done<M: Soaked>() {
     assert!(told.iter().any(|(_, text)| text.contains("Up {")));
 }
 
-/// The number nearest to `last` that agrees with `number` in its last `BITS` bits.
+/// The number nearest to `last` that has the last `BITS` bits of `number`.
 pub fn nearest<const BITS: u32>(last: u64, number: u64) -> u64 {
     let unused = u64::BITS - BITS;
     let ahead = (number.wrapping_sub(last) << unused) as i64 >> unused;

@@ -1,4 +1,4 @@
-//! Barriers by the routers' units.
+//! Barriers by the barrier units of routers and NICs.
 
 use thiserror::Error;
 

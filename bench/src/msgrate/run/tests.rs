@@ -81,7 +81,7 @@ fn all_network_interfaces_take_part_in_a_pattern() {
     let told: Vec<_> = lab.started.into_iter().collect();
     let everyone = ["n0", "n1", "n2"].map(|name| (name.to_owned(), spec.clone()));
     assert_eq!(told, everyone);
-    // Counters are read before and after, from every process, routers included.
+    // Counters are read before and after, from every process including routers.
     assert!(outcome.links.frames_sent > 0);
     let stats = lab
         .asked
@@ -325,7 +325,7 @@ fn a_run_whose_network_interface_stands_still_keeps_its_numbers() {
         ("n1", "--from n0 --to n1"),
         ("n2", ""),
     ] {
-        // The process resumes after 25 s, or not while the tool waits.
+        // The process resumes after 25 s, or only after the tool has given up waiting.
         for (until, goes_on, most) in [(25, true, 30), (1_000, false, 70)] {
             let mut lab = Puppets::new();
             lab.still = Some((who, Duration::from_millis(100), seconds(until)));
@@ -364,7 +364,7 @@ fn targets_out_of_reach_are_called_that() {
     assert!(!outcome.is_clean());
 }
 
-/// Targets that refuse the run were once reported as unreachable.
+/// Targets that refuse the run are not reported as unreachable.
 #[test]
 fn targets_that_refuse_the_run_are_called_that_with_a_remedy() {
     let (error, text) = fails(&mut deserted(&[], &[1]), "--from n0 --to n1");
@@ -382,7 +382,7 @@ fn targets_that_refuse_the_run_are_called_that_with_a_remedy() {
     assert!(!outcome.is_clean());
 }
 
-/// The unreachable one was not mentioned.
+/// Both the refusing and the unreachable target are named.
 #[test]
 fn one_target_that_refuses_and_one_out_of_reach_are_both_named() {
     let (error, text) = fails(&mut deserted(&[2], &[1]), "--from n0 --to n1,n2");
@@ -430,7 +430,7 @@ fn who_uses_the_network_interfaces_is_told_and_nothing_is_disturbed() {
     }
 }
 
-/// Such as a process of another version that does not know the request: no one holds it.
+/// For example, a process of another version does not know the request, without any holder.
 #[test]
 fn another_refusal_is_told_as_it_is() {
     let mut lab = Puppets::new();

@@ -1,4 +1,4 @@
-//! The data area of a packet: data, zero padding, the packet check.
+//! The data area of a packet: data, zero padding and the packet check.
 
 use super::crc::packet_check;
 use super::{EmitError, PacketError};
@@ -50,9 +50,9 @@ pub(super) fn write(packet: &mut [Flit], header: usize, data: &[u8]) {
             .iter()
             .fold(0, |bits, byte| bits << 8 | u64::from(*byte)),
     };
-    // Shifts out the bytes that are already in the whole flits.
+    // Shift out the bytes that are already in the whole flits.
     area[whole.len()] = Flit::new(last << (8 * (FLIT_BYTES - rest.len())));
-    // If the data leave only one byte of their last flit, the check has the next flit to itself.
+    // If the data leave only one byte of their last flit, the check gets a flit of its own.
     if let Some(flit) = area.get_mut(whole.len() + 1) {
         *flit = Flit::IDLE;
     }
@@ -109,7 +109,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The head of a packet, whose length must agree.
+/// The head of a packet, whose length field must match.
 ///
 /// # Errors
 /// [`PacketError::NoHead`], [`PacketError::Length`].

@@ -3,9 +3,9 @@
 use super::area::{self, MAX_DATA};
 use super::{EmitError, PacketError};
 
-/// Bytes of a word of a get.
+/// Length in bytes of a word of a get.
 const WORD: usize = 4;
-/// Added to the argument of puts and messages with an event at the target.
+/// Added to the argument of puts and messages that post an event at the target.
 const EVENT: u8 = 6;
 
 /// An atomic memory operation. With one operand, it replaces the word by `op(word, operand)`.
@@ -106,7 +106,7 @@ impl Operands {
         (bytes, size * op.operands())
     }
 
-    /// The operands in the data of a packet; missing ones are zero.
+    /// The operands in the data of a packet; a missing second operand is zero.
     #[inline]
     pub fn from_bytes(data: &[u8], width: Width) -> Self {
         let mut words = data.chunks(width.bytes()).map(|bytes| {
@@ -136,15 +136,15 @@ pub enum Command {
     },
     /// An atomic operation on the word at the address.
     Amo {
-        /// The operation.
+        /// Operation on the word.
         op: AmoOp,
         /// Width of the word.
         width: Width,
         /// Whether the response returns the old word.
         fetch: bool,
     },
-    /// A part of a message (block transfer engine, send): 0 to 64 bytes. The meaning of the address
-    /// is up to the NICs.
+    /// A part of a message (block transfer engine, send): 0 to 64 bytes. The NICs define the
+    /// meaning of the address.
     Message {
         /// Whether this is the message's last part.
         last: bool,
@@ -152,7 +152,7 @@ pub enum Command {
     /// Collective engine and control between NICs. Data are padded with zero bytes to 4, 10, 16,
     /// ... 64.
     Control {
-        /// Type of the packet, 4 bits, up to the NICs.
+        /// Type of the packet, 4 bits; defined by the NICs.
         code: u8,
     },
 }
@@ -171,7 +171,7 @@ const fn amo_class(width: Width, fetch: bool) -> u8 {
 }
 
 impl Command {
-    /// Bytes of data in the request, if the command implies it.
+    /// Bytes of data in the request, if the command determines them.
     #[inline]
     pub const fn operand_bytes(self) -> Option<usize> {
         match self {
@@ -193,8 +193,8 @@ impl Command {
         }
     }
 
-    /// Whether a request with `bytes` bytes of data has a data area: puts and messages always, so
-    /// that an empty one has its check too.
+    /// Whether a request with `bytes` bytes of data has a data area. Puts and messages always have
+    /// one, so that empty ones are checked too.
     #[inline]
     pub(super) const fn has_area(self, bytes: usize) -> bool {
         match self {

@@ -1,10 +1,10 @@
-//! The check of a packet, end to end (Cray XC white paper, "RAS": "Packet level CRC checks in the
+//! The end-to-end check of a packet (Cray XC white paper, "RAS": "Packet level CRC checks in the
 //! network transport layer provide immediate indication of corrupt data from end to end"; width
 //! inferred, polynomial ours).
 //!
-//! 64 bytes of data leave 16 bits of 11 flits for the check. It covers all bits of the packet
-//! before it, with zeros in the fields that routers write. Start value all ones, first bit first,
-//! no reflection, no final inversion.
+//! A packet with 64 bytes of data has 16 bits left for the check in its 11 flits of data. The check
+//! covers all bits of the packet before it, with zeros in the fields that routers write. Start
+//! value all ones, first bit first, no reflection, no final inversion.
 //!
 //! [`POLYNOMIAL`] comes from an exhaustive search over all 32,768 polynomials of degree 16 with a
 //! constant term: Hamming distance 4 for packets of up to 14 flits (16 check bits cannot reach 5
@@ -43,8 +43,8 @@ const INVARIANT: u64 = {
 /// CRC tables, by the number of following bytes.
 static TABLES: [[u16; 256]; 14] = tables(POLYNOMIAL, 0);
 
-/// The contribution of bytes `from` to 5 of a flit, counted from the last as byte 0, when `after`
-/// bytes follow the flit.
+/// The contribution of bytes `from` to 5 of a flit that `after` bytes follow. Byte 0 is the last
+/// byte of the flit.
 #[inline(always)]
 fn effect(flit: u64, from: usize, after: usize) -> u16 {
     let mut left = 0;
@@ -61,7 +61,7 @@ fn step(state: u16, flit: u64) -> u16 {
     own ^ TABLES[6][usize::from(state as u8)] ^ TABLES[7][usize::from((state >> 8) as u8)]
 }
 
-/// The state after two flits. Their look-ups are independent, so a packet takes half the time.
+/// The state after two flits. Their look-ups are independent, which halves the time per packet.
 #[inline(always)]
 fn step_two(state: u16, first: u64, second: u64) -> u16 {
     let own = effect(first, 0, 6) ^ second as u16 ^ effect(second, 2, 0);
@@ -142,8 +142,8 @@ impl PacketCheck {
     }
 }
 
-/// The check of a packet with a data area. Virtual channel, non-minimal and poison of its head
-/// count as zero, so that routers need not change the check.
+/// The check of a packet with a data area. The head's virtual channel, non-minimal and poison
+/// fields count as zero, so that routers can change them without updating the check.
 #[inline]
 pub fn packet_check(packet: &[Flit]) -> PacketCheck {
     let (Some((head, rest)), Some(last)) = (packet.split_first(), packet.last()) else {

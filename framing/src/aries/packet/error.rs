@@ -1,9 +1,10 @@
-//! Why flits are not a valid packet, or could not be written.
+//! Errors of reading and writing packets.
 
 use crate::carrier::names::reasons;
 
 reasons! {
-    /// Why flits are not a valid packet. Each is a counter; see [`Self::name`] and [`Self::ALL`].
+    /// Why flits are not a valid packet. Each value is a counter; see [`Self::name`] and
+    /// [`Self::ALL`].
     PacketError {
         /// No flit, or one that cannot be a head.
         NoHead = "packet_no_head": "first flit is not the head of a packet",
@@ -24,7 +25,7 @@ reasons! {
     /// Why a packet could not be written.
     EmitError {
         BufferTooSmall: "buffer is shorter than the packet",
-        /// Too many for the command or the status, or not as many as its operands need.
+        /// More than the command or the status allows, or not what its operands need.
         BadDataLength: "number of data bytes does not match the packet",
         /// A get of no words or of more than [`MAX_DATA`](super::MAX_DATA) bytes, or a control code
         /// above 4 bits.

@@ -46,7 +46,7 @@ impl RequestView {
         Self(flits)
     }
 
-    /// Returns the flits.
+    /// Consumes the view and returns the flits.
     #[inline]
     pub const fn into_inner(self) -> [Flit; REQUEST_HEADER_FLITS] {
         self.0
@@ -80,7 +80,7 @@ impl RequestView {
         (self.get((1, COMMAND_HIGH_SHIFT, 1)) << CODE_BITS | self.get((0, 0, CODE_BITS))) as u8
     }
 
-    /// The sending NIC.
+    /// Id of the sending NIC.
     #[inline]
     pub const fn source(&self) -> NodeId {
         NodeId::from_bits(self.get((1, SOURCE_SHIFT, NodeId::BITS)) as u32)
@@ -92,7 +92,7 @@ impl RequestView {
         self.get((1, 0, SSID_SHIFT)) << 32 | self.get((2, ADDRESS_SHIFT, 32))
     }
 
-    /// Sets the head, and with it the low six bits of the command.
+    /// Sets the head, including the low six bits of the command.
     #[inline]
     pub const fn set_head(&mut self, head: Head) {
         self.0[0] = head.flit();
@@ -104,7 +104,7 @@ impl RequestView {
         self.set((1, COMMAND_HIGH_SHIFT, 1), high as u64);
     }
 
-    /// Sets the source.
+    /// Sets the id of the sending NIC.
     #[inline]
     pub const fn set_source(&mut self, source: NodeId) {
         self.set((1, SOURCE_SHIFT, NodeId::BITS), source.bits() as u64);
@@ -125,11 +125,11 @@ pub struct Request {
     pub destination: NodeId,
     /// Source NIC, and destination of the response.
     pub source: NodeId,
-    /// Routing mode.
+    /// Routing mode of the packet.
     pub routing: Routing,
     /// The request's number at its source, 12 bits.
     pub packet_id: u16,
-    /// The command.
+    /// Operation to execute at the destination.
     pub command: Command,
     /// Memory domain handle, 12 bits.
     pub mdh: u16,
@@ -139,7 +139,7 @@ pub struct Request {
     pub ssid: u16,
     /// Byte address within the memory domain, 40 bits.
     pub address: u64,
-    /// Protection key.
+    /// Protection key, which must match that of the memory domain.
     pub key: u16,
 }
 
@@ -160,7 +160,7 @@ impl Request {
     ///
     /// # Errors
     /// See [`EmitError`]; `out` is then unchanged.
-    #[inline(always)] // Otherwise its fields go through memory and stall.
+    #[inline(always)] // Otherwise the returned fields go through memory and stall.
     pub fn emit(&self, data: &[u8], out: &mut [Flit]) -> Result<usize, EmitError> {
         let code = self.command.code(data.len())?;
         let flits = self.buffer_len(data.len());
@@ -189,8 +189,8 @@ impl Request {
         Ok(flits)
     }
 
-    /// Reads the header of a whole packet without verifying its check. Returns the number of data
-    /// bytes too: enough to answer the sender of a damaged packet.
+    /// Reads the header of a whole packet and the number of data bytes, without verifying the
+    /// check. That is enough to answer the sender of a damaged packet.
     ///
     /// # Errors
     /// [`PacketError::NoHead`], `Length`, `Direction`, `Shape`, `ReservedCommand`.

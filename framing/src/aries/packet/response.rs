@@ -1,6 +1,6 @@
-//! Responses: one header flit and, if something was read, a data area.
+//! Responses: one header flit and, for reads, a data area.
 //!
-//! A response that also completes other requests has their numbers as data.
+//! A response that also completes other requests carries their numbers as data.
 
 use super::area::{self, CHECK_BYTES, MAX_DATA};
 use super::{ECHO_BITS, EmitError, PacketError, RESPONSE_HEADER_FLITS};
@@ -8,16 +8,16 @@ use crate::aries::flit::{Flit, Head, NodeId, Routing};
 
 /// Code of the first error.
 const FIRST_ERROR: u8 = 8;
-/// In the code of a response: the last word of the data area is not data. The lower bits are the
-/// echo.
+/// Flag in the code of a response: the last word of the data area is not data. The lower bits are
+/// the echo.
 const SHORT: u8 = 1 << ECHO_BITS;
 const ECHO_MASK: u8 = SHORT - 1;
-/// Responses carry data in whole words.
+/// Length of a word in bytes; responses carry whole words.
 const WORD_BYTES: usize = 4;
 /// Length in bytes of the number of another completed request.
 const NUMBER_BYTES: usize = 2;
-/// Maximum number of flits of the area of request numbers. The area has an even number of flits;
-/// data with [`SHORT`] never do.
+/// Maximum number of flits of an area with request numbers. Such an area has an even number of
+/// flits; data with [`SHORT`] never have.
 const JOINED_FLITS: usize = 10;
 /// Maximum number of other requests that a response completes.
 pub const MAX_JOINED: usize = area::capacity(JOINED_FLITS) / NUMBER_BYTES;
@@ -34,11 +34,11 @@ pub enum Status {
     Done = 0,
     /// The memory domain does not exist.
     BadMdh = FIRST_ERROR,
-    /// The protection key is not the domain's.
+    /// The protection key does not match the domain's.
     BadKey = 9,
-    /// The range is not entirely in the domain.
+    /// Part of the range is outside of the domain.
     OutOfBounds = 10,
-    /// The address is not a multiple of what the command needs.
+    /// The address is not aligned as the command requires.
     Misaligned = 11,
     /// The command is not supported, or the domain does not allow it.
     Unsupported = 12,
@@ -76,16 +76,16 @@ impl core::fmt::Display for Status {
 pub struct Response {
     /// The NIC that sent the request.
     pub destination: NodeId,
-    /// Routing mode.
+    /// Routing mode of the packet.
     pub routing: Routing,
-    /// The request's number.
+    /// Packet id of the request.
     pub packet_id: u16,
     /// The request's echo, 5 bits.
     pub echo: u8,
     /// Result of the request. Only [`Status::Done`] may come with data.
     pub status: Status,
-    /// Whether other requests with the same source, routing and echo are also done: the data are
-    /// [their numbers](others).
+    /// Whether the response also completes other requests with the same source, routing and echo;
+    /// then its data are [their numbers](others).
     pub joined: bool,
 }
 
@@ -95,7 +95,7 @@ pub fn write_others(own: u16, numbers: &[u16], data: &mut [u8; MAX_DATA]) -> usi
     let numbers = &numbers[..numbers.len().min(MAX_JOINED)];
     let least = area::area_flits(numbers.len().max(1) * NUMBER_BYTES);
     let bytes = area::capacity(least.next_multiple_of(2));
-    // The request's own number is padding.
+    // Pad with the number of the answered request.
     let all = numbers.iter().copied().chain(core::iter::repeat(own));
     let places = data[..bytes].as_chunks_mut::<NUMBER_BYTES>().0;
     for (place, number) in places.iter_mut().zip(all) {
@@ -104,7 +104,7 @@ pub fn write_others(own: u16, numbers: &[u16], data: &mut [u8; MAX_DATA]) -> usi
     bytes
 }
 
-/// The numbers of the other requests that a response with these `data` to request `own` answers.
+/// The numbers of the other requests that a response to request `own` with these `data` completes.
 #[inline]
 pub fn others(own: u16, data: &[u8]) -> impl Iterator<Item = u16> {
     let numbers = data.as_chunks::<NUMBER_BYTES>().0.iter();
@@ -141,7 +141,7 @@ impl Response {
     ///
     /// # Errors
     /// [`EmitError::BadDataLength`], [`EmitError::BufferTooSmall`]; `out` is then unchanged.
-    #[inline(always)] // As for `read`.
+    #[inline(always)] // Inlined for the same reason as `read`.
     pub fn emit(&self, data: &[u8], out: &mut [Flit]) -> Result<usize, EmitError> {
         let refused = self.status != Status::Done;
         let possible = match self.joined {
@@ -187,13 +187,13 @@ impl Response {
     }
 
     /// Reads the header of a packet with `head`. Returns the number of data bytes.
-    #[inline(always)] // As for `read`.
+    #[inline(always)] // Inlined for the same reason as `read`.
     fn read_header(&mut self, head: Head, packet: &[Flit]) -> Result<usize, PacketError> {
         if !head.is_response() {
             return Err(PacketError::Direction);
         }
         let area = &packet[RESPONSE_HEADER_FLITS..];
-        // Count whole words only: the rest of an area is never data.
+        // Count whole words only: the remainder of an area is never data.
         let room = area::capacity(area.len()) / WORD_BYTES * WORD_BYTES;
         let is_short = head.code() & SHORT != 0;
         let joined = is_short && is_list(area::capacity(area.len()));
@@ -232,8 +232,8 @@ impl Response {
         Ok((response, bytes))
     }
 
-    /// Like [`parse`](Self::parse), into the caller's response: in a returned tuple the fields go
-    /// through memory and stall the following load.
+    /// Like [`parse`](Self::parse), but writes to the caller's response: the fields of a returned
+    /// tuple would go through memory and stall the following load.
     ///
     /// # Errors
     /// See [`parse`](Self::parse); the fields are then unspecified.
@@ -253,7 +253,7 @@ impl Response {
     }
 }
 
-/// Whether numbers of other requests may have this many bytes: they fill an even number of flits.
+/// Whether this many bytes can be a list of request numbers, which fills an even number of flits.
 #[inline]
 const fn is_list(bytes: usize) -> bool {
     let flits = area::area_flits(bytes);

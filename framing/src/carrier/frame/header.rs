@@ -10,7 +10,7 @@ use crate::carrier::lanes::ALL_LANES;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeaderView<T>(T);
 
-/// Makes the getter or the setter of a big-endian number in a range of a view's bytes.
+/// Defines the getter or the setter of a big-endian number in a byte range of a view.
 macro_rules! field {
     (get $get:ident, $range:ident, $type:ty, $doc:literal) => {
         #[doc = concat!($doc, ".")]
@@ -43,12 +43,12 @@ impl<T: AsRef<[u8]>> HeaderView<T> {
         }
     }
 
-    /// Returns the bytes.
+    /// Consumes the view and returns the bytes.
     pub fn into_inner(self) -> T {
         self.0
     }
 
-    /// First byte.
+    /// First byte; must be [`MAGIC`](super::MAGIC).
     pub fn magic(&self) -> u8 {
         self.0.as_ref()[MAGIC_AT]
     }
@@ -107,13 +107,13 @@ pub struct FrameHeader {
     pub link: u16,
     /// Hash of the lab's name: separates labs that share a wire.
     pub fabric: u32,
-    /// Incarnation of the sender; a restarted process has another.
+    /// Incarnation of the sender; changes when its process restarts.
     pub tx_epoch: u32,
     /// Incarnation of the receiver as the sender knows it; 0 if unknown.
     pub rx_epoch: u32,
     /// Lanes in use, 3 bits.
     pub lanes: u8,
-    /// Number of units in the frame. Code that writes a kind of frame sets kind and number itself.
+    /// Number of units in the frame. The writer of a kind of frame sets kind and number.
     pub units: u16,
 }
 

@@ -10,9 +10,8 @@ use io_uring::IoUring;
 use io_uring::types::BufRingEntry;
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
 
-/// Our own mapping: zeroed, page-aligned, at a fixed address. A page takes memory only once it is
-/// written, since the kernel zeroes it lazily; and only that one small page, even where the system
-/// would prefer large ones.
+/// A private mapping: zeroed, page-aligned, at a fixed address. The kernel zeroes pages lazily, so
+/// a page takes memory only once it is written; large pages are disabled to keep that small.
 struct Pages {
     base: NonNull<c_void>,
     length: NonZeroUsize,
@@ -22,11 +21,11 @@ impl Pages {
     fn new(bytes: usize) -> io::Result<Self> {
         let length = NonZeroUsize::new(bytes).ok_or(io::ErrorKind::InvalidInput)?;
         let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        // SAFETY: the kernel chooses the address, so the mapping covers nothing that is in use.
+        // SAFETY: the kernel chooses the address, so the mapping does not overlap memory in use.
         let base = unsafe { mmap_anonymous(None, length, access, MapFlags::MAP_PRIVATE)? };
         let this = Self { base, length };
-        // SAFETY: our own mapping; the advice does not change its contents. A kernel without large
-        // pages refuses the advice, and does not need it.
+        // SAFETY: this is our mapping, and the advice does not change its contents. A kernel
+        // without large pages refuses the advice, which does no harm.
         let _ = unsafe { madvise(base, bytes, MmapAdvise::MADV_NOHUGEPAGE) };
         Ok(this)
     }
@@ -38,8 +37,7 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: mapped in `new` with this length, and nothing refers to it any longer, as its
-        // users are gone.
+        // SAFETY: mapped in `new` with this length, and nothing refers to it any longer.
         let gone = unsafe { munmap(self.base, self.length.get()) };
         debug_assert!(gone.is_ok(), "cannot unmap the buffers: {gone:?}");
     }
@@ -47,8 +45,8 @@ impl Drop for Pages {
 
 /// The ring of provided buffers, and the buffers.
 ///
-/// A buffer belongs to the kernel from [`give_back`](Self::give_back) (or the start) until a
-/// completion names it, and to us from then on.
+/// A buffer belongs to the kernel from [`give_back`](Self::give_back) (or from the start) until a
+/// completion names it; then it belongs to us.
 pub(super) struct Buffers {
     ring: Pages,
     memory: Pages,
@@ -99,28 +97,29 @@ impl Buffers {
         Ok(this)
     }
 
-    /// The first `bytes` bytes of buffer `id`, which a completion named. `None` when the completion
-    /// does not fit the buffers.
+    /// The first `bytes` bytes of buffer `id`, as named by a completion. `None` when the completion
+    /// does not match the buffers.
     pub fn get(&self, id: u16, bytes: usize) -> Option<&[u8]> {
         if id >= self.entries || bytes > self.stride {
             return None;
         }
-        // SAFETY: within the allocation; initialised, because it began zeroed; the kernel does not
-        // write to a buffer named in a completion until it is given back, which needs `&mut self`.
+        // SAFETY: the range is within the allocation and initialised, since it was zeroed. The
+        // kernel does not write to a buffer named in a completion until it is given back, which
+        // needs `&mut self`.
         Some(unsafe {
             let start = self.memory.base().add(usize::from(id) * self.stride);
             std::slice::from_raw_parts(start, bytes)
         })
     }
 
-    /// Puts buffer `id` back into the ring; the kernel sees it after [`publish`](Self::publish).
+    /// Returns buffer `id` to the ring; the kernel sees it after [`publish`](Self::publish).
     pub fn give_back(&mut self, id: u16) {
         assert!(id < self.entries);
         let slot = usize::from(self.tail & (self.entries - 1));
         let address = self.memory.base() as u64 + u64::from(id) * self.stride as u64;
-        // SAFETY: the slot is within the ring; the kernel reads only slots before the published
-        // tail, which this one is not. Only address, length and id are written: the tail itself
-        // lies in the reserved field of the first entry.
+        // SAFETY: the slot is within the ring, and the kernel reads only slots before the published
+        // tail, so not this one. Only address, length and id are written: the tail itself lies in
+        // the reserved field of the first entry.
         unsafe {
             let entry = &mut *self.ring.base().cast::<BufRingEntry>().add(slot);
             entry.set_addr(address);
@@ -132,8 +131,8 @@ impl Buffers {
 
     /// Makes the returned buffers visible to the kernel.
     pub fn publish(&mut self) {
-        // SAFETY: the address is that of the tail field in the first entry, aligned and valid as
-        // long as the ring; the kernel reads it concurrently, hence the atomic store.
+        // SAFETY: this is the address of the tail field in the first entry, aligned and valid as
+        // long as the ring. The kernel reads it concurrently, hence the atomic store.
         unsafe {
             let tail = BufRingEntry::tail(self.ring.base().cast()).cast_mut();
             AtomicU16::from_ptr(tail).store(self.tail, Ordering::Release);

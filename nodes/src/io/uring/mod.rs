@@ -1,8 +1,8 @@
 //! The io_uring engine: one ring for all ports.
 //!
-//! Every socket has one multishot `recvmsg` that fills buffers shared by all ports; a turn's sends
-//! and the following wait are one system call, and a busy node with nothing to send polls for
-//! received frames without any.
+//! Every socket has one multishot `recvmsg`, which fills buffers shared by all ports. One system
+//! call submits a turn's sends and waits. A busy node with nothing to send polls for received
+//! frames without system calls.
 
 mod buffers;
 
@@ -23,15 +23,16 @@ use super::socket::PortSocket;
 use super::{Backend, FrameSink};
 use buffers::Buffers;
 
-/// Submission entries: a full batch of sends, a receive for each of 64 ports, the side poll.
+/// Number of submission entries: a full batch of sends, a receive for each of 64 ports, the side
+/// poll.
 const ENTRIES: u32 = 256;
-/// Completion entries.
+/// Number of completion entries.
 const COMPLETIONS: u32 = 2048;
 /// Bytes of receive buffers over all ports.
 const BUFFER_BYTES: usize = 2 << 20;
-/// Least receive buffers per port: all ports may have a message at once, and the next one while
-/// that is processed. Among 64 ports, twice as many carry no more messages, and half as many lose
-/// to retries.
+/// Minimum number of receive buffers per port: all ports may have a message at once, and a second
+/// one while the first is processed. With 64 ports, twice as many carry no more messages, and half
+/// as many lose to retries.
 const BUFFERS_PER_PORT: usize = 2;
 /// The only group of provided buffers.
 const GROUP: u16 = 0;
@@ -42,7 +43,7 @@ const SEND: u64 = 2 << 32;
 const SIDE: u64 = 3 << 32;
 const KIND: u64 = !0 << 32;
 
-/// Why io_uring cannot be used; returns the sockets for another engine.
+/// Why io_uring cannot be used. Returns the sockets for another engine.
 #[derive(Debug)]
 pub struct Unavailable {
     pub reason: String,
@@ -61,11 +62,11 @@ struct Pending {
     socket: u8,
     buffer: u16,
     bytes: u32,
-    /// Number of its frames handed up so far.
+    /// Number of frames of the message handed up so far.
     done: usize,
 }
 
-/// Everything that requests in the kernel point to. Dropped only when there are none.
+/// Everything that requests in the kernel point to. Dropped only when no request is left.
 struct Shared {
     buffers: Buffers,
     receive_header: Box<libc::msghdr>,
@@ -83,8 +84,8 @@ pub struct UringBackend {
     pending: VecDeque<Pending>,
     /// Bit mask of the sockets, by index, whose multishot receive must be armed (again).
     to_arm: u64,
-    /// The first port that found no buffer when last armed: it is armed first next time, or ports
-    /// after busy ones would never get a buffer.
+    /// The first port that found no buffer when last armed. It is armed first next time; otherwise
+    /// ports after busy ones would never get a buffer.
     starved: Option<u32>,
     side: Option<RawFd>,
     side_armed: bool,
@@ -153,7 +154,7 @@ impl UringBackend {
         Ok(this)
     }
 
-    /// Ends every request, so that nothing in the kernel points to our memory any longer.
+    /// Ends every request, so that the kernel no longer refers to our memory.
     fn quiesce(&mut self) {
         let cancelled = self
             .ring
@@ -183,7 +184,7 @@ impl UringBackend {
             let entry = opcode::RecvMsgMulti::new(fd, &raw const *shared.receive_header, GROUP)
                 .build()
                 .user_data(RECEIVE | index as u64);
-            // SAFETY: the header is boxed in `shared` and the buffers of the group are there too;
+            // SAFETY: the header is boxed in `shared`, which also holds the buffers of the group;
             // `shared` is freed only after every request has ended (`quiesce`).
             if unsafe { queue.push(&entry) }.is_ok() {
                 self.to_arm &= !(1 << index);
@@ -198,8 +199,8 @@ impl UringBackend {
         }
     }
 
-    /// Submits the queue and, if nothing has come in, waits up to `timeout` (`None`: without limit)
-    /// for a completion; then takes the completions.
+    /// Submits the queue and, if no completion is available, waits up to `timeout` for one (`None`:
+    /// without limit). Then takes the completions.
     fn enter(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         loop {
             let quiet = self.pending.is_empty() && !self.side_ready;
@@ -284,7 +285,7 @@ impl UringBackend {
     }
 
     /// Counts the batch's messages, reports those that failed, and empties the batch. Sends carry
-    /// `MSG_DONTWAIT`: each has succeeded or failed when the submitting call returns.
+    /// `MSG_DONTWAIT`, so each has succeeded or failed when the submitting call returns.
     fn finish_sends(&mut self) {
         if self.submitted == 0 {
             return;
@@ -337,9 +338,8 @@ impl UringBackend {
                 .flags(squeue::Flags::SKIP_SUCCESS)
                 .user_data(SEND | index as u64);
             // SAFETY: slot and arena bytes stay valid and unmoved until `finish_sends`, which runs
-            // after the call that submits the entry has returned; by `MSG_DONTWAIT` the send has
-            // ended by then. A batch has at most MAX_MESSAGES messages, and the queue has room for
-            // all.
+            // after the call that submits the entry has returned. By then `MSG_DONTWAIT` has ended
+            // the send. A batch has at most MAX_MESSAGES messages, and the queue has room for all.
             if unsafe { queue.push(&entry) }.is_err() {
                 self.failed.push((index, Errno::ENOBUFS));
             }

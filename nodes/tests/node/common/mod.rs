@@ -14,14 +14,14 @@ use phitwire_nodes::clock::Clock;
 use phitwire_nodes::driver::{Driven, Driver};
 use phitwire_nodes::io::{self, Attachment, FrameSink, IoEngine, PortConfig};
 
-/// Frames unacknowledged at most: bounded, so that no socket buffer overflows.
+/// Maximum number of unacknowledged frames, so that no socket buffer overflows.
 const WINDOW: u64 = 256;
 
-/// Sends `goal` numbered frames on every port and checks what comes in: order and every byte.
+/// Sends `goal` numbered frames on every port, and checks order and every byte of received frames.
 pub struct Toy {
     pub ports: Vec<ToyPort>,
     goal: u64,
-    /// Whether lost frames are sent again (go-back-N from the acknowledged frame).
+    /// Whether lost frames are resent (go-back-N from the acknowledged frame).
     retry: bool,
 }
 
@@ -30,12 +30,12 @@ pub struct ToyPort {
     pub sent: u64,
     pub acked: u64,
     pub expected: u64,
-    /// Frames that came again, or ahead of a lost one.
+    /// Frames that arrived twice, or ahead of a lost one.
     pub out_of_order: u64,
     owes_ack: bool,
     last_progress: Time,
-    /// Retries since anything was acknowledged or came: each waits twice as long as the one before,
-    /// so that a slow machine is not flooded with copies.
+    /// Retries since the last acknowledgement or frame. Each waits twice as long as the previous
+    /// one, so that copies do not flood a slow machine.
     tries: u32,
     pub complaints: VecDeque<String>,
 }
@@ -46,7 +46,7 @@ impl ToyPort {
     }
 }
 
-/// Frame length in bytes of frame `number`: mostly full ones, now and then a short one.
+/// Length in bytes of frame `number`: mostly full frames, now and then a short one.
 fn length(number: u64, limit: usize) -> usize {
     if number % 7 == 6 {
         17 + (number as usize * 131) % (limit - 17)
@@ -178,7 +178,7 @@ impl Driven for Toy {
     }
 }
 
-/// Takes frames as they come, and accepts none.
+/// Receives frames without accepting any.
 pub struct Take<F>(F);
 
 impl<F: FnMut(PortId, &[u8])> Take<F> {
@@ -197,8 +197,8 @@ impl<F: FnMut(PortId, &[u8])> FrameSink for Take<F> {
     }
 }
 
-/// Drives a toy until it is done and its peer has had time to hear of it. Panics on a complaint,
-/// or when it takes longer than 30 s.
+/// Drives a toy until it is done and its peer has had time to notice. Panics on a complaint, or
+/// after 30 s.
 pub fn run_toy(
     toy: Toy,
     engine: IoEngine,
@@ -237,7 +237,7 @@ pub fn run_toy(
     }
 }
 
-/// `count` UDP addresses on loopback that nobody uses.
+/// `count` unused UDP addresses on loopback.
 pub fn free_addresses(count: usize) -> Vec<SocketAddrV4> {
     let sockets: Vec<_> = (0..count)
         .map(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap())
@@ -279,15 +279,15 @@ pub fn ethernet_port(port: PortId, interface: &str) -> PortConfig {
     }
 }
 
-/// Says that the test that runs on this thread cannot be tried here. The line goes past what the
-/// test harness captures, and `tests/run.sh` counts the test as skipped for that reason.
+/// Reports that the test on this thread cannot run here. The line bypasses the test harness's
+/// capture, so that `tests/run.sh` counts the test as skipped.
 pub fn skip(reason: &str) {
     let name = std::thread::current().name().unwrap_or("main").to_owned();
     let line = format!("SKIPPED {name}: {reason}\n");
     std::io::stderr().write_all(line.as_bytes()).unwrap();
 }
 
-/// Puts the calling thread into a network namespace of its own. False, with the reason told, when
+/// Moves the calling thread into a new network namespace. Returns false, and reports the reason, if
 /// that is not allowed.
 pub fn own_namespace() -> bool {
     match unshare(CloneFlags::CLONE_NEWNET) {
@@ -299,7 +299,7 @@ pub fn own_namespace() -> bool {
     }
 }
 
-/// Runs `test` on a thread of its own, of the same name; panics when it does.
+/// Runs `test` on a separate thread of the same name; panics if it does.
 pub fn aside<T: Send + 'static>(test: impl FnOnce() -> T + Send + 'static) -> T {
     let name = std::thread::current().name().unwrap_or("main").to_owned();
     let thread = std::thread::Builder::new().name(name).spawn(test).unwrap();
@@ -309,7 +309,7 @@ pub fn aside<T: Send + 'static>(test: impl FnOnce() -> T + Send + 'static) -> T 
     }
 }
 
-/// Runs `test` on a thread in a network namespace of its own; the test's thread stays where it is.
+/// Runs `test` on a thread in a new network namespace; the test's own thread stays where it is.
 pub fn in_namespace(test: impl FnOnce() + Send + 'static) {
     aside(|| {
         if own_namespace() {
@@ -318,7 +318,7 @@ pub fn in_namespace(test: impl FnOnce() + Send + 'static) {
     });
 }
 
-/// Whether the kernel lets this process have a ring. False, with the reason told, where not.
+/// Whether this process may create an io_uring. If not, reports the reason.
 pub fn has_io_uring() -> bool {
     match io_uring::IoUring::new(8) {
         Ok(_) => true,
@@ -329,7 +329,7 @@ pub fn has_io_uring() -> bool {
     }
 }
 
-/// Waits until it is so, for five seconds at most.
+/// Waits until `is_so` returns true, for at most five seconds.
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {

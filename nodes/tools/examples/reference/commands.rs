@@ -1,31 +1,31 @@
-//! Commands and scripts, as their own `--help` explains them.
+//! Commands and scripts, documented by their `--help`.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::Outcome;
 
-/// Columns that a line of help may have: what a page shows without scrolling sideways.
+/// Maximum width of help text, in columns: the width of a page without horizontal scrolling.
 const WIDTH: usize = 100;
-/// Deepest column at which the continuation of an option's text begins.
+/// Largest indentation, in columns, of the continuation of an option's text.
 const DEEPEST: usize = 34;
 
-/// A command or a script with what it says of itself.
+/// A command or script with its help.
 pub struct Tool {
-    /// The words that call it.
+    /// The words of the call.
     pub words: Vec<String>,
-    /// What its `--help` prints, lines cut to the page.
+    /// Output of `--help`, wrapped to the page.
     pub help: String,
 }
 
 impl Tool {
-    /// The words as they are typed.
+    /// The call as typed.
     pub fn call(&self) -> String {
         self.words.join(" ")
     }
 }
 
-/// All of them: the commands with their subcommands, then the scripts.
+/// All commands with their subcommands, then the scripts.
 pub fn tools(binaries: &Path, root: &Path) -> Outcome<Vec<Tool>> {
     let mut all = Vec::new();
     for name in ["phitwire", "phitwire-msgrate", "phitwire-bench"] {
@@ -35,7 +35,7 @@ pub fn tools(binaries: &Path, root: &Path) -> Outcome<Vec<Tool>> {
     let entries = std::fs::read_dir(&directory).map_err(|error| format!("{error}"))?;
     let mut scripts: Vec<String> = entries
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        // Those that are sourced by others say nothing of themselves.
+        // Libraries of other scripts have no help.
         .filter(|name| name.ends_with(".sh") && !["lib.sh", "processes.sh"].contains(&&**name))
         .collect();
     scripts.sort();
@@ -47,12 +47,12 @@ pub fn tools(binaries: &Path, root: &Path) -> Outcome<Vec<Tool>> {
     Ok(all)
 }
 
-/// The command that `words` call, and its subcommands.
+/// Adds the command called by `words`, and its subcommands.
 fn walk(binary: &Path, words: &mut Vec<String>, all: &mut Vec<Tool>) -> Outcome<()> {
     let text = raw_help(binary, words)?;
     let below = subcommands(&text);
     let help = wrapped(&text);
-    // `lab` hands all words on to scripts, which stand below.
+    // `lab` passes all words to scripts, which are listed separately.
     let hands_on = words.last().is_some_and(|word| word == "lab");
     let words_now = words.iter().filter(|word| !is_filler(word)).cloned();
     let words_now = words_now.collect();
@@ -62,7 +62,7 @@ fn walk(binary: &Path, words: &mut Vec<String>, all: &mut Vec<Tool>) -> Outcome<
     });
     for name in below.into_iter().filter(|_| !hands_on) {
         let before = words.len();
-        // `ctl` takes a node between itself and its subcommands.
+        // `ctl` expects a node before its subcommands.
         if before == 2 && words[1] == "ctl" {
             words.extend(["--lab", "LAB", "NODE"].map(str::to_owned));
         }
@@ -73,7 +73,7 @@ fn walk(binary: &Path, words: &mut Vec<String>, all: &mut Vec<Tool>) -> Outcome<
     Ok(())
 }
 
-/// A word that stands for what the reader puts there.
+/// Whether a word is a placeholder.
 fn is_filler(word: &str) -> bool {
     ["--lab", "LAB", "NODE"].contains(&word)
 }
@@ -88,7 +88,7 @@ fn help_of(program: &Path, words: &[&str]) -> Outcome<String> {
     output_of(program, words).map(|text| wrapped(&text))
 }
 
-/// What a program prints; it has to end well.
+/// The output of a program, which must succeed.
 pub fn output_of(program: &Path, words: &[&str]) -> Outcome<String> {
     let called = || format!("{} {}", program.display(), words.join(" "));
     let output = Command::new(program)
@@ -101,7 +101,7 @@ pub fn output_of(program: &Path, words: &[&str]) -> Outcome<String> {
     String::from_utf8(output.stdout).map_err(|error| format!("{}: {error}", called()))
 }
 
-/// The names below `Commands:`.
+/// The names listed under `Commands:`.
 fn subcommands(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let lines = lines.take_while(|line| line.starts_with(' '));
@@ -114,7 +114,7 @@ fn subcommands(help: &str) -> Vec<String> {
         .collect()
 }
 
-/// Lines that are too long are cut between words; what follows begins where the text began.
+/// Wraps long lines between words and indents their continuation to the column of the text.
 pub fn wrapped(help: &str) -> String {
     let mut text = String::new();
     for line in help.trim_end().lines() {
@@ -134,7 +134,7 @@ fn wrap(line: &str, text: &mut String) {
     let mut prefix = String::new();
     while prefix.len() + rest.chars().count() > WIDTH {
         let room = WIDTH - prefix.len();
-        // Never inside the indentation or the name.
+        // Never wrap inside the indentation or the name.
         let least = if prefix.is_empty() { hang } else { 0 };
         let cut = rest
             .char_indices()
@@ -153,7 +153,6 @@ fn wrap(line: &str, text: &mut String) {
     text.push('\n');
 }
 
-/// The page of all commands.
 pub fn page(tools: &[Tool]) -> String {
     let mut page = String::from(
         "# Commands\n\nWhat each command says of itself with `--help`. `phitwire man` prints the same as a \
@@ -168,7 +167,7 @@ pub fn page(tools: &[Tool]) -> String {
     page
 }
 
-/// The page of exit statuses: what is said of them, and by whom.
+/// The page of exit statuses: the meaning of each, and the commands that mention it.
 pub fn statuses(tools: &[Tool]) -> Outcome<String> {
     let mut page = String::from("# Exit statuses\n");
     let whole = tools.iter().find(|tool| tool.words == ["phitwire"]);
@@ -177,7 +176,7 @@ pub fn statuses(tools: &[Tool]) -> Outcome<String> {
         return Err("phitwire --help has no exit statuses".to_owned());
     };
     page.push_str("\n## phitwire\n\n| status | what it says |\n|---|---|\n");
-    // A line that begins with a number begins a row; what was cut goes on below.
+    // A line that begins with a number begins a row; other lines continue it.
     let mut rows: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in table.lines().take_while(|line| line.starts_with("  ")) {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -211,7 +210,7 @@ pub fn statuses(tools: &[Tool]) -> Outcome<String> {
     Ok(page)
 }
 
-/// The sentences about statuses of a help's text, options aside.
+/// The sentences about exit statuses in a help text, without its options.
 fn sentences(help: &str) -> Vec<String> {
     let head = help.split("\nUsage:").next().unwrap_or_default();
     let mut found = Vec::new();

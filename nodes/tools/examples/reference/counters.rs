@@ -1,4 +1,4 @@
-//! Counters of every machine: the names that nodes tell, and the line with which each is declared.
+//! Counters of every machine: the names that nodes report, and the declaration of each.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::machines::{Sample, samples};
 use crate::{Outcome, cell};
 
-/// Counters that are not declared with others, but told by hand.
+/// Counters that are reported without a declaration in a `counters!` block.
 const TOLD_BY_HAND: [(&str, &str); 4] = [
     ("cycles", "Cycles of the chip's clock since it was made."),
     (
@@ -24,7 +24,7 @@ const TOLD_BY_HAND: [(&str, &str); 4] = [
     ),
 ];
 
-/// Counters that the process has beside its node, and where they are declared.
+/// Counters that the process adds to those of its node, and the files that declare them.
 const OF_PROCESSES: [(&str, &str, &str); 5] = [
     (
         "io",
@@ -45,7 +45,7 @@ const OF_PROCESSES: [(&str, &str, &str); 5] = [
     ("ip", "", "src/nic/datagrams/mod.rs"),
 ];
 
-/// Those of processes that are told by hand.
+/// Counters of processes without a declaration in a `counters!` block.
 const OF_PROCESSES_BY_HAND: [(&str, &str); 4] = [
     (
         "io.frames_dropped",
@@ -62,14 +62,13 @@ const OF_PROCESSES_BY_HAND: [(&str, &str); 4] = [
     ),
 ];
 
-/// A declared counter: file, name, meaning.
+/// The declaration of a counter.
 struct Declared {
     file: String,
     name: String,
     about: String,
 }
 
-/// The page of counters.
 pub fn page(root: &Path) -> Outcome<String> {
     let declared = all_declared(root)?;
     let mut page = String::from(
@@ -135,7 +134,7 @@ fn lines(page: &mut String, rows: &[(String, &str)]) {
     }
 }
 
-/// The names that a node tells: its own, and those of its links without their port.
+/// The names that a node reports: its own, and those of its links without the port.
 fn told(sample: &Sample) -> (Vec<String>, Vec<String>) {
     let (mut own, mut links) = (Vec::new(), Vec::new());
     sample.device.for_each_counter(&mut |name, _| {
@@ -154,7 +153,7 @@ fn told(sample: &Sample) -> (Vec<String>, Vec<String>) {
     (own, links)
 }
 
-/// Counters that the links of all machines have, declared in one place.
+/// Counters common to the links of all machines, which one file declares.
 fn shared_of_links<'a>(
     samples: &[Sample],
     declared: &'a [Declared],
@@ -183,7 +182,7 @@ fn shared_of_links<'a>(
         .collect()
 }
 
-/// The row of a counter: what its machine's folder says of it, else what is shared.
+/// The row of a counter: the declaration in its machine's folder or, failing that, the common one.
 fn row<'a>(sample: &Sample, name: &str, declared: &'a [Declared]) -> Outcome<(String, &'a str)> {
     let by_hand = TOLD_BY_HAND.iter().find(|(other, _)| *other == name);
     if let Some((_, about)) = by_hand {
@@ -192,7 +191,7 @@ fn row<'a>(sample: &Sample, name: &str, declared: &'a [Declared]) -> Outcome<(St
     let last = name.rsplit('.').next().unwrap_or(name);
     let folder = format!("machines/{}/src/", sample.folder);
     let is_of = |counter: &&Declared| counter.name == last && counter.file.starts_with(&folder);
-    // A router and a network interface of one machine may have counters of one name.
+    // A router and a network interface of one machine may have counters of the same name.
     let part = match sample.kind() {
         "router" => ["/router", "/barrier/router"],
         _ => ["/nic/", "/barrier/shell"],
@@ -217,7 +216,7 @@ fn row<'a>(sample: &Sample, name: &str, declared: &'a [Declared]) -> Outcome<(St
     }
 }
 
-/// Everything that stands in a `counters!` of the sources.
+/// All counters declared in `counters!` blocks of the sources.
 fn all_declared(root: &Path) -> Outcome<Vec<Declared>> {
     let mut all = Vec::new();
     for folder in ["src", "machines", "nodes/src"] {
@@ -239,7 +238,7 @@ fn below(root: &Path, folder: &str, all: &mut Vec<Declared>) -> Outcome<()> {
         } else if name.ends_with(".rs") {
             let text = crate::text_of(root, &path)?;
             let blocks = text.split("counters! {\n").skip(1);
-            // The tests of the macro itself count nothing.
+            // The tests of the macro declare no real counters.
             for block in blocks.filter(|_| path != "src/kit/counters.rs") {
                 declared_in(&path, block, all);
             }
@@ -274,7 +273,8 @@ fn declared_in(file: &str, block: &str, all: &mut Vec<Declared>) {
     }
 }
 
-/// Links of rustdoc lead nowhere in a book: `` [`name`](place) `` and `` [`name`] `` become their text.
+/// Replaces rustdoc links, which lead nowhere in a book, by their text: `` [`name`](place) `` and
+/// `` [`name`] ``.
 pub fn without_links(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;

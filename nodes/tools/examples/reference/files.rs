@@ -1,4 +1,4 @@
-//! Files: what the modules say that read and write them.
+//! Files, documented by the modules that read and write them.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use crate::commands::wrapped;
 use crate::counters::without_links;
 use crate::{Outcome, text_of};
 
-/// What a file is called, who describes it, and where the guide has more.
+/// Title of each file, source of its description, and further reading in the guide.
 const FILES: [(&str, &str, &str); 7] = [
     (
         "Topologies (.toml)",
@@ -37,7 +37,6 @@ const FILES: [(&str, &str, &str); 7] = [
     ),
 ];
 
-/// The page of files.
 pub fn page(root: &Path) -> Outcome<String> {
     let mut page =
         String::from("# Files\n\nWhat is read and written, as the modules say that do it.\n");
@@ -69,7 +68,7 @@ fn of_module(text: &str) -> String {
     without_links(&lines.collect::<String>())
 }
 
-/// What the comment at the head of the scripts' library says of a lab's directory.
+/// The description of a lab's directory in the head comment of the scripts' library.
 fn of_script(text: &str) -> String {
     let lines = text
         .lines()

@@ -1,11 +1,10 @@
-//! What prints JSON: schemas, if the command knows them, and who has `--json`.
+//! JSON output: its schemas, and the commands that have `--json`.
 
 use std::path::Path;
 
 use crate::Outcome;
 use crate::commands::{Tool, output_of};
 
-/// The page of what prints JSON.
 pub fn page(binaries: &Path, tools: &[Tool]) -> Outcome<String> {
     let mut page = String::from(
         "# JSON\n\nCommands with `--json` print one JSON value on standard output; everything else goes to \

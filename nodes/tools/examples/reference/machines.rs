@@ -1,4 +1,4 @@
-//! A node of each kind of every machine, to be asked.
+//! A node of each kind of every machine, to query.
 
 use phitwire::device::{Device, Kind};
 use phitwire::net::Runtime;
@@ -7,21 +7,20 @@ use phitwire_machines::{CATALOGUE, MACHINES};
 
 use crate::Outcome;
 
-/// The networks that are asked, and the folder of each one's machine. A machine that is missing here
-/// is told by [`samples`].
+/// The networks whose nodes are queried, and the folder of each network's machine. [`samples`]
+/// reports a machine that is missing here.
 const NETWORKS: [(&str, &str, &str); 3] = [
     ("BlackWidow", "blackwidow", "quickstart"),
     ("Aries", "aries", "aries-3x4"),
     ("T3E", "t3e", "t3e-2x2x2"),
 ];
 
-/// A node with what it belongs to.
+/// A node and its machine.
 pub struct Sample {
-    /// What people call its machine.
+    /// Name of the machine for display.
     pub machine: &'static str,
     /// The folder of its machine below `machines`.
     pub folder: &'static str,
-    /// The node.
     pub device: Box<dyn Device>,
 }
 

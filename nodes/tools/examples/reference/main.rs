@@ -1,9 +1,9 @@
-//! Makes the reference of the guide from the program: Markdown, a page for each kind of thing.
+//! Generates the reference of the guide from the program, as Markdown with one page per subject.
 //!
-//! Never installed; `docs/guide/build.sh` runs it. Commands are asked for their help, nodes of every
-//! machine for their counters and registers; what each counter means, and what files look like, is
-//! read where it is documented, in the sources. What has no such line is an error, so that nothing
-//! can be left out by oversight.
+//! Never installed; `docs/guide/build.sh` runs it. It queries commands for their help, and nodes of
+//! every machine for their counters and registers. The meaning of counters and the description of
+//! files are taken from their documentation in the sources. An item without documentation is an
+//! error, so that nothing is left out by oversight.
 //!
 //! ```text
 //! reference --root . --binaries target/release --output docs/guide/src/reference
@@ -36,15 +36,15 @@ struct Options {
     output: PathBuf,
 }
 
-/// What went wrong, for people.
+/// The result of a step; an error is a message for display.
 type Outcome<T> = Result<T, String>;
 
-/// The text of a file of the sources.
+/// The text of a source file.
 fn text_of(root: &Path, file: &str) -> Outcome<String> {
     fs::read_to_string(root.join(file)).map_err(|error| format!("{file}: {error}"))
 }
 
-/// A cell of a table: what Markdown would take for the end of one is not.
+/// A table cell, with Markdown's cell separators escaped.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
@@ -63,7 +63,7 @@ fn make(options: &Options) -> Outcome<()> {
     fs::create_dir_all(&options.output).map_err(cannot)?;
     for (name, text) in pages {
         let file = options.output.join(name);
-        // A page that has not changed keeps its time, so that nothing is built again for it.
+        // Leave an unchanged page alone, so that its time does not trigger a rebuild.
         if fs::read_to_string(&file).is_ok_and(|before| before == text) {
             continue;
         }

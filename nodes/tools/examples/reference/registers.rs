@@ -1,9 +1,8 @@
-//! Registers of every machine's routers and network interfaces, as they list them themselves.
+//! Registers of every machine's routers and network interfaces, as the nodes list them.
 
 use crate::machines::samples;
 use crate::{Outcome, cell};
 
-/// The page of registers.
 pub fn page() -> Outcome<String> {
     let mut page = String::from(
         "# Registers\n\n`phitwire ctl --lab LAB NODE get` lists the registers of a node, `get NAME` reads one, \
@@ -42,7 +41,7 @@ pub fn page() -> Outcome<String> {
     Ok(page)
 }
 
-/// A name of whose long lists only the first and the last word are left.
+/// A name in which long lists are reduced to the first and the last word.
 fn shortened(name: &str) -> String {
     const MOST: usize = 3;
     let Some((before, rest)) = name.split_once('{') else {

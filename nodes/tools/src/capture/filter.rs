@@ -74,12 +74,12 @@ impl Filter {
         Ok(filter)
     }
 
-    /// Whether the filter accepts any frame from `node`.
+    /// Whether the filter can accept a frame from `node`.
     pub fn hears(&self, node: &str) -> bool {
         self.nodes.is_empty() || self.nodes.iter().any(|own| own == node)
     }
 
-    /// Whether to write a frame. Damaged frames are always written, so that they can be found.
+    /// Whether to write a frame. Damaged frames are always written, so that users can find them.
     #[inline]
     pub fn takes(&self, seen: Seen) -> bool {
         let is = |kind: &Kind| match kind {
@@ -107,7 +107,7 @@ pub enum What {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub what: What,
-    /// Number of its packets or sets that are resends.
+    /// Number of packets or sets in the frame that are resends.
     pub retries: u64,
 }
 

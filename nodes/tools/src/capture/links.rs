@@ -1,4 +1,4 @@
-//! The links of a lab, and where to capture each direction.
+//! The links of a lab, and the interfaces at which to capture each direction.
 
 use std::fs;
 use std::io;
@@ -20,10 +20,10 @@ pub enum LinksError {
     )]
     NotUp {
         lab: String,
-        /// Why its files cannot be read.
+        /// The error of reading the lab's files.
         why: io::Error,
     },
-    /// A plan that `up.sh` did not write.
+    /// The plan is not in the format of `up.sh`.
     #[error("{}, line {line}: {why}; bring the lab down and up again", file.display())]
     BadPlan {
         file: PathBuf,
@@ -46,12 +46,12 @@ pub enum LinksError {
         lab: String,
         /// The requested link.
         which: String,
-        /// The nearest name.
+        /// The most similar name, if any.
         meant: Option<String>,
     },
 }
 
-/// The "did you mean" question, to begin a message with.
+/// The "did you mean" question at the beginning of a message.
 fn did_you_mean(meant: Option<&str>) -> String {
     meant.map_or_else(String::new, |meant| format!("did you mean `{meant}`? "))
 }
@@ -153,7 +153,8 @@ pub fn links(dir: &LabDir, chosen: &[String]) -> Result<Vec<LabLink>, LinksError
     Ok(all.into_iter().filter(is_chosen).collect())
 }
 
-/// Parses a plan as `phitwire topology plan` prints it. An error is the invalid line, and why.
+/// Parses a plan in the format of `phitwire topology plan`. An error is the number of the invalid
+/// line, and the reason.
 fn parse(plan: &str) -> Result<Vec<LabLink>, (usize, &'static str)> {
     let mut links = Vec::new();
     for (line, text) in plan.lines().enumerate() {

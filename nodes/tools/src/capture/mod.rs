@@ -1,15 +1,15 @@
 //! Captures: all frames on the links of a lab in one pcapng file, with an interface for each
 //! direction of each link.
 //!
-//! A direction is captured at its sender, in the sender's namespace: [`Hears::Sent`]. That sees
-//! what the sender handed over, including what nftables drops at the receiver, but not what netem
-//! dropped at the sender's interface. [`Place::Receiver`] captures what arrives at the other end,
-//! before nftables there; [`Place::Both`] captures both: what is missing from the second was lost
-//! in between.
+//! A direction is captured at its sender, in the sender's namespace: [`Hears::Sent`]. This captures
+//! the frames that the sender handed over, including those that nftables drops at the receiver, but
+//! not those that netem dropped at the sender's interface. [`Place::Receiver`] captures frames that
+//! arrive at the other end, before nftables there. [`Place::Both`] captures both: frames missing
+//! from the second were lost in between.
 //!
 //! - [`links`](LabLink) reads the links of a lab;
-//! - [`session`](Capture) opens the taps, one namespace after another, and merges what they capture
-//!   by time;
+//! - [`session`](Capture) opens the taps, one namespace after another, and merges their frames by
+//!   time;
 //! - [`train`](for_each_datagram) splits trains of datagrams;
 //! - [`simulated`](SimulatedCapture) captures the frames of a simulated network;
 //! - [`pcapng`] and [`sink`](Sink) write the file.

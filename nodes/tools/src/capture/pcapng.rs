@@ -1,10 +1,10 @@
 //! Blocks of pcapng files (draft-ietf-opsawg-pcapng): one section, interfaces, frames, statistics.
 //!
-//! Writes only what captures of links need, and reads nothing. Hand-written because the existing
-//! crates build an owned value for every frame, and on little-endian processors swap the halves of
-//! the timestamps in statistics.
+//! Writes only the blocks needed for captures of links, and reads nothing. Hand-written because the
+//! existing crates build an owned value for every frame, and on little-endian processors swap the
+//! halves of the timestamps in statistics.
 
-/// Begins every section, in the byte order of the writing machine.
+/// First word of every section, in the byte order of the writing machine.
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
@@ -23,9 +23,9 @@ const ISB_END: u16 = 3;
 const ISB_RECEIVED: u16 = 4;
 const ISB_OS_DROPPED: u16 = 7;
 
-/// Timestamps are nanoseconds.
+/// Resolution of timestamps: 10^-9 s.
 const NANOSECONDS: u8 = 9;
-/// Frames are Ethernet frames (LINKTYPE_ETHERNET).
+/// Link type of the interfaces (LINKTYPE_ETHERNET).
 const ETHERNET: u16 = 1;
 
 /// Bytes of a statistics block.
@@ -71,7 +71,7 @@ impl<'a> Block<'a> {
         self.out.extend(word.to_ne_bytes());
     }
 
-    /// Timestamps are two words, the high one first, in either byte order.
+    /// Writes a timestamp as two words, the high one first in either byte order.
     fn time(&mut self, ns: u64) {
         self.word((ns >> 32) as u32);
         self.word(ns as u32);

@@ -1,4 +1,4 @@
-//! A running capture.
+//! A capture in progress.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -22,17 +22,17 @@ use super::pcapng::{self, Statistics, Way};
 use super::sink::{Room, Sink, SinkError};
 use super::train::for_each_datagram;
 
-/// Epoll's token of the stop signal.
+/// Epoll data of the stop signal.
 const STOPPER: u64 = u64::MAX;
-/// Interval of the checks for deleted namespaces.
+/// Interval of checks for deleted namespaces.
 const LOOK_FOR_GONE_EVERY: Duration = Duration::from_secs(1);
-/// Longest wait while nothing is captured.
+/// Longest wait while no frames arrive.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Maximum time between a message's timestamp and its arrival in the socket's queue.
 const STAMP_TO_QUEUE: Duration = Duration::from_millis(1);
-/// Messages of one tap before others have their turn.
+/// Maximum number of messages read from one tap before the others.
 const MOST_OF_ONE: usize = 4_096;
-/// Descriptors besides those of taps.
+/// Number of descriptors needed besides those of taps.
 const OTHER_FILES: u64 = 64;
 
 /// Why a capture cannot run.
@@ -75,7 +75,7 @@ pub enum CaptureError {
     Wait(io::Error),
 }
 
-/// When a capture ends on its own.
+/// Limits at which a capture ends by itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Until {
     /// After this time.
@@ -98,7 +98,7 @@ pub enum End {
     Gone,
 }
 
-/// A captured direction of a link.
+/// Results of a captured direction of a link.
 #[derive(Debug)]
 pub struct Heard {
     /// Name of the direction in the file: `LINK:A->B`.
@@ -112,13 +112,13 @@ pub struct Heard {
     pub dropped: u64,
     known: Known,
     way: Way,
-    /// `None` once the interface is gone.
+    /// The tap; `None` once the interface is gone.
     tap: Option<Tap>,
     place: Namespace,
 }
 
-/// A namespace as it was entered. An open tap keeps a deleted one alive, interfaces included, so
-/// its owner checks whether it still has its name.
+/// An entered namespace. An open tap keeps a deleted namespace alive, including its interfaces, so
+/// the capture checks whether the namespace still has its name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Namespace {
     path: PathBuf,
@@ -138,7 +138,7 @@ pub struct Capture {
     from_ns: u64,
 }
 
-/// A frame that waits for older ones.
+/// A frame that must wait for older ones.
 struct Waiting {
     at: u64,
     interface: u32,
@@ -221,8 +221,8 @@ impl Capture {
     /// direction.
     ///
     /// # Errors
-    /// [`SinkError`] in the inner result, when the capture ends because it cannot be written: what
-    /// has been written is whole, and has its statistics if there is room for them.
+    /// [`SinkError`] in the inner result if the capture ends because it cannot be written. The file
+    /// then contains only whole blocks, and the statistics if there is room for them.
     pub fn run(
         &mut self,
         sink: &mut Sink,
@@ -279,7 +279,7 @@ impl Capture {
         Ok(flushed.and(finished).map(|()| end.unwrap_or(End::Asked)))
     }
 
-    /// The directions that may have captured something.
+    /// The directions that may have frames to read.
     fn wait(&self, patience: Duration) -> Result<Vec<usize>, CaptureError> {
         // Leave room for all: a direction left out might have an older frame than the others.
         let mut events = vec![EpollEvent::empty(); self.heard.len() + 1];
@@ -296,7 +296,7 @@ impl Capture {
         }
     }
 
-    /// Reads the ready taps. Every frame older than the returned time has been read.
+    /// Reads the ready taps. On return, all frames older than the returned time have been read.
     fn listen(&mut self, ready: &[usize], reader: &mut TapReader, to: &mut Vec<Waiting>) -> u64 {
         let mut older = wall_ns().saturating_sub(STAMP_TO_QUEUE.as_nanos() as u64);
         for &index in ready {
@@ -333,7 +333,7 @@ impl Capture {
         older
     }
 
-    /// Leaves deleted namespaces after reading their last frames.
+    /// Closes the taps of deleted namespaces after reading their last frames.
     fn leave_deleted(&mut self, reader: &mut TapReader, to: &mut Vec<Waiting>) {
         let places: BTreeSet<&Namespace> = self.heard.iter().map(|heard| &heard.place).collect();
         let gone = places.into_iter().filter(|place| place.is_gone());
@@ -516,14 +516,14 @@ fn open_taps(
     Ok((opened.into_iter().map(|(_, heard)| heard).collect(), gone))
 }
 
-/// Raises the limit of open files as far as needed and allowed.
+/// Raises the limit of open files if necessary and allowed.
 fn allow_files(needed: u64) -> Result<(), CaptureError> {
     let failed = |errno: Errno| CaptureError::Wait(errno.into());
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(failed)?;
     if soft >= needed {
         return Ok(());
     }
-    // Raise the hard limit too: root may.
+    // Also raise the hard limit, as root may.
     match setrlimit(Resource::RLIMIT_NOFILE, needed, hard.max(needed)) {
         Ok(()) => Ok(()),
         Err(_) if hard >= needed => {

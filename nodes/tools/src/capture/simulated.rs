@@ -1,5 +1,5 @@
 //! Captures of simulated networks: the same format, in simulated time from 1970 on. A frame is
-//! written as it leaves its sender, before its loss or damage on the wire is known.
+//! written as it leaves its sender, before any loss or damage on the wire.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
@@ -70,7 +70,7 @@ impl SimulatedCapture {
             .unwrap_or_else(|broken| broken.into_inner())
     }
 
-    /// Ends the file. Returns its count of frames, and whether all fitted.
+    /// Ends the file. Returns the number of frames, and whether all of them fitted.
     ///
     /// # Errors
     /// See [`SinkError`].

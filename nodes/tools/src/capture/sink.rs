@@ -13,13 +13,13 @@ use super::pcapng;
 pub struct Limits {
     /// Bytes per file.
     pub bytes: u64,
-    /// Files of a ring, where a new file replaces the oldest; 1: no ring.
+    /// Files of a ring, in which a new file replaces the oldest; 1: no ring.
     pub files: usize,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum SinkError {
-    /// A terminal would show a capture as garbage.
+    /// Standard output is a terminal.
     #[error(
         "refusing to write a capture to a terminal: redirect it to a file, or into a pipe, `-w - | \
          wireshark -k -i -`"
@@ -34,9 +34,8 @@ pub enum SinkError {
          specify more"
     )]
     TooSmall {
-        /// The requested limit.
         limit: u64,
-        /// The least that is needed.
+        /// The smallest sufficient limit.
         least: u64,
     },
     /// Any other error.
@@ -48,7 +47,7 @@ pub enum SinkError {
     },
 }
 
-/// Suggests what to do about an error.
+/// Advice for an error.
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
@@ -84,22 +83,22 @@ pub struct Sink {
     tail: u64,
     limits: Limits,
     target: Target,
-    /// The given name, and the existing files of the ring.
+    /// The name as given, and the existing files of the ring.
     path: PathBuf,
     ring: VecDeque<PathBuf>,
     files: u64,
     /// Blocks that are not written yet.
     waiting: Vec<u8>,
-    /// The interfaces of their frames.
+    /// The interfaces of the frames in these blocks.
     waiting_of: Vec<u32>,
     /// Frames written, by interface.
     frames: Vec<u64>,
-    /// Bytes of the file, all in whole blocks.
+    /// Length of the file in bytes, all in whole blocks.
     written: u64,
     room: Room,
 }
 
-/// Bytes of blocks that are written together.
+/// Number of bytes of blocks written at once.
 const TOGETHER: usize = 1 << 18;
 
 impl Sink {
@@ -144,7 +143,6 @@ impl Sink {
         Ok(sink)
     }
 
-    /// The file being written.
     pub fn file(&self) -> &Path {
         match &self.target {
             Target::File(_, path) => path,
@@ -178,10 +176,10 @@ impl Sink {
         Ok(self.room)
     }
 
-    /// Writes pending blocks, so that others can read them.
+    /// Writes pending blocks, so that readers of the file can see them.
     ///
     /// # Errors
-    /// See [`SinkError`]; a partly written block is cut off the file, and its frame is not counted.
+    /// See [`SinkError`]. A partly written block is cut off the file, and its frame is not counted.
     pub fn flush(&mut self) -> Result<Room, SinkError> {
         let result = match &mut self.target {
             Target::File(file, _) => file.write_all(&self.waiting),
@@ -238,7 +236,6 @@ impl Sink {
         self.frames.get(interface).copied().unwrap_or(0)
     }
 
-    /// Bytes written to this file.
     pub fn written(&self) -> u64 {
         self.written
     }
@@ -334,7 +331,7 @@ mod tests {
         assert_eq!(names, ["x-00005.pcapng", "x-00006.pcapng"]);
         let last = fs::read(to.file()).expect("the last");
         assert_eq!(last, [&HEAD[..], &[5; 8], &[9; 4]].concat());
-        // A block larger than a file must not cause an endless ring.
+        // A block larger than a file must not lead to an endless ring.
         assert_eq!(to.add(0, &[0; 20]).expect("no error"), Room::Full);
     }
 

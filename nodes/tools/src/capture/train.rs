@@ -1,5 +1,5 @@
-//! Trains of datagrams: what segmentation offload keeps together between namespaces is written as
-//! separate datagrams.
+//! Trains of datagrams: segmentation offload keeps datagrams together between namespaces; a capture
+//! contains them separately.
 
 use phitwire_framing::carrier::frame::{
     ETHERTYPE, FABRIC_AT, LINK_AT, MAGIC_AT, MIN_BYTES, UDP_PORT,
@@ -8,7 +8,7 @@ use phitwire_nodes::io::{ETHERNET_HEADER_BYTES, UDP_HEADERS_BYTES};
 
 /// Bytes of an IPv4 header without options.
 const IP_BYTES: usize = 20;
-/// Bytes in front of the frame in a datagram.
+/// Bytes before the link frame in a datagram.
 const HEADERS_BYTES: usize = ETHERNET_HEADER_BYTES + UDP_HEADERS_BYTES;
 /// EtherType of IPv4.
 const IPV4: [u8; 2] = [0x08, 0x00];
@@ -44,14 +44,14 @@ pub fn for_each_datagram(message: &[u8], mut each: impl FnMut(&[u8], &[u8])) {
         own[24..26].copy_from_slice(&sum.to_be_bytes());
         let udp_bytes = ip_bytes - IP_BYTES as u16;
         own[38..40].copy_from_slice(&udp_bytes.to_be_bytes());
-        // Clear the checksum: that of the train was left to the device.
+        // Clear the checksum: the kernel left that of the train to the device.
         own[40..42].fill(0);
         each(&own, frame);
     }
 }
 
-/// Bytes of each datagram of a train (the last may be shorter), which the kernel does not report:
-/// all are frames of one link, which begin alike.
+/// Length of each datagram of a train (the last may be shorter). The kernel does not report it; it
+/// is found from the headers of the frames, which belong to one link and begin alike.
 fn carriage(train: &[u8]) -> usize {
     let Some(begin) = train.get(..FABRIC_AT.end) else {
         return train.len();
@@ -61,7 +61,7 @@ fn carriage(train: &[u8]) -> usize {
             && frame[MAGIC_AT] == begin[MAGIC_AT]
             && frame[LINK_AT.start..FABRIC_AT.end] == begin[LINK_AT.start..]
     };
-    // At most half the train: there are at least two.
+    // At most half the train, which has at least two datagrams.
     let sizes = MIN_BYTES..train.len();
     sizes
         .clone()

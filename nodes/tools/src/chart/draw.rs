@@ -11,18 +11,18 @@ use super::{Axis, Chart, Colour, Curve, GREY, Panel, Point, Stroke};
 
 /// Width of the panels, including the numbers at their sides.
 const WIDTH: i32 = 700;
-/// Height of all panels, without what is above and below.
+/// Height of all panels together, without title and scale.
 const HEIGHT: i32 = 440;
 const MARGIN: i32 = 16;
 /// Height of the title without the subtitle.
 const TITLE: i32 = 30;
 /// Height of a row of numbers above vertical lines.
 const ROW: i32 = 16;
-/// Space for the numbers left of the panels, and below them.
+/// Space for the numbers left of the panels and below them.
 const LEFT: i32 = 76;
 const BELOW: i32 = 48;
 const BETWEEN: i32 = 14;
-/// Legend: height of a line, space between entries, width of a letter and of a key.
+/// Sizes in the legend: height of a line, space between entries, width of a letter and of a key.
 const LINE: i32 = 17;
 const APART: i32 = 7;
 const LETTER: f64 = 6.7;
@@ -129,7 +129,7 @@ pub(super) fn draw(chart: &Chart, text: &mut String) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A scale in screen coordinates, with given ticks.
+/// A scale in screen coordinates, with its ticks.
 struct Ticked {
     range: RangedCoordf64,
     ticks: Vec<f64>,
@@ -201,7 +201,7 @@ fn draw_panel(area: &Area<'_>, chart: &Chart, panel: &Panel, below: i32) -> Resu
     Ok(())
 }
 
-/// Draws the spread of the points, where known, as a band between the ends of their intervals.
+/// Draws the known spreads of the points as a band between the ends of their intervals.
 fn draw_band(
     context: &mut Context<'_, '_>,
     x: &Axis,
@@ -230,8 +230,8 @@ fn draw_band(
     Ok(())
 }
 
-/// Draws a curve up to the end of the scale: steady points joined by its line, the others by a
-/// dotted one.
+/// Draws a curve up to the end of the scale. Its line joins steady points; a dotted one joins the
+/// others.
 fn draw_curve(
     context: &mut Context<'_, '_>,
     x: &Axis,
@@ -278,7 +278,7 @@ fn crossing(top: f64, (x0, y0): (f64, f64), (x1, y1): (f64, f64)) -> (f64, f64) 
     (x0 + (x1 - x0) * (top - y0) / (y1 - y0), top)
 }
 
-/// A curve up to its first crossing of `top`, where it is cut, so that it visibly continues.
+/// A curve cut at its first crossing of `top`, so that it visibly continues.
 pub(super) fn up_to(top: f64, points: &[(f64, f64)]) -> Places {
     let inside = points.iter().take_while(|&&(_, y)| y <= top).count();
     let mut shown = points[..inside].to_vec();

@@ -1,9 +1,9 @@
 //! Line charts: stacked panels with a common horizontal scale.
 //!
 //! All commands use them: the latency-load curves of `phitwire sim`, and the measuring tools'
-//! results over size or loss. Ticks are at round numbers, the legend is outside the panels, where
-//! it hides nothing, spreads over several runs are bands, and points that are not steady (latency
-//! past saturation) are drawn differently.
+//! results over size or loss. Ticks are at round numbers. The legend is outside the panels and
+//! hides nothing. Bands show the spread over several runs. Points that are not steady (latency past
+//! saturation) are drawn differently.
 
 mod draw;
 mod legend;
@@ -70,13 +70,13 @@ pub enum Stroke {
     Solid,
     /// A dashed line with a dot at each point.
     Dashed,
-    /// A thin line without dots, for what is not measured.
+    /// A thin line without dots, for quantities that are not measured.
     Thin,
 }
 
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// Text of the curve in the legend; if empty, another curve of its colour explains it.
+    /// Text of the curve in the legend. If empty, another curve of the same colour explains it.
     pub name: String,
     pub colour: Colour,
     pub stroke: Stroke,
@@ -98,16 +98,16 @@ pub struct Panel {
 #[derive(Clone, Debug)]
 pub struct Mark {
     pub x: f64,
-    /// The number above it.
+    /// The number above the line.
     pub label: String,
     /// Text of the mark in the legend.
     pub name: String,
     pub colour: Colour,
-    /// Whether the line is dotted, not dashed.
+    /// Whether the line is dotted instead of dashed.
     pub is_dotted: bool,
 }
 
-/// A chart.
+/// A chart with its title and legend.
 #[derive(Clone, Debug)]
 pub struct Chart {
     pub title: String,
@@ -117,7 +117,6 @@ pub struct Chart {
     pub x: Axis,
     /// The panels, from top to bottom.
     pub panels: Vec<Panel>,
-    /// Vertical lines.
     pub marks: Vec<Mark>,
     /// The legend's text for points that are not steady.
     pub unsteady: String,
@@ -129,7 +128,7 @@ impl Chart {
     /// Renders the chart as an SVG document.
     ///
     /// # Errors
-    /// Nothing to draw, or drawing fails.
+    /// If there is nothing to draw, or drawing fails.
     pub fn svg(&self) -> miette::Result<String> {
         let curves = self.panels.iter().flat_map(|panel| &panel.curves);
         let mut measured = curves.filter(|curve| curve.stroke != Stroke::Thin);
@@ -155,7 +154,8 @@ impl Chart {
     }
 }
 
-/// The range of those `values` that the scale can show, as round numbers; `None` if there are none.
+/// A range with round ends around those `values` that the scale can show; `None` if it can show
+/// none.
 pub fn around(scale: Scale, values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
     let shown = values.into_iter().filter(|&value| scale.has(value));
     let (low, high) = shown.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {

@@ -3,17 +3,17 @@
 /// The mapping of values to positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Linear, from zero on.
+    /// Linear, starting at zero.
     Linear,
     /// Logarithmic, with ticks at powers of ten.
     Decades,
-    /// Logarithmic, with ticks at powers of two: sizes.
+    /// Logarithmic, with ticks at powers of two, for sizes.
     Doublings,
 }
 
 /// Maximum number of ticks on a scale.
 const MOST_TICKS: f64 = 10.0;
-/// A logarithmic scale that spans more powers of ten has no ticks at 2 and 5.
+/// Number of powers of ten up to which a logarithmic scale has ticks at 2 and 5.
 const FINE_DECADES: f64 = 2.5;
 
 impl Scale {
@@ -109,7 +109,7 @@ fn round_step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
     let factors = [1.0, 2.0, 5.0, 10.0];
     let mut steps = factors.into_iter().map(|factor| factor * power);
-    // Allow for rounding: numbers such as 0.05 are not exact.
+    // Allow for rounding, since numbers such as 0.05 are not exact.
     steps
         .find(|step| *step >= least * (1.0 - 1e-9))
         .unwrap_or(10.0 * power)

@@ -92,7 +92,7 @@ struct Direction {
     dropped: u64,
 }
 
-/// Default limit of a file: disks must not fill unasked.
+/// Default limit of a file, which keeps a forgotten capture from filling the disk.
 const DEFAULT_BYTES: u64 = 1_000_000_000;
 
 /// The version of the JSON.
@@ -172,7 +172,7 @@ pub fn run(args: &CaptureArgs) -> miette::Result<ExitCode> {
     })
 }
 
-/// Prints the result of each direction; to standard error if the capture goes to standard output.
+/// Prints the results of each direction; to standard error if the capture goes to standard output.
 fn summary(
     args: &CaptureArgs,
     capture: &Capture,
@@ -251,7 +251,7 @@ pub fn simulated(
     Ok(Arc::new(capture))
 }
 
-/// Ends it, and prints its count of frames.
+/// Ends the capture, and prints the number of frames.
 pub fn finish(capture: &SimulatedCapture) -> miette::Result<()> {
     let (frames, whole) = capture.finish().map_err(|error| miette!("{error}"))?;
     let rest = match whole {

@@ -71,8 +71,7 @@ fn tunable(network: &dyn Network) -> miette::Result<&dyn TunableChannels> {
 /// Runs `phitwire topology channels`. The exit status is 1 if packets could deadlock in a cycle.
 ///
 /// # Errors
-/// A description that cannot be read, rings that it does not have, and a file that cannot be
-/// written.
+/// If the description cannot be read or lacks the rings, or a file cannot be written.
 pub fn search(args: &SearchArgs) -> miette::Result<ExitCode> {
     let network = open(&args.file)?;
     if let Some(output) = &args.output
@@ -113,7 +112,7 @@ pub fn search(args: &SearchArgs) -> miette::Result<ExitCode> {
 /// value.
 ///
 /// # Errors
-/// A lab that is not running, tables with errors, and tables that are rejected.
+/// If the lab is not running, or the tables have errors or are rejected.
 pub fn load_into(args: &LoadArgs) -> miette::Result<ExitCode> {
     let (lab, network) = running(&args.lab)?;
     let tunable = tunable(&*network)?;
@@ -122,7 +121,7 @@ pub fn load_into(args: &LoadArgs) -> miette::Result<ExitCode> {
     let new = tunable
         .read_channel_tables(&name, &bytes)
         .map_err(Report::new)?;
-    // Keep watchers out: they would restore the description's tables.
+    // Exclude watchers, which would restore the description's tables.
     let _place = manager::claim(&lab).map_err(|error| miette!("{error}"))?;
     let from = args.via.router()?;
     let doubt = doubt(&lab, &*network, from.is_some())?;
@@ -186,9 +185,9 @@ fn fleet(lab: LabDir, network: &dyn Network) -> miette::Result<Fleet> {
     Ok(fleet.patient(PATIENCE_ONCE))
 }
 
-/// Why tables cannot be checked: packets take other paths than the description's. Maintenance
-/// packets need only one control socket, so with them the links of the other routers are not
-/// queried, and the report says so.
+/// The reason why tables cannot be checked, if packets take paths other than the description's.
+/// With maintenance packets only one control socket is available, so the links of the other routers
+/// are not examined, and the report says so.
 fn doubt(
     lab: &LabDir,
     network: &dyn Network,

@@ -241,7 +241,7 @@ impl Command {
         }
     }
 
-    /// Removes from the reply what was not requested.
+    /// Reduces a reply to the requested part.
     fn narrow(&self, data: Value) -> Value {
         match (self, data) {
             (
@@ -260,7 +260,7 @@ impl Command {
 }
 
 impl Command {
-    /// The closest register to a name that does not exist.
+    /// The most similar name of a register to one that does not exist.
     fn nearest(&self, client: &mut Client) -> Option<String> {
         let (Self::Get {
             register: Some(Register::Name(name)),
@@ -299,7 +299,7 @@ fn registers_table(registers: &[RegisterInfo]) -> String {
     table.render()
 }
 
-/// A name with long lists cut out; only JSON has them in full.
+/// A name with long lists abbreviated; only JSON has them in full.
 fn shortened(name: &str) -> String {
     const MOST: usize = 40;
     let Some((before, (among, after))) = name
@@ -317,7 +317,7 @@ fn shortened(name: &str) -> String {
 }
 
 fn pretty(data: &Value) -> String {
-    // A `Value` can always be serialized.
+    // Cannot fail: every `Value` can be serialised.
     serde_json::to_string_pretty(data).unwrap_or_default() + "\n"
 }
 
@@ -352,7 +352,7 @@ fn links_table(links: &[LinkReport]) -> String {
     table.render()
 }
 
-/// The stages, one row per channel, followed by the occupied positions.
+/// A table of the stages with one row per channel, followed by the occupied positions.
 fn pipeline_table(report: &PipelineReport) -> String {
     let mut table = TextTable::new(&["stage", "channel", "held", "of", "unit", "stalls", "where"]);
     for stage in &report.stages {
@@ -385,7 +385,7 @@ fn pipeline_table(report: &PipelineReport) -> String {
     table.render()
 }
 
-/// Formats an age.
+/// An age for display.
 fn age(ms: u64) -> String {
     match ms {
         0..10_000 => format!("{ms} ms"),

@@ -11,7 +11,7 @@ use phitwire::net::{Effort, MAX_DESCRIPTION_BYTES, Network};
 
 use super::{machine_options, print};
 
-/// The chosen generator and its options.
+/// The chosen generator with its options.
 #[derive(Debug)]
 pub struct Wanted {
     generator: &'static Generator,
@@ -22,8 +22,8 @@ pub struct Wanted {
 const LONGEST_NAME: usize = 32;
 
 impl Wanted {
-    /// The network. A name must stand for one network: unless `--name` is given, options that
-    /// change the network but not its name are added to the name.
+    /// The network. A name must identify one network: unless `--name` is given, options that change
+    /// the network but not its name are added to the name.
     ///
     /// # Errors
     /// If the options do not make a network.
@@ -49,7 +49,7 @@ impl Wanted {
         if name == network.name() {
             return Ok(network);
         }
-        // Restrict the letters: the names are used for files and links.
+        // Restrict the characters, since names are used for files and links.
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-._".contains(letter);
         let fits = [&name, &short]
             .into_iter()
@@ -76,7 +76,7 @@ impl Wanted {
 
 impl FromArgMatches for Wanted {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        // The command has only these subcommands, and requires one.
+        // The command has only these subcommands, and one is required.
         let asked = matches.subcommand().and_then(|(name, matches)| {
             let generator = generators().find(|generator| generator.name == name)?;
             Some((generator, matches))
@@ -119,7 +119,7 @@ fn generators() -> impl Iterator<Item = &'static Generator> {
         .flat_map(|machine| machine.generators)
 }
 
-/// The options as arguments; no positional argument follows that a list of values could swallow.
+/// The options as arguments. No positional argument follows that a list of values could take.
 fn args(specs: &'static [OptionSpec]) -> impl Iterator<Item = clap::Arg> {
     let args = machine_options::args(&[("", specs)]).into_iter();
     args.map(|arg| {
@@ -131,7 +131,7 @@ fn args(specs: &'static [OptionSpec]) -> impl Iterator<Item = clap::Arg> {
 /// Writes the description of the chosen network to standard output.
 ///
 /// # Errors
-/// Options that do not make a network, or one that could not be read back.
+/// If the options do not make a network, or its description cannot be read back.
 pub fn run(wanted: &Wanted) -> miette::Result<ExitCode> {
     print(&description(&*wanted.network()?)?)
 }
@@ -139,7 +139,7 @@ pub fn run(wanted: &Wanted) -> miette::Result<ExitCode> {
 /// The description of a network.
 ///
 /// # Errors
-/// A network that could not be read back.
+/// If the description cannot be read back.
 pub(super) fn description(network: &dyn Network) -> miette::Result<String> {
     // Check the network for contradictory options, such as rates within one octant.
     let mistakes = network.check_with(Effort::Bounded);
@@ -181,7 +181,8 @@ mod tests {
         Wanted::from_arg_matches(&matches)
     }
 
-    /// The required options of a generator, all ones; texts follow their value name, with twos.
+    /// The required options of a generator with minimal values for a test: ones, or for texts their
+    /// value name with twos.
     fn ones(generator: &Generator) -> String {
         let needed = generator.options.iter().filter(|option| option.required);
         let least = |option: &OptionSpec| match option.kind {
@@ -195,7 +196,7 @@ mod tests {
         words.join(" ")
     }
 
-    /// Options, and the network name that makes the same network.
+    /// Options, and the name of the network that they generate.
     const SHAPES: [(&str, &str, &str); 11] = [
         ("blackwidow", "--processors 64 --rank 1.5", "r1.5-64"),
         ("blackwidow", "--processors 64 --rank 2", "r2-64"),

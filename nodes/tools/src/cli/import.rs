@@ -34,7 +34,7 @@ pub struct ImportArgs {
 /// Runs `phitwire topology import`.
 ///
 /// # Errors
-/// A file with errors, or one of another network than it is said to be.
+/// If the file has errors, or does not match the network that it is declared to be.
 pub fn run(args: &ImportArgs) -> miette::Result<ExitCode> {
     let input = InputFile::open(&args.file, FileKind::GRAPH)?;
     let (name, text) = (input.name.clone(), input.text()?);
@@ -78,8 +78,8 @@ fn named(network: &dyn Network, same: &Same, described: String) -> String {
     text + "\n" + &described
 }
 
-/// For a file that differs from the network: the network without the links that the file lacks, if
-/// requested and expressible.
+/// Handles a file that differs from the network. If requested and possible, returns the network
+/// without the links that the file lacks.
 fn differs(
     args: &ImportArgs,
     network: &dyn Network,
@@ -106,7 +106,7 @@ fn differs(
         .wrap_err_with(|| format!("{file}: without the missing links this is not a valid network"))
 }
 
-/// Names the missing links.
+/// The names of the missing links.
 fn missing(network: &dyn Network, links: &BTreeSet<usize>) -> String {
     let named = links.iter().take(MOST_NAMED).map(|&link| {
         let (a, b) = network.ends(link);

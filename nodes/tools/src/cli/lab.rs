@@ -1,5 +1,5 @@
-//! `phitwire lab`: runs the scripts of `netns-scripts`. They own namespaces, interfaces and qdiscs;
-//! this process only finds them and becomes them.
+//! `phitwire lab`: runs the scripts of `netns-scripts`, which own namespaces, interfaces and
+//! qdiscs. This process finds the script and executes it in its place.
 
 use std::env;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use miette::miette;
 
 /// Environment variable with the directory of the scripts.
 const SCRIPTS: &str = "PHITWIRE_SCRIPTS";
-/// A file that only that directory has.
+/// A file that exists only in that directory.
 const MARK: &str = "lib.sh";
 
 #[derive(Args, Debug)]
@@ -85,7 +85,7 @@ pub fn run(args: LabArgs) -> miette::Result<ExitCode> {
     let script = own_scripts()?.join(file);
     let mut command = Command::new(&script);
     command.args(words);
-    // Make the lab run this build, rather than one that the scripts would build first.
+    // Make the lab run this build instead of one that the scripts would build first.
     if let Some(directory) = own.as_deref().and_then(Path::parent)
         && env::var_os("PHITWIRE_BIN_DIR").is_none()
         && directory.join("phitwire-msgrate").exists()
@@ -96,7 +96,7 @@ pub fn run(args: LabArgs) -> miette::Result<ExitCode> {
     Err(miette!("{}: {error}", script.display()))
 }
 
-/// The scripts of this command.
+/// The scripts that belong to this command.
 ///
 /// # Errors
 /// If there are none.

@@ -8,8 +8,8 @@ use clap::builder::{
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use phitwire::catalogue::{Check, Given, Kind, OptionSpec};
 
-/// The options of machines as arguments. With several machines the help of each option names its
-/// machine, and an option that two of them have is one argument.
+/// The options of machines as arguments. With several machines, the help of each option names its
+/// machine, and an option that two machines have becomes one argument.
 pub fn args(machines: &[(&'static str, &'static [OptionSpec])]) -> Vec<Arg> {
     let alone = machines.len() == 1;
     let all = machines.iter();
@@ -27,12 +27,12 @@ pub fn args(machines: &[(&'static str, &'static [OptionSpec])]) -> Vec<Arg> {
             false => format!("{machine}: {}", spec.help),
         };
         let help: Vec<String> = same.iter().map(help).collect();
-        // Accept any text if machines disagree about the kind: the network's own machine checks it.
+        // Accept any text if machines disagree about the kind; the network's machine checks it.
         let kind = match same.iter().all(|(_, other)| other.kind == spec.kind) {
             true => spec.kind,
             false => Kind::Text,
         };
-        // Likewise, do not check here if several machines have the option: they may differ.
+        // For the same reason, do not check here if several machines have the option.
         let check = spec.check.filter(|_| same.len() == 1);
         args.push(
             arg(
@@ -58,7 +58,7 @@ fn arg(spec: &OptionSpec, parser: ValueParser, is_list: bool) -> Arg {
     }
 }
 
-/// Checks a value, and returns it unchanged.
+/// A parser that checks a value and returns it unchanged.
 fn parser(kind: Kind, check: Option<Check>) -> ValueParser {
     match kind {
         Kind::Number(from, to) => Number(from, to).into(),
@@ -91,7 +91,7 @@ impl TypedValueParser for Number {
     }
 }
 
-/// The options of a machine that were given.
+/// The options given for a machine.
 pub fn given(matches: &ArgMatches, specs: &[OptionSpec]) -> Given {
     let mut given = Given::default();
     for spec in specs {

@@ -113,7 +113,7 @@ pub fn run(args: ManageArgs) -> miette::Result<ExitCode> {
     }
 }
 
-/// The lab and its network, which can be rerouted.
+/// The lab and its network, which must support rerouting.
 fn open(args: &LabArgs) -> miette::Result<(LabDir, Box<dyn Network>)> {
     let (lab, network) = running(args)?;
     if network.reroute().is_none() {
@@ -160,7 +160,7 @@ pub(super) fn running(args: &LabArgs) -> miette::Result<(LabDir, Box<dyn Network
     Ok((lab, read_network(&file)?))
 }
 
-/// Stores a command, and reroutes unless a watcher will.
+/// Stores a command, and reroutes unless a watcher will do so.
 fn change(args: &LabArgs, change: &Change) -> miette::Result<ExitCode> {
     let (lab, network) = open(args)?;
     let mut commanded = Commanded::read(&lab);
@@ -223,7 +223,7 @@ pub(super) struct PrintedReport<'a> {
     time: Option<String>,
 }
 
-/// Prints a report; one of several with its time.
+/// Prints a report, with its time if it is one of several.
 fn show(report: &Report, is_json: bool, several: bool) -> miette::Result<ExitCode> {
     let now = humantime::format_rfc3339_millis(SystemTime::now());
     let text = match (is_json, several) {

@@ -129,13 +129,13 @@ pub struct Tool {
     pub about: &'static str,
     /// Arguments of the tool, for completions and manuals.
     pub command: fn() -> clap::Command,
-    /// What it prints with `--json`.
+    /// Its outputs with `--json`.
     pub outputs: &'static [Output],
-    /// Runs it; the first argument is its name.
+    /// Runs the tool; the first argument is its name.
     pub main: fn(Vec<OsString>) -> ExitCode,
 }
 
-/// Runs the command in the process's arguments, one of this crate's or one of `tools`, for these
+/// Runs the command given by the process's arguments, from this crate or from `tools`, for these
 /// machines.
 pub fn main(machines: Catalogue, tools: &[Tool]) -> ExitCode {
     machines::install(machines);
@@ -159,7 +159,7 @@ pub fn main(machines: Catalogue, tools: &[Tool]) -> ExitCode {
     let log = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal() && colours_are_wanted())
-        // Ignore a closed standard error.
+        // Ignore errors of a closed standard error.
         .log_internal_errors(false);
     tracing_subscriber::registry().with(log).with(filter).init();
     let result = match cli.command {
@@ -228,7 +228,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
     ExitCode::from(error.exit_code() as u8)
 }
 
-/// The existing commands, for an unknown one.
+/// A list of the existing commands, for an unknown one.
 fn there_are(error: &clap::Error, arguments: impl Iterator<Item = String>) -> Option<String> {
     if error.kind() != clap::error::ErrorKind::InvalidSubcommand {
         return None;

@@ -84,8 +84,9 @@ fn write_pages(command: Command, directory: &Path) -> miette::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// For commands without such subcommands: `--completions SHELL` or `--man`, alone, prints the
-/// completion script or manual of `command`. Returns the exit status if one of them was given.
+/// Handles `--completions SHELL` or `--man`, given alone, for commands without such subcommands:
+/// prints the completion script or manual of `command`. Returns the exit status if one of them was
+/// given.
 pub fn asked(arguments: &[OsString], command: impl FnOnce() -> Command) -> Option<ExitCode> {
     let mut words = arguments.iter().skip(1).map(OsString::as_os_str);
     let done = match words.next()?.to_str()? {

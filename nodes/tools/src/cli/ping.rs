@@ -94,7 +94,7 @@ pub(super) struct Summary<'a> {
 struct Tally {
     sent: u64,
     answered: u64,
-    /// Least, sum and most of the round trips, in constant space.
+    /// Minimum, sum and maximum of the round trips, in constant space.
     round_trips_ns: Option<(u64, u128, u64)>,
     /// Round trips by value, to three digits: at most some hundreds per decade.
     times: BTreeMap<u64, u64>,
@@ -131,14 +131,14 @@ impl Tally {
         }
     }
 
-    /// Least, mean and most of the round trips, in microseconds.
+    /// Minimum, mean and maximum of the round trips, in microseconds.
     fn round_trips_us(&self) -> Option<[f64; 3]> {
         let (least, sum, most) = self.round_trips_ns?;
         let mean = sum as f64 / self.answered as f64;
         Some([least as f64 / 1e3, mean / 1e3, most as f64 / 1e3])
     }
 
-    /// Round trips by value.
+    /// Number of round trips by value.
     fn counts(&self) -> LatencyCounts {
         LatencyCounts {
             max_ns: self.round_trips_ns.map_or(0, |(_, _, most)| most),
@@ -208,7 +208,7 @@ pub fn run(args: &PingArgs) -> miette::Result<ExitCode> {
         let sent = live::send(&mut client, &args.from, &spec, limit, &is_over)?;
         let end = sent.end;
         if end.is_none() && is_over() {
-            // Do not count an interrupted probe as lost.
+            // Do not count an interrupted operation as lost.
             break;
         }
         let round_trip_ns = end.map_or(0, |end| end.ended_ps.saturating_sub(end.posted_ps) / 1_000);
@@ -247,7 +247,7 @@ pub fn run(args: &PingArgs) -> miette::Result<ExitCode> {
     })
 }
 
-/// The lowest number of three decimal digits and zeros that is at least `ns`.
+/// The smallest number of at least `ns` that has three significant digits.
 fn three_digits(ns: u64) -> u64 {
     let unit = 10_u64.pow(ns.max(1).ilog10().saturating_sub(2));
     ns.div_ceil(unit).saturating_mul(unit)

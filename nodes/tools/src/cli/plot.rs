@@ -30,8 +30,8 @@ pub struct PlotArgs {
 /// Runs `phitwire plot`.
 ///
 /// # Errors
-/// If a file cannot be read or written, has no points, or lacks the units that results of several
-/// networks need.
+/// If a file cannot be read or written, has no points, or lacks the units needed to compare results
+/// of several networks.
 pub fn run(args: &PlotArgs) -> miette::Result<ExitCode> {
     let (mut names, mut files) = (Vec::new(), Vec::new());
     for path in &args.files {

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use phitwire_nodes::output;
 
-/// Interval of lines, and delay of the first: shorter commands print none.
+/// Interval of lines, and delay of the first one; shorter commands print none.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// Interval of redraws without news, so that the bar's clock runs.
+/// Interval of redraws without news, which keep the bar's clock running.
 const TICK: Duration = Duration::from_millis(500);
 
 /// Progress of a command, from [`new`](Self::new) until it is dropped.
@@ -100,7 +100,7 @@ impl Drop for Lines {
     fn drop(&mut self) {
         if let Some((end, thread)) = self.0.take() {
             drop(end);
-            // Ignore a panic of the thread: it has been reported.
+            // Ignore a panic of the thread, which has been reported.
             let _ = thread.join();
         }
     }

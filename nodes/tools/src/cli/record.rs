@@ -48,7 +48,7 @@ pub fn run(args: &RecordArgs) -> miette::Result<ExitCode> {
             .at_ms
             .saturating_sub(header.clock.begin_ms.unwrap_or(0));
         let line = encoder.line(t, &moment_of(&header, &sample), told.collect());
-        // Flush, so that a killed recording, or a crash of the machine, keeps everything so far.
+        // Flush, so that data survive if this process is killed or the machine crashes.
         let written = writer.line(&line).and_then(|()| writer.flush());
         written.into_diagnostic().wrap_err_with(named)?;
         lines += 1;

@@ -62,7 +62,7 @@ fn target() -> impl TypedValueParser<Value = &'static Reproduction> {
 /// Runs `phitwire reproduce`. The exit status is 1 if a row is outside its tolerance.
 ///
 /// # Errors
-/// Standard output that cannot be written to.
+/// If standard output cannot be written to.
 pub fn run(args: &ReproduceArgs) -> miette::Result<ExitCode> {
     let outside = match args.target {
         Some(target) => {
@@ -434,7 +434,8 @@ mod tests {
         assert!(row["label"].is_string() && row["ours"].is_f64() && row["relative_error"].is_f64());
     }
 
-    /// Values that are not in the paper must have no key `paper` and not appear in its column.
+    /// A value that the paper does not print must not have the key `paper` or appear in the paper's
+    /// column.
     #[test]
     fn a_number_of_ours_is_not_called_the_papers() {
         let mut table = table();

@@ -85,7 +85,7 @@ struct Hop {
     leads: Vec<Option<String>>,
 }
 
-/// Source of routers' decisions.
+/// The source of the routers' decisions.
 enum Asked<'n> {
     Description(&'n dyn Network, BTreeMap<NodeRef, Box<dyn Device>>),
     Lab(&'n str),
@@ -174,7 +174,7 @@ pub fn run(args: &RouteArgs) -> miette::Result<ExitCode> {
     })
 }
 
-/// The routers on the path, and why it ends before its destination, if it does.
+/// The routers on the path, and the reason if it ends before its destination.
 fn follow(
     network: &dyn Network,
     (source, target): (NodeRef, NodeRef),

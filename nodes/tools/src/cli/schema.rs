@@ -1,4 +1,4 @@
-//! `phitwire schema`: schemas of what the commands print with `--json`.
+//! `phitwire schema`: schemas of the commands' JSON output (`--json`).
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use crate::schema::{Output, Schema};
 use crate::sim::json::Points;
 use crate::trace::Trace;
 
-/// What the commands of this crate print.
+/// JSON outputs of the commands of this crate.
 const OUTPUTS: [Output; 10] = [
     Output::of::<super::capture::Summary>(
         "capture",
@@ -84,7 +84,7 @@ pub struct SchemaArgs {
 /// Runs `phitwire schema`.
 ///
 /// # Errors
-/// No schema of this name, or a file that cannot be read or is not JSON.
+/// If there is no schema of this name, or a file cannot be read or is not JSON.
 pub fn run(args: &SchemaArgs, tools: &[Tool]) -> miette::Result<ExitCode> {
     let of_tools = tools.iter().flat_map(|tool| tool.outputs);
     let mut outputs: Vec<Output> = OUTPUTS.iter().chain(of_tools).copied().collect();

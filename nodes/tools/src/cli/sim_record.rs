@@ -1,4 +1,4 @@
-//! Recording a simulation.
+//! The recording of a simulation.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ pub struct RecordOptions {
 }
 
 impl RecordOptions {
-    /// Checks that this many runs can be recorded.
+    /// Checks that this number of runs can be recorded.
     ///
     /// # Errors
     /// If there are several.

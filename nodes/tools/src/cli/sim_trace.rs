@@ -30,7 +30,7 @@ pub(super) struct SimTraceArgs {
     perfetto: Option<PathBuf>,
 }
 
-/// The ends, and how many messages to trace.
+/// The source and destination NIC, and the number of messages to trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Wanted {
     from: String,
@@ -62,7 +62,7 @@ impl FromStr for Wanted {
 }
 
 impl SimTraceArgs {
-    /// The tracing options of a run.
+    /// The tracing options, resolved for a network.
     ///
     /// # Errors
     /// If a NIC does not exist, or there are several points.
@@ -94,7 +94,7 @@ impl SimTraceArgs {
         }))
     }
 
-    /// The traces of the messages found, also written to the requested file.
+    /// The traces of the messages found. Also writes them to the requested file.
     ///
     /// # Errors
     /// If the file cannot be written.

@@ -105,7 +105,7 @@ enum Format {
 /// Runs `phitwire topology`. The exit status is 1 if a description has errors.
 ///
 /// # Errors
-/// A file that cannot be read, or a network that cannot be generated, shown or planned.
+/// If a file cannot be read, or a network cannot be generated, shown or planned.
 pub fn run(args: TopologyArgs) -> miette::Result<ExitCode> {
     match args.command {
         Command::Generate { wanted } => generate::run(&wanted),

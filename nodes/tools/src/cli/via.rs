@@ -16,7 +16,7 @@ const MAINTENANCE: &str = "maintenance";
 /// Timeout of a maintenance packet.
 const LIMIT: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(1);
-/// Tries of a lost one, where many registers are read.
+/// Number of tries for a lost packet, where many registers are read.
 const TRIES: usize = 3;
 
 /// An alternative path to registers.
@@ -32,7 +32,7 @@ impl ViaArgs {
     /// The router that sends maintenance packets, if `--via` is given.
     ///
     /// # Errors
-    /// Another value of `--via`.
+    /// If `--via` has an unknown value.
     pub fn router(&self) -> miette::Result<Option<&str>> {
         match self.via.as_deref() {
             None => Ok(None),

@@ -23,7 +23,7 @@ use crate::recording::{FileError, Recording, read};
 use crate::view::{Actions, Guard, Live, Page, Shown, serve};
 use crate::watch::Sampler;
 
-/// The default address; if its port is taken, any free one.
+/// The default address. If its port is taken, any free port is used.
 const LISTEN: &str = "127.0.0.1:7410";
 
 #[derive(Debug, Args)]
@@ -42,7 +42,7 @@ pub struct ViewArgs {
     interval: u64,
 }
 
-/// A random secret.
+/// A random string, for a token or a secret.
 ///
 /// # Errors
 /// If the kernel provides no random bytes.

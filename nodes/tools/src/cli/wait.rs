@@ -61,7 +61,7 @@ pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
         let asked_all = settled.is_empty();
         let asked: Vec<String> = nodes.difference(&settled).cloned().collect();
         let left = patience.left(asleep).unwrap_or_default();
-        // The longest intended sleep of a round.
+        // Longest intended sleep of a round.
         asleep = control::TIMEOUT + INTERVAL;
         let answers = control::ask_all(
             &args.lab,
@@ -82,7 +82,7 @@ pub fn run(args: WaitArgs) -> miette::Result<ExitCode> {
             if asked_all {
                 return Ok(ExitCode::SUCCESS);
             }
-            // All have been up at some time; check whether they are now.
+            // All nodes have been up at some time; check again whether they are now.
             settled.clear();
             continue;
         }
@@ -107,7 +107,7 @@ fn expected_nodes(args: &WaitArgs) -> miette::Result<BTreeSet<String>> {
     Ok(read_network(path)?.node_names().into_iter().collect())
 }
 
-/// Lines for the links of `node` that are not up, from its reply.
+/// Lines for the links of `node` that are not up, according to its reply.
 fn not_up(node: &str, answer: Result<Value, ClientError>) -> Result<Vec<String>, ClientError> {
     let links: Vec<LinkReport> = serde_json::from_value(answer?)?;
     Ok(links

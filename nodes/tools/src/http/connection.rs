@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::{Answer, Request};
 
-/// Size limit of a request's head, and of its body.
+/// Size limit of a request's head, and of its body, in bytes.
 const MOST_HEAD: usize = 16 << 10;
 const MOST_BODY: usize = 64 << 10;
 /// Maximum number of headers of a request.
@@ -21,7 +21,7 @@ const WRITE: Duration = Duration::from_secs(10);
 enum Trouble {
     /// The connection was closed, or timed out.
     Gone,
-    /// Not a valid request: a status and the reason.
+    /// The request is invalid: a status and the reason.
     Wrong(u16, &'static str),
 }
 
@@ -31,7 +31,7 @@ impl From<io::Error> for Trouble {
     }
 }
 
-/// Responds to the requests on a connection in order, until it ends.
+/// Responds to the requests on a connection in order, until the connection ends.
 pub fn converse(
     stream: &TcpStream,
     asks: &dyn Fn(),
@@ -55,7 +55,8 @@ pub fn converse(
             }
             Err(Trouble::Wrong(status, why)) => {
                 let _ = write(stream, &Answer::plain(status, why), false, true);
-                // Closing with unread data would make the kernel discard the response.
+                // Read the rest first: closing with unread data would make the kernel discard the
+                // response.
                 drain(stream);
                 return;
             }
@@ -64,7 +65,7 @@ pub fn converse(
     }
 }
 
-/// The next request. `unread` holds what arrived behind the one before.
+/// The next request. `unread` holds bytes that arrived after the previous one.
 fn request(stream: &TcpStream, unread: &mut Vec<u8>) -> Result<Request, Trouble> {
     let deadline = Instant::now() + READ;
     let (mut request, begin, length) = loop {
@@ -93,7 +94,7 @@ fn request(stream: &TcpStream, unread: &mut Vec<u8>) -> Result<Request, Trouble>
     Ok(request)
 }
 
-/// Reads what has arrived.
+/// Appends the bytes that have arrived.
 fn more(stream: &TcpStream, to: &mut Vec<u8>, deadline: Instant) -> Result<(), Trouble> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() {
@@ -113,7 +114,7 @@ fn more(stream: &TcpStream, to: &mut Vec<u8>, deadline: Instant) -> Result<(), T
     }
 }
 
-/// Parses the head of a request, once complete. Also returns where the body begins, and its length.
+/// Parses the head of a request, once complete. Also returns the position and length of the body.
 fn head(bytes: &[u8]) -> Result<Option<(Request, usize, usize)>, Trouble> {
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
@@ -145,7 +146,7 @@ fn head(bytes: &[u8]) -> Result<Option<(Request, usize, usize)>, Trouble> {
                                         Content-Length",
         ));
     }
-    // Reject two lengths: another parser might use the other one.
+    // Reject two lengths, since another parser might use the other one.
     let is_length = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("Content-Length");
     let mut lengths = request.headers.iter().filter(is_length);
     let length = match (lengths.next(), lengths.next()) {
@@ -163,7 +164,7 @@ fn head(bytes: &[u8]) -> Result<Option<(Request, usize, usize)>, Trouble> {
 fn write(stream: &TcpStream, answer: &Answer, is_head: bool, is_last: bool) -> io::Result<()> {
     let mut head = format!("HTTP/1.1 {} {}\r\n", answer.status, reason(answer.status));
     for (name, value) in &answer.headers {
-        // Prevent a value from beginning a new header line.
+        // Keep line breaks in a value from beginning a new header line.
         let value = value.replace(['\r', '\n'], " ");
         head.push_str(&format!("{name}: {value}\r\n"));
     }
@@ -193,7 +194,7 @@ fn write(stream: &TcpStream, answer: &Answer, is_head: bool, is_last: bool) -> i
     Ok(())
 }
 
-/// Reads and discards the rest of a request for a short while.
+/// Reads and discards the rest of a request, for a short while.
 fn drain(stream: &TcpStream) {
     let _ = stream.shutdown(std::net::Shutdown::Write);
     let deadline = Instant::now() + Duration::from_secs(1);

@@ -2,8 +2,8 @@
 //!
 //! Clients are untrusted, so everything is limited: connections, bytes of a request, and the time
 //! to read a request and to write a response. Each connection has its own thread, so that a slow
-//! client delays no other; when there are too many, the one idle longest is closed. Requests are
-//! parsed by `httparse`.
+//! client delays no other; if there are too many, the one idle longest is closed. `httparse` parses
+//! the requests.
 
 mod connection;
 
@@ -24,7 +24,8 @@ use phitwire_nodes::stop::Stop;
 
 /// Maximum number of open connections.
 const MOST_CONNECTIONS: usize = 64;
-/// Maximum number of threads: a closed connection's thread may still be running.
+/// Maximum number of threads. It exceeds the connections, because a closed connection's thread may
+/// still be running.
 const MOST_THREADS: usize = 2 * MOST_CONNECTIONS;
 /// Interval of checks whether a thread has ended.
 const TURN: Duration = Duration::from_millis(5);
@@ -33,9 +34,9 @@ const RECOVER: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// `GET` and the like.
+    /// HTTP method, such as `GET`.
     pub method: String,
-    /// Path and query, as they were sent.
+    /// Path and query as sent.
     pub target: String,
     pub body: Vec<u8>,
     headers: Vec<(String, String)>,
@@ -66,14 +67,14 @@ impl Request {
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
-    /// Headers other than the length of the body and whether the connection stays open.
+    /// Headers other than those for the length of the body and for keeping the connection open.
     pub headers: Vec<(&'static str, String)>,
     /// The body, shared between connections.
     pub body: Arc<[u8]>,
 }
 
 impl Answer {
-    /// A response whose body has this content type, such as `text/plain`.
+    /// A response with this content type, such as `text/plain`.
     pub fn new(status: u16, kind: &str, body: impl Into<Arc<[u8]>>) -> Self {
         Self {
             status,
@@ -82,21 +83,20 @@ impl Answer {
         }
     }
 
-    /// A line of plain text.
+    /// A response with a line of plain text.
     pub fn plain(status: u16, text: &str) -> Self {
         let text = format!("{text}\n").into_bytes();
         Self::new(status, "text/plain; charset=utf-8", text)
     }
 }
 
-/// The open connections.
 #[derive(Debug, Default)]
 struct Open(Mutex<BTreeMap<u64, Connected>>);
 
 #[derive(Debug)]
 struct Connected {
     stream: TcpStream,
-    /// When its last request arrived, or it was opened.
+    /// Time of its last request, or of its opening.
     asked: Instant,
 }
 
@@ -187,7 +187,7 @@ pub fn serve(
     })
 }
 
-/// The next connection, unless a signal arrives first.
+/// The next connection; `None` if a signal arrives first.
 fn next(listener: &TcpListener, stop: &Stop) -> io::Result<Option<TcpStream>> {
     let mut either = [
         PollFd::new(listener.as_fd(), PollFlags::POLLIN),
@@ -204,7 +204,7 @@ fn next(listener: &TcpListener, stop: &Stop) -> io::Result<Option<TcpStream>> {
                 error.kind(),
                 io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
             ) {
-                // Retry later: the client is gone, or resources are exhausted for now.
+                // Retry later: the client has disconnected, or resources are exhausted for now.
                 thread::sleep(RECOVER);
             }
             Ok(None)

@@ -21,7 +21,7 @@ fn served(talk: impl FnOnce(SocketAddr)) -> Duration {
     let answer = |request: &Request| {
         let told = format!("{} {} {:?}", request.method, request.path(), request.body);
         match request.path() {
-            // Exceeds what the kernel buffers for a client that does not read.
+            // Exceeds the kernel's buffers for a client that does not read.
             "/large" => Answer::new(200, "text/plain", vec![b'x'; 32 << 20]),
             _ => Answer::plain(200, &told),
         }
@@ -48,7 +48,7 @@ fn connect(at: SocketAddr) -> TcpStream {
 /// The whole response to these bytes.
 fn told(at: SocketAddr, bytes: &[u8]) -> String {
     let mut stream = connect(at);
-    // Ignore an error: the server may respond and close before it has read all.
+    // Ignore an error: the server may respond and close before it has read everything.
     let _ = stream.write_all(bytes);
     let mut told = Vec::new();
     let _ = stream.read_to_end(&mut told);

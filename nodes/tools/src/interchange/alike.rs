@@ -1,10 +1,10 @@
-//! Graph isomorphism: whether two graphs differ only in the names and order of their nodes, and
-//! which nodes correspond.
+//! Graph isomorphism: checks whether two graphs differ only in the names and order of their nodes,
+//! and matches their nodes.
 //!
-//! Nodes get colours: first by their own properties, then by the colours of their neighbours, until
-//! nothing changes any more (colour refinement). Where several nodes share a colour, one of them
-//! gets a unique colour in the first graph, and each candidate in the second is tried in turn. The
-//! total work is bounded, since graphs can be made for which this takes for ever.
+//! Colour refinement gives nodes colours, first by their own properties, then by the colours of
+//! their neighbours, until nothing changes any more. Where several nodes share a colour, one of
+//! them gets a unique colour in the first graph, and each candidate in the second is tried in turn.
+//! The total work is bounded, because some graphs would take exponential time.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ const MOST_STEPS: u64 = 100_000_000;
 struct Plain {
     colours: Vec<u32>,
     joined: Vec<Vec<(u32, u32)>>,
-    /// NICs with one router each, by router: they are interchangeable.
+    /// NICs with one router each, by router. NICs of the same router are interchangeable.
     leaves: Vec<Vec<usize>>,
     /// The other NICs, which follow the routers.
     others: Vec<usize>,
@@ -37,7 +37,7 @@ impl Plain {
                 [Node::Router(router), Node::Nic(nic)] | [Node::Nic(nic), Node::Router(router)] => {
                     homes[nic].push((router, count));
                 }
-                // Ignore such a link: our networks have none, so the link counts differ.
+                // Ignore such a link. Networks of phitwire have none, so the link counts differ.
                 [Node::Nic(_), Node::Nic(_)] => {}
             }
         }
@@ -69,7 +69,7 @@ impl Plain {
     }
 }
 
-/// The colours of both graphs.
+/// The colours of the nodes of both graphs.
 type Colours = [Vec<u32>; 2];
 
 /// The colour of a node, and those of its neighbours with the numbers of links.
@@ -81,7 +81,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Refines both; false if they differ, or the work limit is reached.
+    /// Refines the colours of both graphs. Returns false if they differ, or the work limit is
+    /// reached.
     fn refine(&mut self, colours: &mut Colours) -> bool {
         let mut classes = 0;
         loop {
@@ -153,8 +154,9 @@ impl Search<'_> {
     }
 }
 
-/// Matches two graphs with equal node counts of each kind: for every router and every NIC of
-/// `network`, its index in `file`. `None` if they are not isomorphic, or the search was given up.
+/// Matches two graphs with equal numbers of routers and of NICs. Returns, for every router and
+/// every NIC of `network`, its index in `file`; `None` if the graphs are not isomorphic, or the
+/// search was given up.
 pub(super) fn alike(file: &Graph, network: &Graph) -> Option<[Vec<usize>; 2]> {
     if file.routers.len() + file.nics.len() > MOST_NODES {
         return None;

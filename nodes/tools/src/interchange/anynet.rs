@@ -1,16 +1,15 @@
 //! The `network_file` of BookSim's `anynet`: one line per router, with its nodes and its
-//! neighbours; a number behind one of these is the latency of that link, and links are
-//! bidirectional.
+//! neighbours. A number after one of these is the latency of that link. Links are bidirectional.
 
 use std::fmt::Write as _;
 
 use super::graph::{End, Graph, Node};
 use super::{Export, InterchangeError, Mistake};
 
-/// Highest number in a file: that of the largest network, which bounds memory.
+/// Highest number in a file, which bounds memory. It is that of the largest network.
 const MOST: usize = 1 << 20;
 
-/// Writes each link once, at the router of the lower number.
+/// Writes each link once, at the router with the lower number.
 pub(super) fn write(graph: &Graph) -> Result<Export, InterchangeError> {
     let joined = graph.joined();
     let mut routers_of = vec![0_usize; graph.nics.len()];
@@ -52,7 +51,7 @@ pub(super) fn write(graph: &Graph) -> Result<Export, InterchangeError> {
     })
 }
 
-/// Reads what [`write()`] and BookSim write. Latencies are checked and dropped.
+/// Reads the format of [`write()`] and of BookSim. Latencies are checked and dropped.
 pub(super) fn read(text: &str) -> Result<Graph, Mistake> {
     let mut routers = 0;
     let mut pairs = std::collections::BTreeSet::new();

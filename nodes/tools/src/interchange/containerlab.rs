@@ -1,5 +1,5 @@
-//! A containerlab topology: a container per node, whose process runs on the interfaces that
-//! containerlab wires.
+//! A containerlab topology: a container per node, whose process uses the interfaces that
+//! containerlab creates.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::graph::{Graph, Node};
 /// Path of the description in containers.
 const DESCRIPTION: &str = "/etc/phitwire/topology.toml";
 
-/// Writes the topology; the description must be in the same directory as `NAME.toml`.
+/// Writes the topology. It expects the description in the same directory, as `NAME.toml`.
 pub(super) fn write(graph: &Graph) -> Export {
     let title = name_of(&graph.title);
     let mut text = format!(
@@ -45,7 +45,7 @@ pub(super) fn write(graph: &Graph) -> Export {
     Export { text, left_out }
 }
 
-/// Replaces the characters that lab names must not have.
+/// Replaces characters that are invalid in lab names.
 fn name_of(title: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     title

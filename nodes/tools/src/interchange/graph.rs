@@ -1,4 +1,4 @@
-//! A network as other tools see it: nodes and links, without router configuration.
+//! A network in the view of other tools: nodes and links, without router configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -36,9 +36,9 @@ pub struct Graph {
 /// How a graph differs from a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// As text.
+    /// A difference in words.
     Other(String),
-    /// The graph lacks these links of the network, and is otherwise equal.
+    /// The graph lacks these links of the network, but is otherwise equal.
     Missing(BTreeSet<usize>),
 }
 
@@ -55,7 +55,6 @@ impl fmt::Display for Difference {
 /// How the nodes of a graph match those of a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Same {
-    /// In the same order.
     InOrder,
     /// By name, in another order.
     ByName,
@@ -98,12 +97,12 @@ impl Graph {
         }
     }
 
-    /// Counts of routers and NICs.
+    /// Numbers of routers and NICs.
     pub fn counts(&self) -> (usize, usize) {
         (self.routers.len(), self.nics.len())
     }
 
-    /// Counts of links, by pair of nodes.
+    /// Number of links by pair of nodes.
     pub(super) fn joined(&self) -> BTreeMap<[Node; 2], usize> {
         let mut joined = BTreeMap::new();
         for [a, b] in &self.links {
@@ -114,7 +113,7 @@ impl Graph {
         joined
     }
 
-    /// A summary that limits the candidates.
+    /// A summary that narrows the candidates.
     pub fn outline(&self) -> Outline {
         let mut nics = vec![(0, 0); self.routers.len()];
         let mut links = vec![0; self.nics.len()];
@@ -143,7 +142,7 @@ impl Graph {
         }
     }
 
-    /// This graph with its nodes in the order of those of `order`; `None` if the names differ.
+    /// This graph with its nodes in the order of `order`; `None` if the names differ.
     pub(super) fn by_name(&self, order: &Self) -> Option<Self> {
         let places = |of: &[String], in_order: &[String]| {
             let all: BTreeMap<&str, usize> = in_order.iter().map(String::as_str).zip(0..).collect();
@@ -169,10 +168,10 @@ impl Graph {
         })
     }
 
-    /// Compares with the graph of `network`: node for node in the same order, or by name.
+    /// Compares the graph with that of `network`: node for node in the same order, or by name.
     ///
     /// # Errors
-    /// Their difference.
+    /// The difference.
     pub fn compare(&self, network: &dyn Network) -> Result<Same, Difference> {
         let other = Self::of(network);
         let difference = match self.compare_in_order(&other) {
@@ -185,7 +184,7 @@ impl Graph {
         named.compare_in_order(&other).map(|()| Same::ByName)
     }
 
-    /// Compares as [`compare`](Self::compare), or else by structure alone.
+    /// Like [`compare`](Self::compare), but if that fails, compares by structure alone.
     ///
     /// # Errors
     /// The difference in order or by name.
@@ -207,7 +206,7 @@ impl Graph {
         })
     }
 
-    /// Whether the counts of links, or of linked pairs, are equal.
+    /// Whether the numbers of links, or of linked pairs, are equal.
     fn has_as_many_links(&self, other: &Self) -> bool {
         match self.counts_links && other.counts_links {
             true => self.links.len() == other.links.len(),
@@ -261,7 +260,7 @@ impl Graph {
         )))
     }
 
-    /// The links of `other` between these nodes that are missing here: by port where known,
+    /// The links of `other` between these nodes that are missing here: matched by port if known,
     /// otherwise the last ones.
     fn missing(&self, other: &Self, pairs: &[[Node; 2]]) -> BTreeSet<usize> {
         let pair_of = |link: &[End; 2]| {
@@ -287,7 +286,7 @@ impl Graph {
                     None => left.push(id),
                 }
             }
-            // Links of the file with other ports, or none, match any of the rest.
+            // Links of the file with other ports, or without ports, match any of the rest.
             missing.extend(left.into_iter().skip(theirs.len()));
         }
         missing

@@ -11,8 +11,8 @@ use super::graph::{End, Graph, Node};
 
 /// Maximum number of elements in a file.
 const MOST_ELEMENTS: u32 = 4_000_000;
-/// Limit of attributes per element, nesting and namespaces. The XML reader compares each of them
-/// with all others; graphs have a handful.
+/// Limit of attributes per element, of nesting and of namespaces. The XML reader compares each of
+/// them with all others; graphs have only a few.
 const MOST_ATTRIBUTES: usize = 64;
 const MOST_DEPTH: usize = 64;
 const MOST_NAMESPACES: usize = 64;
@@ -67,7 +67,7 @@ fn escaped(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
-            // Escape it: a reader would turn it into a line feed.
+            // Escape it, since a reader would turn it into a line feed.
             '\r' => escaped.push_str("&#13;"),
             _ => escaped.push(c),
         }
@@ -75,8 +75,8 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Reads a graph, and the description if it is one of ours. Nodes without a `kind` are NICs if they
-/// have one neighbour, and routers otherwise.
+/// Reads a graph, and the description if phitwire wrote the file. Nodes without a `kind` are NICs
+/// if they have one neighbour, and routers otherwise.
 pub(super) fn read(text: &str) -> Result<(Graph, Option<String>), Mistake> {
     bounded(text)?;
     let options = ParsingOptions {
@@ -189,7 +189,7 @@ fn child<'a, 'input: 'a>(
     children(element, name).next()
 }
 
-/// Rejects files that would take the XML reader more than linear time.
+/// Rejects files for which the XML reader would need more than linear time.
 fn bounded(text: &str) -> Result<(), Mistake> {
     let too_many = |what: &str, at: usize| Err((format!("{what} are not supported"), at..at));
     if let Some((at, _)) = text.match_indices("xmlns").nth(MOST_NAMESPACES) {
@@ -222,7 +222,7 @@ fn bounded(text: &str) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// A tag: its length in bytes, and the number of its attribute values.
+/// A tag: its length in bytes, and its number of attribute values.
 struct Tag {
     length: usize,
     attributes: usize,
@@ -254,7 +254,7 @@ impl Tag {
     }
 }
 
-/// The byte at a row and column that count from one.
+/// The byte range at a row and column, which count from one.
 fn at_row(text: &str, place: roxmltree::TextPos) -> std::ops::Range<usize> {
     let rows = text
         .split_inclusive('\n')

@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | GraphML | yes | yes | nodes, links with their ports, and the description |
 //! | JSON | yes | no | the same |
-//! | Graphviz | yes | no | what `topology show --format dot` draws |
+//! | Graphviz | yes | no | the drawing of `topology show --format dot` |
 //! | BookSim's `anynet` | yes | yes | links by router: no names, ports or parallel links |
 //! | containerlab | yes | no | a container for each node, with its process, and the links |
 //!
@@ -54,11 +54,11 @@ pub enum Readable {
     BooksimAnynet,
 }
 
-/// A network in another format, and what that format could not express.
+/// A network in another format, with a list of the parts that this format cannot express.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Export {
     pub text: String,
-    /// Parts of the network left out, in sentences.
+    /// Parts of the network left out, as sentences.
     pub left_out: Vec<String>,
 }
 
@@ -78,7 +78,7 @@ pub enum InterchangeError {
         #[label("here")]
         place: SourceSpan,
     },
-    /// A graph of another tool that matches no network of ours.
+    /// A graph of another tool that matches none of phitwire's networks.
     #[error(
         "the file has {routers} routers and {nics} NICs, but its links match none of the {tried} \
          candidate networks{}", near.as_ref().map_or(String::new(), |near| format!("; {near}"))
@@ -119,8 +119,8 @@ pub fn export(
     })
 }
 
-/// Reads a file of another tool, called `name` in messages: the graph and, if the file is one of
-/// ours, the description in it.
+/// Reads a file of another tool, called `name` in messages. Returns the graph and, if phitwire
+/// wrote the file, the description in it.
 ///
 /// # Errors
 /// [`InterchangeError::Mistake`].

@@ -1,4 +1,4 @@
-//! Finds which of our networks a graph is.
+//! The search for a network of phitwire that matches a graph.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub struct Found {
     pub network: Box<dyn Network>,
-    /// Generator and options of the network, or its name if it is a ready one.
+    /// Generator and options of the network, or its name if it is a bundled one.
     pub name: String,
     /// How the nodes match.
     pub same: Same,
@@ -48,7 +48,7 @@ impl Candidate {
     }
 }
 
-/// All candidates that fit this outline.
+/// All candidates for this outline.
 fn candidates(outline: &Outline) -> impl Iterator<Item = Candidate> {
     let generators = machines()
         .machines()
@@ -59,7 +59,7 @@ fn candidates(outline: &Outline) -> impl Iterator<Item = Candidate> {
         sizes.map(move |given| (generator, given))
     });
     let mut generated: Vec<_> = sizes.collect();
-    // Prefer the fewest options: several candidates may have the same graph.
+    // Prefer the fewest options, since several candidates may have the same graph.
     generated.sort_by_key(|(_, given)| given.names().count());
     let generated = generated.into_iter();
     let generated = generated.map(|(generator, given)| Candidate::Generated(generator, given));
@@ -71,8 +71,8 @@ fn candidates(outline: &Outline) -> impl Iterator<Item = Candidate> {
     generated.chain(ready)
 }
 
-/// Tries the networks of every machine's generators that may have this graph, then the ready ones:
-/// first node for node and by name, then by structure.
+/// Tries the networks of every machine's generators that may have this graph, then the bundled
+/// ones. Compares first node for node and by name, then by structure.
 ///
 /// # Errors
 /// [`InterchangeError::Unknown`].
@@ -105,7 +105,8 @@ pub fn find(graph: &Graph) -> Result<Found, InterchangeError> {
                     near = Some((links.len(), candidate.name()));
                 }
             }
-            // Keep these for later: few in practice, and smaller than the networks they generate.
+            // Keep these for later. In practice they are few, and smaller than the networks that
+            // they generate.
             Err(Difference::Other(_)) => others.push(candidate),
         }
     }

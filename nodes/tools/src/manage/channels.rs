@@ -13,14 +13,14 @@ use super::fleet::Routers;
 /// Maximum number of changes listed in text; the rest are counted.
 const MOST_TOLD: usize = 48;
 
-/// Reported when links and routers were not examined.
+/// Note in the report when links and routers were not examined.
 pub const LINKS_UNSEEN: &str = "checked against the routes of the description; link states were \
                                 not queried";
 
-/// Failures after which a router gets no more requests in the same pass.
+/// Number of failures after which a router gets no more requests in the same pass.
 const MOST_FAILURES: usize = 2;
-/// Failures in a row after which no router does: with a timeout each, thousands of registers would
-/// take hours.
+/// Number of consecutive failures after which no router gets any more: with a timeout for each of
+/// thousands of registers, the pass would take hours.
 const MOST_IN_A_ROW: usize = 12;
 const NOT_ASKED: &str = "not queried: the router did not answer earlier requests";
 const INTERRUPTED: &str = "not queried: interrupted";
@@ -34,7 +34,7 @@ pub trait Registers {
     fn ask(&mut self, router: u32, register: &str, value: Option<u64>) -> Result<u64, String>;
 }
 
-/// Through control sockets.
+/// Access through control sockets.
 impl<R: Routers> Registers for R {
     fn ask(&mut self, router: u32, register: &str, value: Option<u64>) -> Result<u64, String> {
         let register = Register::Name(register.to_owned());
@@ -80,9 +80,9 @@ pub struct Failed {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Loaded {
     pub lab: String,
-    /// Registers that the tables cover.
+    /// Number of registers covered by the tables.
     pub registers: usize,
-    /// Routers that have them.
+    /// Number of routers with such registers.
     pub routers: usize,
     /// Registers that held another value.
     pub changed: Vec<Changed>,
@@ -92,15 +92,15 @@ pub struct Loaded {
     pub forced: Option<String>,
     /// The part that the check did not examine.
     pub unseen: Option<&'static str>,
-    /// The cycle that the old tables allowed: new tables do not free packets that wait in it.
+    /// A cycle that the old tables allowed. New tables do not free packets that wait in it.
     pub circle_before: Option<String>,
-    /// A signal ended it before everything was written and read back.
+    /// Whether a signal ended the load before everything was written and read back.
     pub interrupted: bool,
 }
 
 /// Options of loading tables.
 pub struct How<'a> {
-    /// Why the tables cannot be checked, if so.
+    /// Why the tables cannot be checked; `None` if they can.
     pub doubt: Option<String>,
     /// Whether to load tables that are unsafe or cannot be checked.
     pub force: bool,
@@ -116,7 +116,7 @@ pub enum LoadError {
     /// A signal arrived before anything was written.
     #[error("interrupted")]
     Interrupted,
-    /// A register cannot be read.
+    /// A register that cannot be read.
     #[error("{router}: cannot read `{register}`: {why}")]
     Unread {
         router: String,
@@ -125,12 +125,12 @@ pub enum LoadError {
     },
 }
 
-/// Reads all tables of a network, checks the result of `new`, writes those that differ, and reads
-/// them back. Unsafe tables, or those that cannot be checked, are rejected unless forced. If a
-/// signal ends it midway, the report lists what was written.
+/// Reads all tables of a network, checks the result of `new`, writes the registers that differ, and
+/// reads them back. Tables that are unsafe or cannot be checked are rejected unless forced. If a
+/// signal ends the load, the report lists the registers written so far.
 ///
 /// # Errors
-/// [`LoadError`]: then nothing was written.
+/// [`LoadError`], if nothing was written.
 pub fn load(
     (network, tunable): (&dyn Network, &dyn TunableChannels),
     new: &[RegisterValue],
@@ -181,7 +181,7 @@ pub fn load(
     for wanted in new {
         loading.read_back(wanted);
     }
-    // Try failed registers again: a router that was only busy may have replied by now.
+    // Retry failed registers: a router that was only busy may reply by now.
     loading.failures.clear();
     for wanted in new
         .iter()
@@ -201,7 +201,7 @@ struct Loading<'a> {
     network: &'a dyn Network,
     registers: &'a mut dyn Registers,
     stop: &'a dyn Fn() -> bool,
-    /// Consecutive failed requests, by router and over all.
+    /// Consecutive failed requests, by router and in total.
     failures: BTreeMap<u32, usize>,
     in_a_row: usize,
     /// Registers whose write got no reply, and their old values.
@@ -251,7 +251,7 @@ impl Loading<'_> {
         }
     }
 
-    /// Notes that the register holds its intended value, and removes any failure reported for it.
+    /// Records that the register holds its intended value, and removes any failure reported for it.
     fn holds(&mut self, of: &RegisterValue) {
         let (router, register) = (self.name(of), of.register.clone());
         let is_it = |failed: &Failed| failed.router == router && failed.register == register;
@@ -266,8 +266,8 @@ impl Loading<'_> {
         }
     }
 
-    /// Reads all tables. Those that cannot be read are assumed to hold the description's values,
-    /// and returned as unread.
+    /// Reads all tables. Registers that cannot be read are assumed to hold the description's
+    /// values, and returned as unread.
     fn read_all(
         &mut self,
         tunable: &dyn TunableChannels,
@@ -278,7 +278,7 @@ impl Loading<'_> {
         for held in &mut all {
             match self.ask(held, None) {
                 Ok(value) => held.value = value,
-                // Force writes an unread register too, and reports if that fails.
+                // With force, an unread register is written too, and a failure is reported.
                 Err(_) if force => {
                     unread.insert((held.node, held.register.clone()));
                 }

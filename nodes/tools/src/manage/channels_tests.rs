@@ -1,4 +1,4 @@
-//! Loading channel tables into routers that are not processes.
+//! Loading channel tables into simulated routers.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -224,7 +224,7 @@ fn a_report_says_what_was_not_looked_at() {
     assert_eq!(json["unseen"], LINKS_UNSEEN);
 }
 
-/// Never replies, and each request takes time.
+/// Never replies; each request takes time.
 #[derive(Default)]
 struct Nobody(usize);
 

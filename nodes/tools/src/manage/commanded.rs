@@ -1,5 +1,5 @@
-//! Operator commands on a lab: isolated nodes, and NICs that stand in for others. They are kept in
-//! the lab's directory, so that every reroute respects them.
+//! Operator commands on a lab: isolated nodes, and NICs that replace others. A file in the lab's
+//! directory keeps them, so that every reroute respects them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -17,37 +17,36 @@ const FILE: &str = "manage.json";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Commanded {
-    /// Isolated routers.
+    /// Names of isolated routers.
     pub isolated: BTreeSet<String>,
-    /// Replaced NICs, and their replacements.
+    /// Names of replaced NICs and of their replacements.
     pub replaced: BTreeMap<String, String>,
 }
 
 /// An operator command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Isolate a router.
     Isolate(String),
-    /// End its isolation.
+    /// End the isolation of a router.
     Return(String),
     /// Give a NIC the number of another.
     Rename {
-        /// The replaced NIC.
+        /// The NIC to replace.
         from: String,
-        /// The replacement of the node.
+        /// The replacement.
         to: String,
     },
-    /// Give a NIC its own number again.
+    /// Restore the original number of a NIC.
     RenameBack(String),
 }
 
 /// Why a command is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
-    /// No such node, or a node of another kind.
+    /// There is no such node, or it is of another kind.
     #[error("`{0}` is not a {1} of this network")]
     NoNode(String, &'static str),
-    /// The machine cannot do that.
+    /// The machine does not support the command.
     #[error("{0}")]
     Refused(String),
     /// The command would change nothing.
@@ -55,7 +54,7 @@ pub enum ChangeError {
     Already(String),
     #[error("{path}: {source}")]
     Io {
-        /// The file of the commands.
+        /// Path of the file with the commands.
         path: PathBuf,
         source: io::Error,
     },
@@ -68,7 +67,7 @@ impl Commanded {
         serde_json::from_str(&text).unwrap_or_default()
     }
 
-    /// Writes the file.
+    /// Writes the commands to their file.
     ///
     /// # Errors
     /// [`ChangeError::Io`]
@@ -82,10 +81,10 @@ impl Commanded {
             .map_err(|source| ChangeError::Io { path, source })
     }
 
-    /// Applies one more command.
+    /// Adds a command.
     ///
     /// # Errors
-    /// [`ChangeError`]: then nothing has changed.
+    /// [`ChangeError`], without a change.
     pub fn change(&mut self, network: &dyn Network, change: &Change) -> Result<(), ChangeError> {
         let mut new = self.clone();
         let has_changed = match change {

@@ -1,4 +1,5 @@
-//! Executes a reroute: sends routers the commands of `phitwire::manage::Reroute`, on time.
+//! Executes a reroute: sends the commands of `phitwire::manage::Reroute` to routers when they are
+//! due.
 
 use std::collections::BTreeMap;
 use std::thread::sleep;
@@ -12,21 +13,21 @@ use phitwire_nodes::control::{ClientError, Request, RoutingReport};
 
 use super::fleet::{Routers, ask};
 
-/// Longest quiescence of a router, in milliseconds: more than a whole reroute may take, short
-/// enough that waiting packets do not time out (20 s by default).
+/// Longest quiescence of a router, in milliseconds. It exceeds the time of a whole reroute, but is
+/// short enough that waiting packets do not time out (20 s by default).
 pub const HOLD_MS: u64 = 10_000;
 
-/// Longest sleep between two checks of what is due.
+/// Longest sleep between two checks for due commands.
 const STEP: Duration = Duration::from_ms(20);
 /// Timeout of a router's reply.
 const LONGEST_ANSWER: Duration = Duration::from_ms(5_000);
 
-/// The outcome, and the errors of routers that failed.
+/// The outcome of a reroute, with the errors of routers that failed.
 #[derive(Clone, Debug, Default)]
 pub struct Done {
     /// The outcome of the sequence.
     pub outcome: RerouteReport,
-    /// By router, its last error or that of its socket.
+    /// The last error of each router, or that of its socket.
     pub troubles: BTreeMap<u32, String>,
 }
 
@@ -40,7 +41,7 @@ pub fn execute(
     tables: &dyn RoutedTables,
     told_to_stop: &dyn Fn() -> bool,
 ) -> Done {
-    // Timeouts count only time in which this process ran or waited for a reply.
+    // Timeouts count only time during which this process ran or waited for a reply.
     let (clock, mut attendance) = (Clock::new(), Attendance::new(Time::ZERO));
     let mut now = |asleep| attendance.look(clock.now(), asleep);
     let sources: Vec<NodeRef> = living.iter().map(|&router| NodeRef::Chip(router)).collect();
@@ -77,7 +78,7 @@ fn answer(
     command: Command,
     tables: &dyn RoutedTables,
 ) -> Result<Answer, ClientError> {
-    // Every command addresses a router, sources included.
+    // Every command addresses a router: sources are routers here.
     let NodeRef::Chip(router) = command.node else {
         return Ok(Answer::Gone);
     };

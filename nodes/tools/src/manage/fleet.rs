@@ -1,4 +1,4 @@
-//! The nodes of a lab, through their control sockets.
+//! The nodes of a lab, queried through their control sockets.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,16 +11,16 @@ use phitwire_nodes::run_dir::{LabDir, RunDirError, ThisLab};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Timeout of a node's reply to a watcher. Nodes reply between two turns of the event loop; a
-/// process that a busy host delays longer is as good as dead for the network too. With a watcher's
+/// Timeout of a node's reply to a watcher. Nodes reply between two turns of the event loop. A
+/// process that a busy host delays longer is also useless to the network. Together with a watcher's
 /// interval, a stalled router is noticed within a second.
 pub const PATIENCE: Duration = Duration::from_millis(750);
 
-/// Timeout of a node's reply to a one-shot command, which does not poll again: with less, a router
-/// that was only busy would count as dead.
+/// Timeout of a node's reply to a one-shot command, which does not poll again. With a shorter one,
+/// a busy router would count as dead.
 pub const PATIENCE_ONCE: Duration = phitwire_nodes::control::TIMEOUT;
 
-/// Sends requests to routers.
+/// Access to the routers and NICs of a lab by requests.
 pub trait Routers {
     /// Sends a request to router `router`, by its number in the machine.
     ///
@@ -34,7 +34,7 @@ pub trait Routers {
     /// If the NIC does not reply, or refuses.
     fn ask_nic(&mut self, nic: u32, request: &Request) -> Result<Value, ClientError>;
 
-    /// Sends one request to each router, in this order, then collects the replies; all share one
+    /// Sends one request to each router in this order, then collects the replies; all share one
     /// timeout.
     fn ask_all(&mut self, routers: &[u32], request: &Request) -> Vec<Result<Value, ClientError>> {
         routers
@@ -68,11 +68,12 @@ pub fn ask_all<T: DeserializeOwned>(
         .collect()
 }
 
-/// The routers of a lab. Connections are kept, and reopened after an error.
+/// The nodes of a lab. Connections are kept, and reopened after an error.
 ///
-/// A router that does not reply in time keeps its connection and owes the reply. Until that arrives
-/// it gets no request and is not waited for: a stalled process accepts no connections, so repeated
-/// attempts would fill its queue, where a connect then waits without end.
+/// A node that does not reply in time keeps its connection and owes the reply. Until that arrives,
+/// it gets no further request and is not waited for. Reconnecting would not help: a stalled process
+/// accepts no connections, so repeated attempts would fill its queue, after which a connect blocks
+/// without limit.
 #[derive(Debug)]
 pub struct Fleet {
     lab: LabDir,
@@ -86,12 +87,12 @@ pub struct Fleet {
 #[derive(Debug)]
 struct Line {
     client: Client,
-    /// A request is unanswered.
+    /// Whether a request is unanswered.
     owes: bool,
 }
 
 impl Fleet {
-    /// The routers of `network` that run as `lab` now. Those of a later lab of the same name get no
+    /// The nodes of `network` that run as `lab` now. Those of a later lab of the same name get no
     /// requests.
     ///
     /// # Errors
@@ -107,7 +108,7 @@ impl Fleet {
         })
     }
 
-    /// These routers, with timeout `patience` instead of [`PATIENCE`].
+    /// These nodes, with timeout `patience` instead of [`PATIENCE`].
     #[must_use]
     pub fn patient(self, patience: Duration) -> Self {
         Self { patience, ..self }
@@ -123,7 +124,7 @@ impl Fleet {
         };
         let path = self.lab.socket(name)?;
         let client = Client::connect_within(&path, self.patience).map_err(unreachable)?;
-        // Check after connecting: a node reached while the lab has its name belongs to it.
+        // Check after connecting: if the lab still has its name now, the node belongs to it.
         if !self.this.is_there() {
             return Err(unreachable(io::ErrorKind::NotFound.into()));
         }
@@ -138,12 +139,12 @@ impl Fleet {
         self.this.is_there()
     }
 
-    /// The process of a connected node, if the kernel knows.
+    /// The process of a connected node, if the kernel reports it.
     pub fn process(&self, node: NodeRef) -> Option<u32> {
         self.lines.get(&node)?.client.process()
     }
 
-    /// Sends one request to many nodes, in this order, and waits for all silent ones together.
+    /// Sends one request to many nodes in this order. All silent ones share one timeout.
     pub fn ask_nodes(
         &mut self,
         nodes: &[NodeRef],
@@ -160,7 +161,7 @@ impl Fleet {
         nodes.iter().zip(begun).map(finish).collect()
     }
 
-    /// Sends a request to a node that owes no reply.
+    /// Sends a request to a node that does not owe a reply.
     fn begin(&mut self, node: NodeRef, request: &Request) -> Result<(), ClientError> {
         let kept = self.lines.remove(&node);
         let is_kept = kept.is_some();
@@ -169,7 +170,7 @@ impl Fleet {
             None => self.connect(node)?,
         };
         if line.owes {
-            // Take only a reply that has arrived: the request has had its timeout already.
+            // Take only a reply that has already arrived: the request has had its timeout.
             match line.client.answer_within(Duration::ZERO) {
                 Err(ClientError::Silent) => {
                     self.lines.insert(node, line);
@@ -192,7 +193,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Waits for the reply to a request that was sent.
+    /// Waits for the reply to a sent request.
     fn finish(&mut self, node: NodeRef, patience: &mut Patience) -> Result<Value, ClientError> {
         let Some(mut line) = self.lines.remove(&node) else {
             return Err(ClientError::Silent);

@@ -19,7 +19,7 @@ use super::fleet::{Fleet, PATIENCE, PATIENCE_ONCE};
 use super::manager_tests::network;
 use super::survey::Survey;
 
-/// Three routers, one per group, that are served only while `stopped` is not set.
+/// Three routers, one per group, that are not served while `stopped` is set.
 const STILL: [u32; 3] = [1, 5, 9];
 
 struct Lab {
@@ -180,7 +180,7 @@ fn routers_of_the_next_lab_of_that_name_are_not_asked() {
     asked_before(&mut next);
 }
 
-/// A router that closed an idle connection to make room is not taken for dead.
+/// A router that closed an idle connection to make room must not be taken for dead.
 #[test]
 fn a_connection_that_was_left_is_made_anew() {
     let lab = Lab::new();

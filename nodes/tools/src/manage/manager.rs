@@ -1,4 +1,4 @@
-//! Repeated reroutes.
+//! Single and repeated reroutes of a lab.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,17 +19,17 @@ use super::report::{Report, Status};
 use super::routers;
 use super::survey::Survey;
 
-/// Maximum number of times that tables are recomputed because something failed or recovered during
-/// a reroute; the next call does the rest.
+/// Maximum number of times that tables are recomputed because a component failed or recovered
+/// during a reroute. The next call handles later changes.
 const MOST_ROUNDS: u32 = 5;
-/// Simultaneous failures are not noticed at once: two surveys this far apart have to agree before a
-/// watcher acts.
+/// Delay between two surveys that must agree before a watcher acts, since simultaneous failures are
+/// not noticed at the same time.
 const SETTLE: Duration = Duration::from_millis(150);
 /// Maximum number of surveys before a watcher acts, even if links never settle.
 const MOST_SURVEYS: u32 = 10;
-/// Delay before a watcher retries what failed.
+/// Delay before a watcher retries a failed reroute.
 const RETRY: Duration = Duration::from_secs(1);
-/// Longest delay before a signal is noticed.
+/// Longest time until a signal is noticed.
 const STEP: Duration = Duration::from_millis(25);
 
 /// Name of the manager's claim in the lab's directory.
@@ -44,10 +44,10 @@ pub enum ManageError {
     )]
     Busy {
         lab: String,
-        /// Process of the other manager.
+        /// Process id of the other manager.
         pid: String,
     },
-    /// Trouble with the lab's directory.
+    /// An error with the lab's directory.
     #[error(transparent)]
     RunDir(#[from] RunDirError),
     /// No router replies.
@@ -57,7 +57,7 @@ pub enum ManageError {
     )]
     AllSilent {
         lab: String,
-        /// The error that one of the routers caused.
+        /// The error of one of the routers.
         why: String,
     },
     /// The routers of this machine have no route tables that can be recomputed.
@@ -68,7 +68,7 @@ pub enum ManageError {
     Gone(String),
 }
 
-/// The manager of a lab: only one runs at a time.
+/// The manager of a lab, of which only one runs at a time.
 #[derive(Debug)]
 pub struct Manager<'n> {
     lab: LabDir,
@@ -80,7 +80,7 @@ pub struct Manager<'n> {
 /// Claims the management of a lab.
 ///
 /// # Errors
-/// [`ManageError::Busy`], or trouble with the lab's directory.
+/// [`ManageError::Busy`], or an error with the lab's directory.
 pub fn claim(lab: &LabDir) -> Result<Claim, ManageError> {
     lab.claim(PLACE).map_err(|error| match error {
         RunDirError::Running { lab, pid, .. } => ManageError::Busy { lab, pid },
@@ -108,7 +108,7 @@ impl<'n> Manager<'n> {
         })
     }
 
-    /// Finds what has failed or come back, and installs tables to match, polling `told_to_stop`.
+    /// Finds failed and recovered components, and installs tables to match, polling `told_to_stop`.
     ///
     /// # Errors
     /// [`ManageError::AllSilent`]
@@ -135,7 +135,7 @@ impl<'n> Manager<'n> {
             })
     }
 
-    /// Surveys the lab at this interval and reroutes whenever something has failed or recovered,
+    /// Surveys the lab at this interval, and reroutes when a component has failed or recovered,
     /// until a stop is requested. Calls `tell` with a report each time, and once at the beginning.
     ///
     /// # Errors
@@ -148,8 +148,7 @@ impl<'n> Manager<'n> {
     ) -> Result<(), ManageError> {
         let mut told: Option<Survey> = None;
         while !told_to_stop() {
-            // Another lab of that name is another network: its routers know nothing of these
-            // tables.
+            // Another lab of the same name is another network, for which these tables are useless.
             let is_deserted =
                 !self.lab.path().join("topology.toml").exists() && self.lab.nodes()?.is_empty();
             if is_deserted || !self.place.is_held() {
@@ -178,12 +177,12 @@ impl<'n> Manager<'n> {
     }
 
     fn survey(&mut self) -> Survey {
-        // Read the commands again each time: other processes write them while this one watches.
+        // Read the commands again each time, since other processes write them during a watch.
         let commanded = Commanded::read(&self.lab);
         Survey::take(self.tables.network, &mut self.fleet, &commanded)
     }
 
-    /// Waits until nothing changes any more.
+    /// Repeats the survey until nothing changes any more.
     fn settled(&mut self, mut survey: Survey, told_to_stop: &dyn Fn() -> bool) -> Survey {
         for _ in 0..MOST_SURVEYS {
             nap(SETTLE, told_to_stop);
@@ -209,7 +208,7 @@ fn nap(length: Duration, told_to_stop: &dyn Fn() -> bool) {
     }
 }
 
-/// The tables that a network should have, recomputed when its faults change.
+/// The tables that a network should have; recomputed when its faults change.
 pub(super) struct Tables<'n> {
     pub network: &'n dyn Network,
     pub planner: &'n dyn Reroutable,
@@ -261,7 +260,7 @@ fn digests(network: &dyn Network, routed: &dyn RoutedTables) -> BTreeMap<u32, St
     routers(network).filter_map(of_one).collect()
 }
 
-/// Reroutes in as many rounds as necessary. An error says why no router replies.
+/// Reroutes in as many rounds as necessary. The error is the reason why no router replies.
 pub(super) fn reroute(
     tables: &mut Tables<'_>,
     (routers, commanded): (&mut impl Routers, &Commanded),
@@ -325,11 +324,11 @@ pub(super) fn reroute(
     }
 }
 
-/// Number of pairs of routers that the new tables restore, compared with the installed ones.
+/// Number of pairs of routers that the new tables reconnect, compared with the installed ones.
 fn restored(tables: &Tables<'_>, survey: &Survey, routers: &mut impl Routers) -> Option<usize> {
     let mut installed = BTreeMap::new();
     for router in survey.living(tables.network) {
-        // Skip a router that does not reply: the installation of its tables will report it.
+        // Skip a router that does not reply; the installation of its tables will report that.
         if let Ok(own) = ask::<Value>(routers, router, &Request::Tables) {
             installed.insert(router, own);
         }

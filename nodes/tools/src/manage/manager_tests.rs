@@ -1,4 +1,4 @@
-//! Routers that die, refuse or come back while tables are being installed.
+//! Routers that die, refuse or return while tables are being installed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -16,14 +16,14 @@ use super::fleet::Routers;
 use super::manager::{Tables, reroute};
 use super::report::Status;
 
-/// Routers that carry out every command.
+/// Routers that execute every command.
 struct Obedient {
     network: Dragonfly,
     tables: BTreeMap<u32, Value>,
     quiesced: BTreeSet<u32>,
     dead: BTreeSet<u32>,
     cut: BTreeSet<u32>,
-    /// Dies when it is to install tables, once.
+    /// A router that dies once, when it should install tables.
     dies_at_install: Option<u32>,
     asked: Vec<(u32, &'static str)>,
 }

@@ -3,19 +3,19 @@
 //!
 //! "In the event of lost connectivity, which may occur on blade failures or hardware removal, it is
 //! necessary to route around the problem. The HSS performs this task." (Cray XC white paper,
-//! "Network Reliability, Availability and Serviceability".) [`phitwire::manage`] decides; this
-//! module has the sockets, the clock and the texts.
+//! "Network Reliability, Availability and Serviceability".) [`phitwire::manage`] makes the
+//! decisions; this module adds the sockets, the clock and the texts.
 //!
 //! - [`channels`] loads virtual channel tables;
 //! - [`fleet`] sends requests to the routers of a lab;
-//! - [`survey`] finds what has failed;
+//! - [`survey`] finds failures;
 //! - [`commanded`] keeps isolated routers and replaced NICs;
 //! - [`execute`] executes a reroute, and releases the routers even after errors;
-//! - [`report`] reports what was done;
-//! - [`manager`] runs one reroute, or one after another for ever.
+//! - [`report`] reports findings and actions;
+//! - [`manager`] runs one reroute, or one after another.
 //!
-//! Routers are quiesced, not NICs: a router that accepts no packets from its NICs needs no help
-//! from them, so this works even if their processes are dead or stuck. It resumes automatically
+//! Routers are quiesced instead of NICs. A router can stop accepting packets from its NICs without
+//! their help, so this works even if their processes are dead or stuck. It resumes automatically
 //! after [`execute::HOLD_MS`] if the manager is killed before it can release it.
 
 pub mod channels;

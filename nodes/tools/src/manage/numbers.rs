@@ -1,4 +1,4 @@
-//! Sends NICs the numbers that the tables give them.
+//! Sets the numbers of NICs according to the tables.
 
 use phitwire::net::NodeRef;
 use phitwire_nodes::control::{NodeInfo, Request};
@@ -16,7 +16,7 @@ pub(super) fn renumber(report: &mut Report, tables: &Tables<'_>, nodes: &mut imp
         let Some(number) = tables.routed.number(nic) else {
             continue;
         };
-        // Skip a silent NIC: a later reroute sets its number, once it replies again.
+        // Skip a silent NIC; a later reroute sets its number, once it replies again.
         let Ok(info) = nodes.ask_nic(nic, &Request::Info) else {
             continue;
         };

@@ -49,7 +49,7 @@ pub struct FailedLink {
     pub why: String,
 }
 
-/// A router that nothing is sent to any more, or a NIC that cannot be reached.
+/// A failed router, which gets no more packets, or an unreachable NIC.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct FailedNode {
     /// Name of the node.

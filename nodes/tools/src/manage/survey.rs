@@ -48,7 +48,7 @@ impl Survey {
         survey
     }
 
-    /// Isolated nodes are not reported as faults, but count as dead to the others.
+    /// Treats isolated nodes as dead, without reporting them as faults.
     fn obey(&mut self, network: &dyn Network, commanded: &Commanded) {
         let isolated = commanded.isolated(network);
         let is_isolated =
@@ -80,7 +80,7 @@ impl Survey {
             };
             match (a.node, b.node) {
                 (NodeRef::Processor(nic), _) | (_, NodeRef::Processor(nic)) => {
-                    // Omit the link of a dead router: the router is listed.
+                    // Omit the link of a dead router, since the router itself is listed.
                     if let Some(why) = why {
                         self.nics.insert(nic, why);
                     }
@@ -95,7 +95,7 @@ impl Survey {
         }
         self.faults = Faults::of_links(network, failed);
         self.faults.routers.extend(self.silent.keys());
-        // Omit links of silent routers, for the same reason.
+        // Omit links of silent routers, which are listed themselves.
         self.links.retain(|&id, _| {
             let (a, b) = network.ends(id as usize);
             ![a, b].iter().any(|end| match end.node {
@@ -105,12 +105,12 @@ impl Survey {
         });
     }
 
-    /// Whether the failures are the same; the reasons may differ.
+    /// Whether the failures are the same, possibly for different reasons.
     pub fn is_like(&self, other: &Self) -> bool {
         self.faults == other.faults && self.nics.keys().eq(other.nics.keys())
     }
 
-    /// Routers that need tables: those that reply and either can be sent packets or are isolated.
+    /// Routers that need tables: they reply, and either can be reached by packets or are isolated.
     pub fn living(&self, network: &dyn Network) -> impl Iterator<Item = u32> {
         let is_told = |router: &u32| {
             self.faults.isolated.contains(router) && self.digests.contains_key(router)
@@ -120,9 +120,9 @@ impl Survey {
     }
 }
 
-/// The trouble at an end of a link, if any: `Some(None)` when its router does not reply.
+/// The trouble at an end of a link, if any; `Some(None)` if the end's router does not reply.
 fn trouble(end: &End, ports: &BTreeMap<u32, Vec<LinkReport>>) -> Option<Option<String>> {
-    // Skip the NIC's end: the router's reports the same.
+    // Skip the NIC's end: the router's end reports the same.
     let NodeRef::Chip(router) = end.node else {
         return None;
     };

@@ -1,4 +1,4 @@
-//! Encodes moments as lines.
+//! The encoder of moments as lines.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use super::state::{Line, State, changes};
 /// The state of a network at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Moment {
-    /// Link ends, two per link in the order of the header. `None`: nothing is known, so the end
-    /// stays as it was, but down.
+    /// Link ends, two per link in the order of the header. `None` if nothing is known: the end
+    /// keeps its numbers but counts as down.
     pub ends: Vec<Option<EndMoment>>,
     /// Nodes, in the order of the header.
     pub nodes: Vec<NodeMoment>,
@@ -31,11 +31,11 @@ pub struct EndMoment {
 /// The state of a node.
 #[derive(Clone, Debug)]
 pub struct NodeMoment {
-    /// Why the node does not reply; then nothing else is used.
+    /// Why the node does not reply; if set, the other fields are not used.
     pub silent: Option<String>,
     /// The other numbers, by [`NodeField`].
     pub numbers: [i64; NODE_FIELDS],
-    /// The content of its stages, if requested.
+    /// Contents of the node's stages, if requested.
     pub pipeline: Option<PipelineReport>,
 }
 
@@ -88,7 +88,7 @@ impl Encoder {
         &self.header
     }
 
-    /// The state that the lines so far add up to.
+    /// The state after all lines so far.
     pub fn state(&self) -> &State {
         &self.state
     }
@@ -141,7 +141,8 @@ impl Encoder {
         if text.is_empty() {
             return 0;
         }
-        // Remove what changes with every moment: the table would grow for ever.
+        // Mask numbers that change with every moment, since the table of texts would grow without
+        // limit.
         let text = steady(text);
         if let Some(&number) = self.numbers.get(&text) {
             return number;
@@ -191,7 +192,7 @@ impl Encoder {
 
 const MOST_TEXTS: usize = 4_096;
 
-/// Masks the numbers that change with time: digits that stand alone before a unit of time.
+/// Masks numbers that change with time: digits that stand alone before a unit of time.
 fn steady(text: &str) -> String {
     let mut words: Vec<&str> = text.split(' ').collect();
     for at in 1..words.len() {
@@ -208,7 +209,7 @@ fn steady(text: &str) -> String {
     text
 }
 
-/// Whether two lists of stages can use the same numbers.
+/// Whether two lists of stages can share the same positions.
 fn is_alike(known: &[Stage], stages: &[Stage]) -> bool {
     let same = |(a, b): (&Stage, &Stage)| {
         a.name == b.name

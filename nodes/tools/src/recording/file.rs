@@ -15,7 +15,8 @@ use super::state::{Fault, Line, State};
 
 /// The longest line of a file in bytes, decompressed.
 const LONGEST_LINE: u64 = 64 << 20;
-/// Size limit of all lines: bounds the memory that a small file can make a reader use.
+/// Limit of the total size of all lines in bytes, which bounds the memory that a small file can
+/// make a reader use.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// Why a recording cannot be read.
@@ -32,7 +33,7 @@ pub enum FileError {
     /// A line cannot be parsed.
     #[error("line {0}: {1}")]
     Syntax(u64, String),
-    /// A line does not fit those before it.
+    /// A line does not follow from those before it.
     #[error("line {0}: {1}")]
     Fault(u64, Fault),
     #[error("line {0}: the uncompressed recording exceeds {1} MiB")]
@@ -79,7 +80,7 @@ impl<W: Write> Writer<W> {
         self.json(line)
     }
 
-    /// Flushes all lines so far, so that they can be read from the file.
+    /// Flushes all lines so far, so that readers of the file see them.
     ///
     /// # Errors
     /// If the lines cannot be written.
@@ -99,16 +100,15 @@ impl<W: Write> Writer<W> {
 #[derive(Debug)]
 pub struct Recording {
     pub header: Header,
-    /// Count of moments.
     pub moments: u64,
-    /// Everything that can be read, as a whole compressed file.
+    /// All lines that can be read, as a complete compressed file.
     pub packed: Vec<u8>,
-    /// Why it was cut short, if it was.
+    /// Why the recording was truncated, if it was.
     pub cut: Option<String>,
 }
 
-/// Reads a recording and checks all of it. A truncated one is read up to the cut. The result is
-/// kept compressed, so that a small file does not need much memory.
+/// Reads and checks a whole recording. A truncated one is read up to the cut. The result is kept
+/// compressed, so that a small file does not take much memory.
 ///
 /// # Errors
 /// See [`FileError`].

@@ -7,7 +7,7 @@ use thiserror::Error;
 
 /// The version of the format.
 const VERSION: u32 = 1;
-/// Maximum number of nodes and of links: bounds the memory for an untrusted file.
+/// Maximum number of nodes and of links, which bounds the memory for an untrusted file.
 const MOST: usize = 1 << 16;
 /// Size limit of a drawing.
 const MOST_DRAWING: usize = 16 << 20;
@@ -21,9 +21,9 @@ pub enum EndField {
     State,
     /// 1 if packets flow, else 0.
     Up,
-    /// Lanes received on.
+    /// Number of lanes in use for receiving.
     RxLanes,
-    /// Lanes sent on.
+    /// Number of lanes in use for sending.
     TxLanes,
     /// Units sent on the wire: see [`Header::carried`].
     Carried,
@@ -31,7 +31,6 @@ pub enum EndField {
     Received,
     /// Units sent for the first time.
     Sent,
-    /// Units resent.
     Resent,
     /// Units received with an invalid check.
     BadChecks,
@@ -110,7 +109,7 @@ pub struct Clock {
     pub unit: String,
     /// Units per second of playback.
     pub per_second: f64,
-    /// When it was zero, in milliseconds since 1970, UTC, if it is wall-clock time.
+    /// Wall-clock time of zero, in milliseconds since 1970, UTC; absent for other clocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begin_ms: Option<u64>,
 }
@@ -140,7 +139,7 @@ pub struct Header {
     pub clock: Clock,
     /// The unit of [`EndField::Carried`]: `frames`, `phits`.
     pub carried: String,
-    /// Capacity of a wire in that unit, per unit of the clock, if known.
+    /// Capacity of a wire in the unit of `carried`, per unit of the clock, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full: Option<f64>,
     /// Count of numbers per link end and per node, and of the credits and latencies among them.
@@ -172,7 +171,6 @@ pub enum HeaderError {
     NoSuchNode(usize, u32, usize),
     #[error("invalid clock of {0} units per second: expected a number above zero")]
     Clock(String),
-    /// An invalid drawing.
     #[error("the drawing {0}")]
     Drawing(&'static str),
 }
@@ -184,7 +182,7 @@ impl Header {
     pub fn new(network: &dyn Network, name: &str, source: Source, clock: Clock) -> Self {
         let nodes = network.nodes();
         let place = |node| nodes.iter().position(|other| *other == node).unwrap_or(0) as u32;
-        // Look up positions only once, not for each link.
+        // Look up positions once instead of for each link.
         let places: std::collections::BTreeMap<_, _> =
             nodes.iter().map(|&node| (node, place(node))).collect();
         let head = |&node: &phitwire::net::NodeRef| NodeHead {
@@ -213,7 +211,7 @@ impl Header {
         }
     }
 
-    /// Count of numbers before any node has reported its stages.
+    /// Number of numbers before any node has reported its stages.
     pub fn numbers(&self) -> usize {
         2 * self.links.len() * END_FIELDS + self.nodes.len() * NODE_FIELDS
     }
@@ -258,8 +256,7 @@ impl Header {
     }
 }
 
-/// Rejects drawings with active content. Browsers would not run it anyway: our pages forbid scripts
-/// in drawings.
+/// Rejects drawings with active content. The pages also forbid scripts in drawings.
 fn check_drawing(svg: &str) -> Result<(), HeaderError> {
     let wrong = if svg.len() > MOST_DRAWING {
         "is larger than 16 MiB"
@@ -296,6 +293,5 @@ pub struct Event {
     /// The link where it happened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<u32>,
-    /// Text of the event.
     pub text: String,
 }

@@ -1,12 +1,13 @@
 //! Recordings of networks: the state of nodes and links over time, in a lab or a simulation.
 //!
-//! A recording is a [`Header`], the fixed part, and [`Line`]s. Everything that changes is one long
-//! row of integers: [`END_FIELDS`] per link end, [`NODE_FIELDS`] per node, then the content of
-//! nodes' stages once a node has reported them. A line lists which numbers changed since the line
-//! before, and by how much; so counters and gauges are written alike, idle numbers cost nothing,
-//! and a reader can step backwards too. Texts are numbers of a table that grows.
+//! A recording is a [`Header`], the fixed part, followed by [`Line`]s. Everything that changes is
+//! one long row of integers: [`END_FIELDS`] per link end, [`NODE_FIELDS`] per node, then the
+//! contents of a node's stages once the node has reported them. A line lists which numbers changed
+//! since the previous line, and by how much. So counters and gauges are written alike, idle numbers
+//! cost nothing, and a reader can also step backwards. Texts are represented by numbers of a
+//! growing table.
 //!
-//! In a file (`.phitrec`) header and lines are JSON, one per line, compressed by gzip; the writer
+//! In a file (`.phitrec`), header and lines are JSON, one per line, compressed by gzip. The writer
 //! flushes now and then, so that a truncated file can be read up to the cut ([`read`]). The live
 //! view sends its page the same lines and nothing else ([`crate::view`]).
 

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use super::header::{Event, Header};
 
-/// 64 MiB of numbers.
+/// Maximum number of numbers in a state: 64 MiB.
 const MOST_NUMBERS: usize = 8 << 20;
 const MOST_TEXTS: usize = 1 << 16;
 const LONGEST_TEXT: usize = 4_096;
@@ -15,23 +15,23 @@ const MOST_EVENTS: usize = 1 << 16;
 /// Maximum number of stages of a node, and of channels and positions of a stage.
 const MOST_PARTS: usize = 4_096;
 
-/// The changes since the line before.
+/// The changes since the previous line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Line {
-    /// The time, by the clock of the header.
+    /// Time by the clock of the header.
     pub t: u64,
-    /// New texts; the first of all is number 1, and 0 stands for an empty one.
+    /// New texts. Number 1 is the first of all texts; 0 is the empty text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub s: Vec<String>,
-    /// Nodes whose stages are recorded from now on, or in another layout than before.
+    /// Nodes whose stages are recorded from now on, or in a new layout.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub p: Vec<PlacedStages>,
-    /// Pairs: the distance to the next changed number (from the last one, or from the position
-    /// before the first), and its change.
+    /// Pairs of numbers: the distance to the next changed number (from the last one, or from the
+    /// position before the first), and its change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub v: Vec<i64>,
-    /// Events.
+    /// Events since the previous line.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub e: Vec<Event>,
 }
@@ -43,14 +43,14 @@ pub struct Line {
 pub struct PlacedStages {
     /// Index in the node list.
     pub node: u32,
-    /// Index of their first number.
+    /// Index of the first number of the stages.
     pub at: usize,
-    /// The stages. Stalls are counted unless absent; positions are empty here.
+    /// The stages. Stalls are recorded unless absent; positions are empty here.
     pub stages: Vec<Stage>,
 }
 
 impl PlacedStages {
-    /// Count of their numbers.
+    /// Number of numbers of the stages.
     pub fn numbers(&self) -> usize {
         let of = |stage: &Stage| 1 + stage.places.len() * stage.channels.len();
         self.stages.iter().map(of).sum()
@@ -70,7 +70,7 @@ pub enum Fault {
     TooMany(&'static str, usize),
     #[error("event at link {0}, but there are only {1} links")]
     NoSuchLink(u32, usize),
-    /// Stages that are not at the end of all numbers, or of no node.
+    /// The stages are not at the end of all numbers, or belong to no node.
     #[error("stages of node {node} at invalid position {at}")]
     Misplaced {
         node: u32,
@@ -84,13 +84,12 @@ pub enum Fault {
 pub struct State {
     pub t: u64,
     pub numbers: Vec<i64>,
-    /// The texts; number 1 is the first.
+    /// The texts; index 0 has number 1.
     pub texts: Vec<String>,
     /// Stages added so far, in the order of their numbers.
     placed: Vec<PlacedStages>,
-    /// By node, the index in `placed` of its latest stages.
+    /// For each node, the index in `placed` of its latest stages.
     latest: Vec<Option<usize>>,
-    /// Count of links.
     links: usize,
 }
 
@@ -107,7 +106,7 @@ impl State {
         }
     }
 
-    /// The stages of a node, once it has reported them.
+    /// The stages of a node; `None` until it has reported them.
     pub fn stages(&self, node: usize) -> Option<&PlacedStages> {
         Some(&self.placed[(*self.latest.get(node)?)?])
     }
@@ -183,8 +182,8 @@ impl State {
         Ok(())
     }
 
-    /// The line that leads from the initial state to this one. Lines that follow this state may
-    /// follow it too.
+    /// The line that leads from the initial state to this one. Lines that follow this state can
+    /// follow it.
     pub fn whole(&self) -> Line {
         Line {
             t: self.t,
@@ -207,7 +206,7 @@ impl State {
     }
 }
 
-/// The pairs that lead from one row of numbers to another, which may be longer.
+/// The pairs that change one row of numbers into another, which may be longer.
 pub(super) fn changes(from: &[i64], to: &[i64]) -> Vec<i64> {
     let mut pairs = Vec::new();
     let mut last = -1;

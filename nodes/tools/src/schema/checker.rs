@@ -7,8 +7,8 @@ use serde_json::{Map, Number, Value};
 /// Maximum number of mistakes reported.
 const MOST_MISTAKES: usize = 20;
 
-/// Keywords that the checker evaluates, or that say nothing about a value. Others are mistakes of
-/// the schema: the checker would ignore them.
+/// Keywords that the checker evaluates, and annotations. It rejects a schema with other keywords
+/// instead of ignoring them.
 pub const KEYWORDS: [&str; 22] = [
     "$defs",
     "$id",
@@ -63,7 +63,7 @@ impl Checker<'_> {
                 None => found.push(format!("{place}: the schema has no {name}")),
             };
         }
-        // The alternatives of derived schemas exclude each other: `oneOf` is checked as `anyOf`.
+        // Check `oneOf` as `anyOf`: the alternatives of derived schemas exclude each other.
         for key in ["anyOf", "oneOf"] {
             if let Some(any) = schema[key].as_array() {
                 return self.check_any(any, value, place, found);
@@ -219,7 +219,7 @@ mod tests {
         })
     }
 
-    /// Every keyword must be able to fail.
+    /// Proves that every keyword can fail.
     #[test]
     fn values_that_break_a_keyword_are_found() {
         let schema = schema();

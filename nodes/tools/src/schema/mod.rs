@@ -1,8 +1,8 @@
-//! Schemas of what the commands print with `--json`, derived from the printed types: JSON Schema,
-//! draft 2020-12; and a checker.
+//! Schemas of JSON output (`--json`), derived from the printed types: JSON Schema, draft 2020-12;
+//! and a checker.
 //!
-//! Doc comments of the printed fields are the descriptions. Objects have no properties beyond those
-//! of their type.
+//! Doc comments of the printed fields become the descriptions. Objects have no properties beyond
+//! those of their type.
 
 mod checker;
 
@@ -14,11 +14,11 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// A kind of output.
+/// A kind of JSON output.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
     pub name: &'static str,
-    /// Version of the schema, raised when a key changes its meaning or disappears.
+    /// Version of the schema, raised when a key changes its meaning or is removed.
     pub version: u32,
     /// The command that prints it.
     pub command: &'static str,
@@ -32,7 +32,7 @@ pub struct Schema {
     value: Value,
 }
 
-/// A schema as it is printed: what it is about comes first.
+/// A schema in printed order, which begins with its subject.
 #[derive(Serialize)]
 struct Document<'a> {
     #[serde(rename = "$schema")]
@@ -51,7 +51,7 @@ struct Document<'a> {
 }
 
 impl Output {
-    /// The output of `command`, a serialised `T`.
+    /// The output of `command`: a serialised `T`.
     pub const fn of<T: JsonSchema>(
         name: &'static str,
         version: u32,
@@ -78,7 +78,7 @@ impl Output {
     }
 }
 
-/// Closes objects, joins the lines of descriptions, and removes what describes Rust's types or
+/// Closes objects, joins the lines of descriptions, and removes annotations about Rust's types or
 /// their parsing.
 fn tidy(schema: &mut schemars::Schema) {
     schema.remove("format");
@@ -97,7 +97,7 @@ impl Schema {
     pub fn text(&self) -> String {
         let mut rules = self.value.as_object().cloned().unwrap_or_default();
         let parts = rules.remove("$defs");
-        // The title says it.
+        // The title repeats these.
         for key in ["$schema", "title", "description"] {
             rules.remove(key);
         }

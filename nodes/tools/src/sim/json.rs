@@ -20,7 +20,7 @@ pub enum Points {
     Several(Vec<Point>),
 }
 
-/// What the points of one simulator have in common.
+/// Properties common to the points of one simulator.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Common {
     /// Name of the network.

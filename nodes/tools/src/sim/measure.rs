@@ -27,7 +27,7 @@ fn student(degrees: usize) -> f64 {
     if let Some(&quantile) = degrees.checked_sub(1).and_then(|at| STUDENT.get(at)) {
         return quantile;
     }
-    // Beyond the table: the normal quantile with the first terms of its expansion in 1 / degrees.
+    // Beyond the table: the normal quantile, with the first terms of its expansion in 1 / degrees.
     const NORMAL: f64 = 1.959_964;
     let n = degrees.max(1) as f64;
     NORMAL
@@ -66,7 +66,7 @@ pub struct OverSeeds {
     pub seeds: u64,
     /// Mean latency in cycles; null if fewer than two seeds measured any.
     pub latency_mean: Option<Estimate>,
-    /// 99th percentile of the latency; null likewise.
+    /// 99th percentile of the latency in cycles; null if fewer than two seeds measured any.
     pub latency_p99: Option<Estimate>,
     /// Offered load.
     pub offered_load: Estimate,
@@ -133,7 +133,7 @@ impl Measured {
         self.cycle.as_ps() as f64 / 1e3
     }
 
-    /// Bytes of messages per nanosecond (GB/s) that a terminal sends at full load.
+    /// GB/s of message bytes that a terminal sends at full load.
     pub fn full_gbytes_per_second(&self) -> f64 {
         self.first().report.bytes_per_cycle / self.cycle_ns()
     }
@@ -165,8 +165,8 @@ impl Measured {
     }
 }
 
-/// Runs `config` on this number of threads, once per seed from its own on, and records the first.
-/// The tap gets all frames that leave once the links are up.
+/// Runs `config` on this number of threads, once per seed, and records the first run. The tap gets
+/// all frames that leave once the links are up.
 ///
 /// # Errors
 /// See [`ConfigError`].

@@ -1,8 +1,8 @@
 //! Networks in virtual time: the core crate's simulator with threads, a clock and files.
 //!
-//! [`Threads`] runs the partitions of a network in parallel; [`measure`] runs one load or several
-//! and adds figures of the host (wall time, memory); [`output`], [`json`], [`sweep`] and [`plot`]
-//! write the results; [`ready`] finds a topology by name.
+//! [`Threads`] runs the partitions of a network in parallel. [`measure`] runs one load or several
+//! and adds figures of the host (wall time, memory). [`output`], [`json`], [`sweep`] and [`plot`]
+//! write the results. [`ready`] finds a topology by name.
 
 pub mod json;
 mod measure;

@@ -31,8 +31,8 @@ pub(super) fn state(measured: &Measured) -> State {
     }
 }
 
-/// A measurement as a line of a table. With several seeds all figures are means over them, and the
-/// source is the one served least in any of them.
+/// A measurement as a line of a table. With several seeds, all figures are means over them, and the
+/// source is the least served one in any of them.
 pub fn line(measured: &Measured) -> String {
     let over = |of: fn(&SeedRun) -> f64| {
         measured.seeds.iter().map(of).sum::<f64>() / measured.seeds.len() as f64
@@ -113,7 +113,7 @@ pub fn warning(measured: &Measured) -> Option<String> {
     ))
 }
 
-/// Details of one measurement beyond its line.
+/// Details of one measurement that its line does not show.
 pub fn details(measured: &Measured) -> String {
     let first = measured.first();
     let report = &first.report;

@@ -8,12 +8,12 @@ use crate::chart::{
 
 /// Latencies above this multiple of the lowest mean are cut off, to keep the steady range visible.
 const HIGHEST: f64 = 12.0;
-/// Space above the highest steady latency, so that the rise of a curve shows.
+/// Ratio of the scale's end to the highest steady latency, so that the rise of a curve is visible.
 const ROOM: f64 = 1.25;
 
 /// Plots mean and 99th percentile of the latency over offered load, and below them accepted load;
 /// for several modes, networks or patterns only the means. Points of one network, pattern and
-/// options are in cycles and fractions of a port's rate, others in ns and GB/s, with the
+/// options are in cycles and fractions of a port's rate, others in ns and GB/s, with their
 /// differences in the legend. Known bounds and the highest steady loads are vertical lines.
 ///
 /// # Errors
@@ -31,7 +31,7 @@ enum Units {
     Common,
 }
 
-/// A load, over all its seeds.
+/// A load with the results of all its seeds.
 #[derive(Clone, Copy, Debug)]
 struct LoadPoint {
     x: f64,
@@ -58,7 +58,7 @@ fn modes(all: &[Sample], units: Units) -> Vec<Mode> {
             group[0].suits(sample) && group[0].routing == sample.routing
         };
         match groups.iter_mut().find(is_alike) {
-            // Ignore repeated samples: a file may be given twice.
+            // Ignore repeated samples, since a file may be given twice.
             Some(group) if group.contains(&sample) => {}
             Some(group) => group.push(sample),
             None => groups.push(vec![sample]),
@@ -111,7 +111,7 @@ fn load_point(seeds: &[&Sample], units: Units) -> LoadPoint {
     }
 }
 
-/// Differences of a sample's curve from the others, for the legend.
+/// The legend's text for the differences between a sample's curve and the others.
 fn what_differs(sample: &Sample, all: &[Sample]) -> String {
     let differs = |of: fn(&Sample) -> &str| {
         let own = of(sample);
@@ -130,7 +130,7 @@ fn what_differs(sample: &Sample, all: &[Sample]) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// The settings that all samples share, for the title.
+/// The title, from the settings common to all samples.
 fn title(all: &[Sample]) -> String {
     let Some(first) = all.first() else {
         return String::new();
@@ -240,7 +240,7 @@ fn chart(all: &[Sample]) -> Chart {
     }
 }
 
-/// Describes the latencies: unit and seeds.
+/// The subtitle: unit and seeds of the latencies.
 fn subtitle(all: &[Sample], units: Units) -> String {
     let mut seeds: Vec<u64> = all.iter().map(|sample| sample.seed).collect();
     seeds.sort_unstable();
@@ -281,7 +281,7 @@ fn latency(point: &LoadPoint, estimate: Option<Estimate>) -> Option<Point> {
     })
 }
 
-/// Accepted load is a rate in either unit.
+/// Accepted load, which is a rate in either unit.
 fn carried(point: &LoadPoint) -> Option<Point> {
     Some(Point {
         half_width: point.accepted.half_width,
@@ -316,7 +316,7 @@ fn highest(modes: &[Mode]) -> f64 {
     range.map_or(1.0, |(_, high)| high)
 }
 
-/// The name of a mode, and the load up to which it is steady.
+/// The name of a mode, with the load up to which it is steady.
 fn mode_name(mode: &Mode) -> String {
     let name = &mode.name;
     match saturation(mode) {
@@ -326,7 +326,7 @@ fn mode_name(mode: &Mode) -> String {
     }
 }
 
-/// A load without the rounding errors of a conversion.
+/// A load without the rounding errors of its conversion.
 fn rounded(load: f64) -> f64 {
     (load * 1e4).round() / 1e4
 }
@@ -336,7 +336,7 @@ fn rounded(load: f64) -> f64 {
 enum Saturation {
     Never,
     Always,
-    /// Between this load and the next one of the sweep.
+    /// Saturation is between this load and the next one of the sweep.
     Above(f64),
 }
 

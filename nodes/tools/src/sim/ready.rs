@@ -1,4 +1,4 @@
-//! Topologies by name.
+//! Networks by name.
 
 use std::path::Path;
 
@@ -28,10 +28,11 @@ pub fn text(name: &str) -> miette::Result<String> {
     }
 }
 
-/// The network in a file, or of a name: a bundled one, or one that a machine generates.
+/// The network in a file or of a name, which is that of a bundled network or of one that a machine
+/// generates.
 ///
 /// # Errors
-/// Neither a file nor a name, or a description with errors.
+/// If it is neither a file nor a name, or the description has errors.
 pub fn find(name: &str) -> miette::Result<Box<dyn Network>> {
     if name == "-" || Path::new(name).exists() {
         return description::open(Path::new(name));
@@ -77,7 +78,7 @@ mod tests {
     #[test]
     fn what_is_not_there_is_refused_with_names() {
         let report = find("nowhere").expect_err("no such thing");
-        // Join the lines, which are broken at hyphens too.
+        // Join the lines, which are also broken at hyphens.
         let told: String = format!("{report:?}").split([' ', '\n', '│']).collect();
         for (name, _) in all() {
             assert!(told.contains(name), "{name}: {told}");

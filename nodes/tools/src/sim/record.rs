@@ -16,7 +16,7 @@ use crate::recording::{
 /// Snapshots per second of playback.
 const PER_SECOND: u64 = 10;
 
-/// Records a run.
+/// The recorder of a run.
 #[derive(Debug)]
 pub struct Record {
     inner: Rc<RefCell<Inner>>,
@@ -27,7 +27,7 @@ pub struct Record {
 struct Inner {
     writer: Option<Writer<File>>,
     encoder: Encoder,
-    /// Whether each link end was up.
+    /// Last state of each link end: whether it was up.
     up: Vec<bool>,
     lines: u64,
     failed: Option<io::Error>,
@@ -68,17 +68,17 @@ impl Record {
         })
     }
 
-    /// Records `run` as it proceeds.
+    /// Records `run` from now on.
     ///
     /// # Errors
-    /// If the network is of another machine.
+    /// If the network belongs to another machine.
     pub fn watch(&self, run: &mut dyn Run, network: &dyn Network) -> Result<(), ConfigError> {
         let inner = Rc::clone(&self.inner);
         let tell = move |shot| inner.borrow_mut().tell(shot);
         run.watch(network, self.every, Box::new(tell))
     }
 
-    /// Ends the recording. Returns its count of moments.
+    /// Ends the recording. Returns the number of moments.
     ///
     /// # Errors
     /// If the recording could not be written.
@@ -107,7 +107,7 @@ impl Inner {
             moment.ends.push(end.map(|end| moment_of(end, other)));
         }
         for (chip, report) in shot.routers {
-            // Index by router number: routers are the first nodes.
+            // Routers are the first nodes, so their numbers are indices.
             if let Some(node) = moment.nodes.get_mut(chip as usize) {
                 node.pipeline = Some(report);
             }
@@ -122,7 +122,7 @@ impl Inner {
         self.lines += 1;
     }
 
-    /// Links that have gone down, or come back.
+    /// Events for links that have gone down or come back up.
     fn events(&mut self, shot: &Snapshot) -> Vec<Event> {
         let mut events = Vec::new();
         for (place, end) in shot.ends.iter().enumerate() {
@@ -160,7 +160,7 @@ fn moment_of(end: &EndSnapshot, other: Option<&EndSnapshot>) -> EndMoment {
     set(EndField::RxLanes, end.lanes[0].into());
     set(EndField::TxLanes, end.lanes[1].into());
     set(EndField::Carried, end.carried);
-    // Without its own count, an end has received all that the other end has sent.
+    // An end without a count of its own has received everything that the other end sent.
     let arrived = other.map_or(0, |other| other.carried);
     set(EndField::Received, end.received.unwrap_or(arrived));
     set(EndField::Sent, end.sent);

@@ -13,13 +13,12 @@ use super::measure::{Measured, SeedRun};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Setting {
     pub topology: String,
-    /// The traffic pattern.
     pub traffic: String,
     /// Other options, such as `grain packet`.
     pub options: String,
 }
 
-/// A seed of a point, as a plot needs it.
+/// A seed of a point, with the values needed for a plot.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 pub struct Sample {
     /// The requested load.
@@ -42,12 +41,10 @@ pub struct Sample {
     #[serde(default)]
     pub bound: Option<f64>,
     pub topology: String,
-    /// The traffic pattern.
     pub traffic: String,
     /// Options that the sweep does not compare, such as `grain packet`.
     #[serde(default)]
     pub options: String,
-    /// Nanoseconds per cycle.
     pub cycle_ns: f64,
     /// GB/s of messages that a processor sends at full load.
     #[serde(default)]
@@ -60,16 +57,16 @@ pub enum SweepError {
     /// The file does not have the format of `phitwire sim --csv`.
     #[error("{0}")]
     Row(#[from] csv::Error),
-    /// A header without rows.
+    /// A file with a header but no rows.
     #[error("no points")]
     Empty,
-    /// Points of different networks without the figures that convert their units.
+    /// Points of different networks without the figures needed to convert their units.
     #[error(
         "some points are from {0}, others from {1}: to draw both, each row needs \
          `full_gbytes_per_second`, which `phitwire sim --csv` writes"
     )]
     Mixed(String, String),
-    /// A load that cannot be plotted.
+    /// The load of the point with this number cannot be plotted.
     #[error("load of point {0} is not between 0 and 1")]
     Load(usize),
 }
@@ -141,7 +138,7 @@ pub fn read(files: impl IntoIterator<Item = impl Read>) -> Result<Vec<Sample>, S
     Ok(all)
 }
 
-/// The columns before the routers' choices.
+/// The columns before the figures of the routers' choices.
 const COLUMNS: [&str; 21] = [
     "load",
     "seed",
@@ -165,7 +162,7 @@ const COLUMNS: [&str; 21] = [
     "wall_seconds",
     "routing",
 ];
-/// The columns after them: settings, and figures in units that all machines share.
+/// The columns after them: settings, and figures in units common to all machines.
 const ABOUT: [&str; 19] = [
     "bound",
     "topology",
@@ -200,7 +197,7 @@ pub fn csv(
     let share = other.map(|(other, _)| super::json::share_key(other));
     let mut table = csv::Writer::from_writer(Vec::new());
     let names = COLUMNS.into_iter().chain(share.as_deref()).chain(ABOUT);
-    // Writing to memory fails only for rows of different lengths, and all have these columns.
+    // Writing to memory fails only for rows of different lengths, and all rows have these columns.
     let _ = table.write_record(names);
     for measured in all {
         for run in &measured.seeds {

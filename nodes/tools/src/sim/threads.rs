@@ -4,13 +4,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use phitwire::sim::direct::{Executor, Serial, Worker};
 
-/// Spins before a waiting thread yields its core.
+/// Number of spins before a waiting thread yields its core.
 const SPINS: u32 = 2_000;
 
 /// Runs every partition in its own thread.
 ///
-/// After each window a partition posts its mail, waits until all others have, then collects the
-/// mail for it. One barrier per window is enough: no partition can be two windows ahead.
+/// After each window a partition posts its mail, waits until all others have posted theirs, then
+/// collects the mail for it. One barrier per window suffices, because no partition can be two
+/// windows ahead.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Threads;
 
@@ -43,12 +44,12 @@ fn work(mut worker: Box<dyn Worker + '_>, windows: u64, meeting: &Meeting) {
     }
 }
 
-/// A spinning barrier: a window takes less time than waking up.
+/// A spinning barrier, since a window takes less time than a wake-up.
 struct Meeting {
     members: usize,
     arrived: AtomicUsize,
     round: AtomicUsize,
-    /// A member has panicked and will never arrive.
+    /// Whether a member has panicked and will never arrive.
     broken: AtomicBool,
 }
 

@@ -1,4 +1,4 @@
-//! Tracing in a running lab: all routers watch, the NIC sends, and all report what they recorded.
+//! Tracing in a running lab: all routers watch, the NIC sends, and all report their records.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -27,21 +27,22 @@ const HOLD: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Interval of polls for the response to the probe.
 const LOOK: Duration = Duration::from_millis(1);
-/// Tolerated error of the offset between two processes' clocks: a process may be interrupted
-/// between reading two clocks.
+/// Tolerated error of the offset between two processes' clocks, in picoseconds: a process may be
+/// interrupted between reading two clocks.
 const SLACK_PS: u64 = 2_000_000_000;
-/// Tolerance on an overloaded host: a suspended process lets its clock catch up.
+/// Tolerance on an overloaded host, in picoseconds, where the clock of a suspended process lags and
+/// catches up.
 const WIDE_SLACK_PS: u64 = 2_000_000_000_000;
-/// After the response, time for links to acknowledge the last packet.
+/// Time after the response for links to acknowledge the last packet.
 const SETTLE: Duration = Duration::from_millis(20);
 
-/// The identifiers of a NIC of a lab.
+/// The numbers of a NIC in a lab.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     pub node: NodeRef,
-    /// The number by which tools address it.
+    /// Number used by tools.
     pub number: u16,
-    /// The number that routers use.
+    /// Number used by routers.
     pub routed: u32,
 }
 
@@ -74,13 +75,13 @@ impl Lab {
         })
     }
 
-    /// The identifiers of a NIC.
+    /// The numbers of a NIC.
     ///
     /// # Errors
     /// If the NIC does not exist.
     pub fn place(&self, nic: &str) -> miette::Result<Place> {
         let place = place(&*self.network, nic)?;
-        // Query the NIC: a spare may have the number of another NIC.
+        // Query the NIC, because a spare may have taken over a number.
         let info =
             Client::connect(&self.name, nic).and_then(|mut client| client.ask(&Request::Info));
         let info = info.ok().and_then(|info| NodeInfo::deserialize(info).ok());
@@ -102,11 +103,11 @@ impl Lab {
             .collect()
     }
 
-    /// Waits until no one else traces in this lab: a router watches one flow at a time. The
-    /// returned lock keeps others out until it is dropped.
+    /// Waits for exclusive use of tracing in this lab, since a router watches one flow at a time.
+    /// The returned lock excludes others until it is dropped.
     fn alone(&self) -> miette::Result<File> {
         let dir = LabDir::new(&self.name).map_err(|error| miette!("{error}"))?;
-        // Lock the directory, which nothing else locks, so that no lock file is left behind.
+        // Lock the directory itself, which nothing else locks, so that no lock file is left behind.
         let locked = File::open(dir.path()).and_then(|held| held.lock().map(|()| held));
         locked.map_err(|error| miette!("{}: {error}", dir.path().display()))
     }
@@ -122,7 +123,7 @@ impl Lab {
     }
 }
 
-/// The identifiers of a NIC, by the description alone.
+/// The numbers of a NIC according to the description alone.
 ///
 /// # Errors
 /// If the NIC does not exist.
@@ -165,7 +166,7 @@ pub fn find(network: &dyn Network, name: &str) -> miette::Result<NodeRef> {
     })
 }
 
-/// Describes a probe.
+/// A probe in words.
 pub fn words(spec: &ProbeSpec) -> String {
     match spec.op {
         Operation::Put => format!("put of {} bytes", spec.bytes),
@@ -174,7 +175,7 @@ pub fn words(spec: &ProbeSpec) -> String {
     }
 }
 
-/// A probe that was sent, and its end, if known before the timeout.
+/// A probe that was sent, and its end if that was seen before the timeout.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     /// The NIC's report on sending it.
@@ -262,7 +263,8 @@ pub fn trace(
         }
     }
     let sent = begin(&mut client, from, &spec).and_then(|report| {
-        // Request the records soon, before other packets between the two NICs evict this one's.
+        // Request the records soon, before other packets between the two NICs evict those of this
+        // packet.
         let identity = report.probe.identity;
         lab.ask_routers(&Request::Want { identity });
         let sent = end(&mut client, from, report, limit, &|| false)?;
@@ -397,7 +399,7 @@ fn told(
     }
 }
 
-/// Describes how a probe ended.
+/// The end of a probe in words.
 fn outcome(end: Option<ProbeEnd>) -> &'static str {
     match end.map(|end| end.outcome) {
         Some(ProbeOutcome::Done) => "done",

@@ -1,4 +1,4 @@
-//! A packet's path and times, assembled from what routers recorded: as a table, as JSON, and for
+//! A packet's path and times, assembled from the records of routers: as a table, as JSON, and for
 //! Perfetto.
 
 pub mod live;
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 pub const VERSION: u32 = 1;
 
-/// The unit of reported times.
+/// Unit of reported times.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Unit {
     /// `ns` or `cycles`.
@@ -157,7 +157,7 @@ impl Teller<'_> {
         self.network.node_name(node).into_owned()
     }
 
-    /// Follows a packet and describes its path. Also returns when it was last seen.
+    /// Follows a packet and reports its path. Also returns when it was last seen.
     pub fn tell(&self, packet: Followed, ends: Ends) -> (WayTold, Option<u64>) {
         let (hops, way) = self.peers.follow(packet, self.seen);
         let last_ps = hops.last().and_then(|hop| hop.passage.last_ps());
@@ -220,7 +220,7 @@ impl Teller<'_> {
         told.collect()
     }
 
-    /// Describes the end of a path.
+    /// The end of a path in words.
     fn end(&self, packet: &Followed, hops: &[Hop], way: &Way) -> String {
         let last = hops.last().map(|hop| (self.name(hop.router), hop));
         let Some((last, hop)) = last else {

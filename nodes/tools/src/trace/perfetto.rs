@@ -1,7 +1,7 @@
-//! Traces as events of Chrome's trace format, which Perfetto (`ui.perfetto.dev`) opens.
+//! Traces in Chrome's trace format, which Perfetto (`ui.perfetto.dev`) opens.
 //!
-//! Each traced packet is a process, each node on its path a thread; a slice is the time on a link,
-//! in a stage, or in total. Times are microseconds since the packet was sent.
+//! Each traced packet is a process, and each node on its path a thread. A slice is the time on a
+//! link, in a stage, or in total. Times are microseconds since the packet was sent.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub fn render(traces: &[Trace]) -> Value {
     })
 }
 
-/// A packet, whose nodes are threads.
+/// A packet as a process whose threads are nodes.
 struct Process<'a> {
     pid: usize,
     trace: &'a Trace,
@@ -41,7 +41,7 @@ impl<'a> Process<'a> {
         value * self.trace.unit.ps as f64 / 1e6
     }
 
-    /// The thread of a node, whose name is written once.
+    /// The thread of a node. Writes its name on the first call.
     fn thread(&mut self, node: &'a str, events: &mut Vec<Value>) -> usize {
         if let Some(index) = self.nodes.iter().position(|own| *own == node) {
             return index + 1;

@@ -132,7 +132,7 @@ fn leaving(hop: &HopTold) -> Option<String> {
     Some(format!("out by port {port} VC {vc} to {next}{resent}"))
 }
 
-/// Describes a decision in one line.
+/// A decision in one line.
 pub fn told(choice: &Choice) -> String {
     const MOST: usize = 8;
     let named = |candidate: &Candidate| {

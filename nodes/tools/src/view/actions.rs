@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::recording::Event;
 
-/// Timeouts of a node's reply, and of the script.
+/// Time limit of a node's reply, and of the script.
 const PATIENCE: Duration = Duration::from_secs(2);
 const SCRIPT_PATIENCE: Duration = Duration::from_secs(20);
 /// Maximum number of words of an impairment, and of letters of a word.
@@ -24,7 +24,7 @@ pub enum Act {
     /// A fault of the control protocol, at a node's port.
     Fault {
         node: String,
-        /// The link's number, for the timeline.
+        /// Number of the link, for the timeline.
         link: u32,
         /// The fault to inject or remove.
         fault: Fault,
@@ -37,17 +37,17 @@ pub enum Act {
     },
 }
 
-/// What the viewer can do to the lab, and why not more.
+/// The actions that the viewer can take on the lab, and why others are unavailable.
 #[derive(Debug, Serialize)]
 pub struct Actions {
     #[serde(skip)]
     lab: String,
-    /// The lab being viewed: a later one of the same name is never touched.
+    /// The viewed lab. A later lab of the same name is never touched.
     #[serde(skip)]
     this: ThisLab,
     /// The mechanism that impairs links, if any.
     pub wires: Option<Wires>,
-    /// Why links cannot be impaired, or only by the lesser mechanism.
+    /// Why links cannot be impaired, or only by nftables.
     pub why_not: Option<String>,
     #[serde(skip)]
     script: Option<PathBuf>,
@@ -64,7 +64,7 @@ pub enum Wires {
 }
 
 impl Wires {
-    /// The mechanism that the script reports; why there is none, or no better one.
+    /// The mechanism reported by the script, and why it reports none or not the better one.
     fn of(script: &Path) -> (Option<Self>, Option<String>) {
         let mut command = Command::new(script);
         command.arg("--kernel");
@@ -125,7 +125,7 @@ impl Actions {
         patience: Duration,
     ) -> Result<serde_json::Value, String> {
         let client = Client::connect_for(&self.lab, node, patience);
-        // Check after connecting: a node reached while the lab has its name belongs to it.
+        // Check after connecting: if the lab still has its name now, the node belongs to it.
         self.is_there()?;
         let answer = client.and_then(|mut client| client.ask(request));
         answer.map_err(|error| format!("{node}: {error}"))
@@ -150,7 +150,7 @@ impl Actions {
     }
 
     fn fault(&self, node: &str, link: u32, fault: Fault) -> Result<Event, String> {
-        // Use the serialized fault, which has the words of the command line.
+        // The serialised fault uses the words of the command line.
         let words = serde_json::to_value(&fault).unwrap_or_default();
         let port = fault.port();
         self.ask(node, &Request::Fault(fault), PATIENCE)?;
@@ -198,8 +198,8 @@ impl Actions {
     }
 }
 
-/// The words of an impairment: only names, numbers and units, nothing that a shell or `tc` would
-/// interpret.
+/// The words of an impairment. Only names, numbers and units are accepted, so nothing can be
+/// interpreted by a shell or `tc`.
 fn words_of(netem: &str) -> Result<Vec<String>, String> {
     let words: Vec<String> = netem.split_whitespace().map(str::to_owned).collect();
     let is_plain = |word: &String| {
@@ -217,7 +217,7 @@ fn words_of(netem: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// Runs the script with a timeout and returns its short output.
+/// Runs the script with a time limit and returns its short output.
 fn run(mut command: Command, script: &Path) -> Result<String, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", script.display());
     let mut child = command
@@ -287,7 +287,7 @@ mod tests {
             let rights = std::fs::Permissions::from_mode(0o755);
             std::fs::set_permissions(&script, rights).expect("it is ours");
             let mut told = Wires::of(&script);
-            // Retry: a process that another test forks at that moment may still have the file open.
+            // Retry: a process forked by another test may still have the file open.
             while told.1.as_ref().is_some_and(|why| why.contains("busy")) {
                 told = Wires::of(&script);
             }

@@ -2,12 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-/// The rules of a view that listens at one address.
+/// The access rules of a view that listens at one address.
 ///
-/// A foreign page in a browser of this host also reaches loopback addresses. It cannot act: its
-/// requests carry its `Origin`, and it lacks the secret of the view's page. It cannot view either,
-/// even if its name resolves to this host (DNS rebinding): its requests carry its own `Host`.
-/// Beyond loopback, nothing is shown without the token.
+/// A foreign page in a browser of this host also reaches loopback addresses. It cannot act, because
+/// its requests carry its `Origin` and lack the secret of the view's page. Even if its name
+/// resolves to this host (DNS rebinding), it cannot view, because its requests carry its own
+/// `Host`. Beyond loopback, nothing is shown without the token.
 #[derive(Clone, Debug)]
 pub struct Guard {
     token: Option<String>,
@@ -21,9 +21,9 @@ pub struct Asked<'a> {
     pub host: Option<&'a str>,
     /// The `Origin` header.
     pub origin: Option<&'a str>,
-    /// The token in its address.
+    /// The token in the request's address.
     pub token: Option<&'a str>,
-    /// The page's secret.
+    /// The secret of the view's page.
     pub secret: Option<&'a str>,
 }
 
@@ -42,7 +42,7 @@ impl Guard {
         self.token.as_deref()
     }
 
-    /// The secret that the page sends when it acts.
+    /// The secret that the page sends with its actions.
     pub fn secret(&self) -> &str {
         &self.secret
     }
@@ -67,7 +67,7 @@ impl Guard {
     /// Checks whether a request may act.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason of a refusal.
     pub fn may_act(&self, asked: &Asked<'_>) -> Result<(), &'static str> {
         self.may_look(asked)?;
         let own = asked.host.map(|host| format!("http://{host}"));
@@ -100,7 +100,7 @@ fn is_address(host: &str) -> bool {
     is_port(port) && (name == "localhost" || name.parse::<IpAddr>().is_ok())
 }
 
-/// Compares secrets in a time that does not depend on where they differ.
+/// Compares secrets in a time that does not depend on the first difference.
 fn is_same(a: &str, b: &str) -> bool {
     let differ = a.bytes().zip(b.bytes()).fold(0, |all, (a, b)| all | a ^ b);
     a.len() == b.len() && differ == 0

@@ -1,4 +1,4 @@
-//! The latest lines of a lab, for browsers that come and go.
+//! The latest lines of a lab, for browsers that connect at any time.
 
 use std::collections::VecDeque;
 
@@ -6,9 +6,9 @@ use crate::recording::{Header, Line, State};
 
 /// Maximum number of lines kept: half an hour at five per second. Pages keep twice as many.
 const MOST_LINES: usize = 9_000;
-/// Size limit of the lines kept, as numbers and as text.
+/// Limit of the memory of the lines kept, as numbers and as text, in bytes.
 const MOST_BYTES: usize = 64 << 20;
-/// Size limit of the lines in a response, unless a single line is longer.
+/// Limit of the lines in a response, in bytes, unless a single line is longer.
 const MOST_ANSWER: usize = 8 << 20;
 
 /// Lines by number, and the state before the first.
@@ -33,7 +33,7 @@ impl History {
     }
 
     pub fn push(&mut self, line: Line) {
-        // Serializing plain data cannot fail.
+        // Serialising plain data cannot fail.
         let text = serde_json::to_string(&line).unwrap_or_default();
         self.bytes += bytes_of(&line, &text);
         self.lines.push_back((line, text));
@@ -43,21 +43,21 @@ impl History {
             };
             self.bytes -= bytes_of(&line, &text);
             self.first += 1;
-            // Ignore the result: an encoder made the line for exactly this state.
+            // Ignore the result: the encoder made the line for this state.
             let _ = self.before.apply(&line);
         }
     }
 
     /// The update for a browser that has all lines before number `from`: `{"next": N, "lines":
-    /// [...]}`, where `next` is the number for the next request. If those lines are gone,
-    /// everything is sent again: `"reset": true`.
+    /// [...]}`, where `next` is the number for the next request. If the lines after `from` are no
+    /// longer kept, everything is sent again: `"reset": true`.
     pub fn since(&self, from: u64) -> String {
         let end = self.first + self.lines.len() as u64;
         let reset = from == 0 || !(self.first..=end).contains(&from);
         let begin = if reset { self.first } else { from };
         let mut parts = Vec::new();
         if reset {
-            // Serializing plain data cannot fail.
+            // Serialising plain data cannot fail.
             parts.push(serde_json::to_string(&self.before.whole()).unwrap_or_default());
         }
         let mut bytes = 0;
@@ -75,7 +75,7 @@ impl History {
     }
 }
 
-/// Memory of a line, nearly all of it changes of numbers.
+/// Memory of a line, most of which are changes of numbers.
 fn bytes_of(line: &Line, text: &str) -> usize {
     text.len() + size_of_val(&line.v[..])
 }

@@ -1,4 +1,4 @@
-//! A lab being viewed.
+//! The live view of a lab.
 
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -7,12 +7,12 @@ use super::history::History;
 use crate::recording::{Encoder, Event, Header, header_of, moment_of};
 use crate::watch::{Chronicle, LabEvent, Sample, Sampler};
 
-/// Labs of up to this many nodes have pipeline stages in every sample.
+/// Number of nodes up to which a lab's pipeline stages are in every sample.
 const MOST_ASKED: usize = 80;
-/// Larger labs have them in one sample out of this many.
+/// Interval, in samples, at which larger labs have pipeline stages.
 const SELDOM: u64 = 5;
 
-/// Longest delay before a signal is noticed.
+/// Longest time until a signal is noticed.
 const TURN: Duration = Duration::from_millis(50);
 
 /// The latest state of a lab, for browsers.
@@ -46,7 +46,7 @@ impl Live {
         held(&self.history).since(from)
     }
 
-    /// Why no more lines follow, if so.
+    /// Why no more lines follow; `None` while the lab is watched.
     pub fn over(&self) -> Option<String> {
         held(&self.over).clone()
     }

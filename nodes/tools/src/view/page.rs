@@ -1,5 +1,3 @@
-//! The page.
-
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
@@ -21,14 +19,14 @@ const SCRIPT: [&str; 6] = [
 #[derive(Clone, Debug)]
 pub struct Page {
     pub title: String,
-    /// The script's configuration: where its data come from.
+    /// The script's configuration: the source of its data.
     pub config: Value,
-    /// A nonce in the page and in its server's policy: other scripts do not run.
+    /// A nonce in the page and in its server's policy, so that no other scripts run.
     pub nonce: String,
 }
 
 impl Page {
-    /// The content security policy: this script, and data from the page's origin.
+    /// The content security policy: permits this script, and data from the page's origin.
     pub fn policy(&self) -> String {
         format!(
             "default-src 'none'; script-src 'nonce-{}'; style-src 'unsafe-inline'; \
@@ -46,7 +44,7 @@ impl Page {
         for part in SCRIPT {
             script.push_str(part);
         }
-        // Escape the data, which must not contain the end tag of a script.
+        // Escape the data, so that they cannot contain the end tag of a script.
         let config = self.config.to_string().replace('<', "\\u003c");
         PAGE.replace("@TITLE@", &escaped(&self.title))
             .replace("@POLICY@", &self.policy())
@@ -74,7 +72,6 @@ fn escaped(text: &str) -> String {
         .replace('@', "&#64;")
 }
 
-/// Encodes bytes in base64.
 fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);

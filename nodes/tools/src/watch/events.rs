@@ -42,7 +42,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// The serialized name.
+    /// Name of the kind, as serialised.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NodeSilent => "node-silent",
@@ -83,14 +83,14 @@ pub struct LabEvent {
     pub text: String,
 }
 
-/// The events between two samples of one lab, in the order of the nodes. Both ends of a link report
-/// what they noticed.
+/// The events between two samples of one lab, in the order of the nodes. Each end of a link reports
+/// its own events.
 pub fn events(before: &Sample, after: &Sample) -> Vec<LabEvent> {
     Chronicle::default().tell(before, after)
 }
 
-/// Finds the events from each sample to the next. Changes at a silent node appear when it replies
-/// again, compared with its state before.
+/// Finds the events between consecutive samples. Changes at a silent node appear when it replies
+/// again, compared with its last known state.
 #[derive(Debug, Default)]
 pub struct Chronicle {
     /// The last known state of silent nodes.
@@ -98,7 +98,7 @@ pub struct Chronicle {
 }
 
 impl Chronicle {
-    /// The events between two samples of the same network; the later one must be the next call's
+    /// The events between two samples of the same network. The later sample must be the next call's
     /// earlier one.
     pub fn tell(&mut self, before: &Sample, after: &Sample) -> Vec<LabEvent> {
         let mut events = Vec::new();
@@ -142,7 +142,7 @@ impl Teller<'_> {
         });
     }
 
-    /// Whether the node replies now; a change is an event.
+    /// Whether the node replies now. A change is an event.
     fn answers(&mut self, earlier: &NodeSample) -> bool {
         match (&earlier.silent, &self.node.silent) {
             (None, Some(why)) => self.tell(EventKind::NodeSilent, None, why),
@@ -152,7 +152,7 @@ impl Teller<'_> {
         self.node.silent.is_none()
     }
 
-    /// Compares it with its last known state.
+    /// Compares the node with its last known state.
     fn compare(&mut self, earlier: &NodeSample) {
         let restarted = matches!((earlier.pid, self.node.pid), (Some(a), Some(b)) if a != b);
         if restarted {

@@ -1,9 +1,9 @@
 //! The state of a running lab: one sampler for all viewers.
 //!
 //! A [`Sampler`] keeps a control connection to every process of a lab and polls all of them at
-//! once; the result is a [`Sample`], plain data that can be written as JSON. [`events`] finds what
-//! happened between two samples, [`Rates`] how much. Viewers know no machine: counter names are the
-//! machine's own.
+//! once. The result is a [`Sample`], plain data that can be written as JSON. [`events`] finds
+//! events between two samples, [`Rates`] the rates of counters. Viewers know no machine: counter
+//! names are the machine's own.
 
 mod events;
 mod rates;

@@ -93,7 +93,7 @@ impl Rates {
     }
 }
 
-/// A link end, before and after.
+/// A link end in both samples.
 struct Watched<'a> {
     name: String,
     port: u8,
@@ -157,7 +157,7 @@ fn node_rates(before: Option<&NodeSample>, after: &NodeSample, seconds: f64) -> 
     rates
 }
 
-/// The rate of a counter; zero if it restarted.
+/// The rate of a counter; zero if the counter restarted.
 fn per_second(before: u64, after: u64, seconds: f64) -> f64 {
     match seconds > 0.0 {
         true => after.saturating_sub(before) as f64 / seconds,

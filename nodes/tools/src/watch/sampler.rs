@@ -14,23 +14,23 @@ use super::sample::{NodeSample, Sample};
 use crate::description;
 use crate::manage::fleet::Fleet;
 
-/// Connections to all nodes of a lab. Restarted nodes are reconnected. A stalled one is waited for
-/// once, together with all others, and not again before it has replied.
+/// Connections to all nodes of a lab. Restarted nodes are reconnected. A sample waits once for all
+/// stalled nodes together, and later samples do not wait for them until they have replied.
 pub struct Sampler {
     lab: LabDir,
     network: Box<dyn Network>,
     nodes: Vec<(NodeRef, String)>,
     fleet: Fleet,
-    /// An instant, and its time in milliseconds since 1970: the wall clock may be set later, and
-    /// rates need elapsed time.
+    /// An instant, and its time in milliseconds since 1970. The wall clock may be adjusted later,
+    /// but rates need elapsed time.
     begun: (Instant, u64),
     /// Whether to request pipeline stages.
     pipelines: bool,
-    /// By request, the nodes whose machine does not support it.
+    /// For each request, the nodes whose machine does not support it.
     deaf: [Vec<NodeRef>; QUESTIONS.len()],
 }
 
-/// Requests that only some nodes support, and which ones.
+/// Requests that only some nodes support, and the kind of those nodes.
 const QUESTIONS: [(Request, NodeKind, Field); 4] = [
     (Request::Routing, NodeKind::Router, |node, answer| {
         node.routing = read(answer);
@@ -48,7 +48,7 @@ const QUESTIONS: [(Request, NodeKind, Field); 4] = [
     ),
 ];
 
-/// Stores a reply in its field.
+/// Stores a reply in its field of the sample.
 type Field = fn(&mut NodeSample, Value);
 
 impl Sampler {
@@ -63,7 +63,7 @@ impl Sampler {
     /// A sampler of the lab in this directory, which contains its description.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// As for [`open`](Self::open).
     pub fn of(lab: LabDir) -> miette::Result<Self> {
         let description = lab.path().join("topology.toml");
         if !description.exists() {
@@ -107,7 +107,8 @@ impl Sampler {
         self.fleet.is_there()
     }
 
-    /// Sets whether samples include pipeline stages. Off by default: their replies are the longest.
+    /// Sets whether samples include pipeline stages. Off by default, because these replies are the
+    /// longest.
     pub fn ask_for_pipelines(&mut self, pipelines: bool) {
         self.pipelines = pipelines;
     }
@@ -128,7 +129,7 @@ impl Sampler {
     }
 
     /// Polls all nodes. Takes as long as the slowest of them, and at most
-    /// [`PATIENCE`](crate::manage::fleet::PATIENCE) for stalled ones, once.
+    /// [`PATIENCE`](crate::manage::fleet::PATIENCE) for all stalled ones together.
     pub fn sample(&mut self) -> Sample {
         let begin = Instant::now();
         let at_ms = self.begun.1 + self.begun.0.elapsed().as_millis() as u64;
@@ -160,7 +161,7 @@ impl Sampler {
             for (at, answer) in asked.into_iter().zip(answers) {
                 match answer {
                     Ok(answer) => question.2(&mut nodes[at], answer),
-                    // A router without such tables never has any; a NIC may run traffic at any
+                    // A router without such tables never gets any; a NIC may run traffic at any
                     // time.
                     Err(ClientError::Refused(_)) if question.1 == NodeKind::Router => {
                         deaf.push(all[at]);
@@ -195,7 +196,7 @@ fn take<T: DeserializeOwned>(answer: Result<Value, ClientError>) -> Result<T, Cl
     Ok(serde_json::from_value(answer?)?)
 }
 
-/// Parses a reply; `None` if it is of another version.
+/// Parses a reply; `None` if its version is unknown.
 fn read<T: DeserializeOwned>(answer: Value) -> Option<T> {
     serde_json::from_value(answer).ok()
 }

@@ -235,7 +235,8 @@ fn rates_are_those_of_a_direction_and_of_its_own_time() {
     assert_eq!(there.from, network.node_name(a.node));
     assert_eq!((there.from_port, there.to_port), (a.port, b.port));
 
-    // Nothing is known of a new process: its sent count is inferred from what its peer received.
+    // Nothing is known of a new process, so its sent count is inferred from the received count of
+    // its peer.
     let name = network.node_name(a.node).into_owned();
     let node = after.nodes.iter_mut().find(|node| node.name == name);
     node.expect("it is there").pid = Some(1);

@@ -17,26 +17,26 @@ pub(super) struct Puppets {
     pub asked: Vec<(String, Request)>,
     pub started: BTreeMap<String, TrafficSpec>,
     pub looks: u32,
-    /// Changes what a node reports.
+    /// Changes the report of a node.
     pub spoil: Option<fn(&str, &mut TrafficReport)>,
     /// Processors that n0 does not reach, and those that refuse its run.
     pub unreached: Vec<u16>,
     pub refusers: Vec<u16>,
-    /// The network moves nothing: nothing is sent and nothing arrives.
+    /// Whether the network moves nothing: nothing is sent and nothing arrives.
     pub deserted: bool,
-    /// A node that refuses to be claimed, why, and until when if not for ever.
+    /// A node that refuses to be claimed: its name, the reason, and the end of the refusal, if any.
     pub busy: Option<(&'static str, Refusal, Option<Duration>)>,
-    /// A node that is stopped, from when to when.
+    /// A node that is stopped, with the start and end of that time.
     pub still: Option<(&'static str, Duration, Duration)>,
     pub clock: Rc<Cell<Duration>>,
     /// The number of the latest run.
     pub latest: u64,
     pub stuck: bool,
-    /// Routers choose between kinds of paths.
+    /// Whether routers choose between kinds of paths.
     pub decides: bool,
-    /// Sources finish only when stopped.
+    /// Whether sources finish only when stopped.
     pub endless: bool,
-    /// Dies, or is restarted, after this many polls in total.
+    /// A node that dies, or is restarted, after this many polls in total.
     pub dies: Option<(&'static str, u32)>,
 }
 
@@ -47,13 +47,13 @@ impl Puppets {
             .is_some_and(|(who, from, to)| who == node && (from..to).contains(&now))
     }
 
-    /// The process that has the name now.
+    /// Process id of the node at present.
     fn pid(&self, node: &str) -> u64 {
         let again = |(who, when): (&str, u32)| who == node && self.looks > when;
         1 + u64::from(self.dies.is_some_and(again))
     }
 
-    /// Counters that grow with each request; routers make as many decisions as there are requests.
+    /// Counters that grow with each request; routers make one decision per request.
     fn stats(&self, node: &str) -> Value {
         let asked = self.asked.len();
         match self.nodes[node] {

@@ -1,7 +1,7 @@
 //! A lab's sample as Prometheus metrics.
 //!
-//! What all machines have in common has common names. Counters keep the machine's own names, so
-//! those of a new machine need no new code.
+//! Quantities common to all machines have common names. Counters keep the machine's own names, so a
+//! new machine needs no new code here.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -22,7 +22,7 @@ const LATENCY_BOUNDS: [f64; 22] = [
 
 type Labels<'a> = Vec<(&'static str, &'a str)>;
 
-/// The metrics of a lab; `there` is its network in one line and a sample, if the lab is there.
+/// The metrics of a lab; `there` is its network in one line and a sample, if the lab exists.
 pub fn of(lab: &str, there: Option<&(String, Sample)>) -> Vec<MetricFamily> {
     let mut all = Families::default();
     let labels = || vec![("lab", lab)];
@@ -44,7 +44,7 @@ pub fn of(lab: &str, there: Option<&(String, Sample)>) -> Vec<MetricFamily> {
     all.0.into_values().map(|(_, family)| family).collect()
 }
 
-/// Families by name, each with the name of its origin.
+/// Families by name, each with the origin of its metrics.
 #[derive(Default)]
 struct Families(BTreeMap<String, (String, MetricFamily)>);
 
@@ -249,7 +249,7 @@ impl Families {
         );
     }
 
-    /// A counter under the node's own name for it.
+    /// Adds a counter under the name that the node uses.
     fn own_counter(&mut self, of: &str, name: &str, told: &str, labels: Labels<'_>, value: u64) {
         let (name, scale, unit) = in_base_units(name);
         let help = format!(
@@ -281,24 +281,25 @@ impl Families {
     }
 }
 
-/// Labels plus another one.
+/// The labels, and another one.
 fn with<'a>(labels: &Labels<'a>, name: &'static str, value: &'a str) -> Labels<'a> {
     let mut labels = labels.clone();
     labels.push((name, value));
     labels
 }
 
-/// The port in the name of a port's counter.
+/// The port number in the name of a port counter.
 fn port_of(name: &str) -> Option<u8> {
     let (port, _) = name.strip_prefix("port")?.split_once('.')?;
     port.parse().ok()
 }
 
-/// A counter's name in Prometheus form, the factor to its base unit, and a remark about that.
+/// A counter's name in Prometheus form, the factor to its base unit, and a remark about the
+/// conversion.
 fn in_base_units(name: &str) -> (String, f64, &'static str) {
     let allowed = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let name: String = name.chars().map(allowed).collect();
-    // Rename `bits`, which Prometheus reserves for sizes: these counters count bits.
+    // Rename `bits`, which Prometheus reserves for sizes: these counters count single bits.
     let parts = name.split('_');
     let parts: Vec<&str> = parts
         .map(|part| if part == "bits" { "bit" } else { part })

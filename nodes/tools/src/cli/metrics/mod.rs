@@ -69,7 +69,7 @@ pub fn run(args: &MetricsArgs) -> miette::Result<ExitCode> {
     Ok(ended(false))
 }
 
-/// The response to a scrape.
+/// The response to a scrape, or an error message.
 type Told = Result<Arc<[u8]>, String>;
 
 /// Serves until a signal arrives. This thread samples the lab for all connections.
@@ -86,7 +86,7 @@ fn answer_all(listener: &TcpListener, lab: &mut Lab, stop: &Stop) -> io::Result<
             };
             http::serve(listener, stop, |request| reply(request, &name, &metrics))
         });
-        // Ends when the server does.
+        // The loop ends when the server does.
         for tell in wanted {
             let told = lab.recent().map_err(|report| report.to_string());
             // Ignore an error: the client may have disconnected.
@@ -111,7 +111,7 @@ fn reply(request: &Request, lab: &str, metrics: &impl Fn() -> Told) -> Answer {
     }
 }
 
-/// Whichever lab has this name.
+/// The lab that has this name at present.
 struct Lab {
     name: String,
     sampler: Option<Sampler>,
@@ -128,8 +128,7 @@ impl Lab {
         })
     }
 
-    /// The current response, or a recent one: frequent scrapes must not keep the nodes from their
-    /// work.
+    /// The current response, or a recent one, so that frequent scrapes do not load the nodes.
     fn recent(&mut self) -> miette::Result<Arc<[u8]>> {
         if let Some((at, text)) = &self.told
             && at.elapsed() < RECENT
@@ -141,8 +140,8 @@ impl Lab {
         Ok(text)
     }
 
-    /// The current state in Prometheus' text format. A lab that was taken down is not up; a later
-    /// one of the same name replaces it.
+    /// The current state in Prometheus' text format. A lab that was taken down is reported as down;
+    /// a later one of the same name replaces it.
     fn metrics(&mut self) -> miette::Result<String> {
         let is_there = self.sampler.as_ref().is_some_and(Sampler::is_there);
         if !is_there {

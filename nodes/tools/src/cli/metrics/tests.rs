@@ -16,7 +16,7 @@ use crate::watch::tests::lab;
 
 const DASHBOARD: &str = include_str!("../../../../../docs/grafana/phitwire.json");
 
-/// A lab with one of everything that is exported.
+/// A lab with one instance of every exported quantity.
 fn sample() -> (String, Sample) {
     let (network, mut sample) = lab();
     let router = &mut sample.nodes[0];
@@ -117,7 +117,7 @@ fn a_lab_that_has_gone_is_not_up() {
     assert!(!text.contains("phitwire_node"));
 }
 
-/// The names of our metrics in an expression.
+/// The names of phitwire's metrics in an expression.
 fn named(expression: &str) -> impl Iterator<Item = &str> {
     let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words.filter(|word| word.starts_with("phitwire_"))

@@ -12,7 +12,7 @@ use crate::sim::sweep::{self, Sample, Setting};
 use crate::sim::{Measured, plot};
 use crate::whole_file;
 
-/// Whether two names refer to one file, which would be overwritten.
+/// Whether two paths name the same file, so that one output would overwrite the other.
 fn is_one_file(a: &Path, b: &Path) -> bool {
     let file = |path| std::fs::metadata(path).ok().filter(|file| file.is_file());
     let [a, b] = [a, b].map(|path| file(path).map(|file| (file.dev(), file.ino())));
@@ -23,7 +23,7 @@ fn cannot_write(file: &Path, error: std::io::Error) -> miette::Report {
     miette::Report::msg(error).wrap_err(format!("cannot write {}", file.display()))
 }
 
-/// The optional files, by option.
+/// The optional files and the options that name them.
 const fn named(args: &SimArgs) -> [(&'static str, &Option<PathBuf>); 3] {
     [
         ("--csv", &args.csv),
@@ -32,12 +32,12 @@ const fn named(args: &SimArgs) -> [(&'static str, &Option<PathBuf>); 3] {
     ]
 }
 
-/// Whether the run leaves files.
+/// Whether the run writes files that remain.
 pub(super) fn are_left(args: &SimArgs) -> bool {
     named(args).iter().any(|(_, file)| file.is_some())
 }
 
-/// Rejects files that cannot be written before a run that may take hours.
+/// Rejects files that cannot be written, before a run that may take hours.
 pub(super) fn check(args: &SimArgs) -> miette::Result<()> {
     let files = named(args)
         .into_iter()
@@ -63,7 +63,7 @@ pub(super) fn check(args: &SimArgs) -> miette::Result<()> {
             ));
         }
     }
-    // Remove files created by the check: the output may go to files with derived names instead.
+    // Remove files created by the check: the outputs may have derived names instead.
     for file in made {
         let _ = std::fs::remove_file(file);
     }

@@ -1,4 +1,4 @@
-//! The chosen options of the command line, which result files record.
+//! The options of the command line, as recorded in result files.
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
@@ -6,7 +6,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use super::SimArgs;
 use crate::sim::Measured;
 
-/// Options that have columns of their own in result files or do not affect the measurement.
+/// Options that have their own columns in result files or do not affect the measurement.
 const ELSEWHERE: [&str; 15] = [
     "topology",
     "traffic",
@@ -66,8 +66,8 @@ impl FromArgMatches for GivenOptions {
     }
 }
 
-/// Whether these are the default values of an option. A given `--measure` never is, even of the
-/// default length: without it a measurement may last longer.
+/// Whether these are the default values of an option. A given `--measure` never counts as default,
+/// even with the default length: without the option a measurement may last longer.
 fn is_default(arg: &Arg, values: &[String]) -> bool {
     let defaults = arg.get_default_values().iter();
     let defaults: Vec<_> = defaults.map(|value| value.to_string_lossy()).collect();
@@ -75,7 +75,7 @@ fn is_default(arg: &Arg, values: &[String]) -> bool {
 }
 
 impl GivenOptions {
-    /// The options that all curves share. Compared modes name their own.
+    /// The options common to all curves. Compared modes name their own.
     pub(super) fn chosen(&self, all: &[Measured]) -> String {
         let is_mode = |value: &String| {
             let names = all.iter().filter_map(|measured| measured.routing);

@@ -4,7 +4,7 @@ use phitwire::sim::direct::Load;
 
 const MOST_POINTS: usize = 10_000;
 
-/// The loads of a run, and whether they were written as a range.
+/// The loads of a run, and whether they were given as a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Loads {
     pub(super) all: Vec<Load>,

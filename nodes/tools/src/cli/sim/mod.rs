@@ -45,7 +45,7 @@ const LONGEST: u64 = 8;
 /// processor offers, counting all phits (flits) of its packets and of replies.
 #[derive(Args, Debug)]
 pub struct SimArgs {
-    // Must come first: it reads the arguments before the others take them out.
+    // Must be the first field: it reads the arguments before the others consume them.
     #[command(flatten)]
     given: GivenOptions,
     #[arg(help = networks())]
@@ -269,10 +269,10 @@ impl SimArgs {
     }
 }
 
-/// Runs `phitwire sim`. The exit status is 1 if a checker found something.
+/// Runs `phitwire sim`. The exit status is 1 if a checker found a violation.
 ///
 /// # Errors
-/// A topology that cannot be read or does not suit the traffic, or a file that cannot be written.
+/// If a topology cannot be read or does not suit the traffic, or a file cannot be written.
 pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
     let network = ready::find(&args.topology)?;
     let network = &*network;
@@ -287,7 +287,7 @@ pub fn run(args: &SimArgs) -> miette::Result<ExitCode> {
     let capture = args.capture.as_deref();
     let capture = capture.map(|file| capture::simulated(file, network, links, runs));
     let capture = capture.transpose()?;
-    // Use a single partition for a capture: it delivers frames in order of time.
+    // Use one partition for a capture, since it delivers frames in order of time.
     let threads = if capture.is_some() { 1 } else { threads };
     let leaves_files = files::are_left(args) || args.record.file.is_some();
     if !leaves_files && capture.is_none() {
@@ -358,8 +358,7 @@ fn points(
         for &load in &args.load.all {
             let config = Config {
                 traced,
-                // Do not repeat a traced measurement over more cycles: the trace covers only the
-                // first.
+                // Do not extend a traced measurement: the trace covers only the first cycles.
                 most_measure_cycles: if traced.is_some() {
                     0
                 } else {
@@ -418,12 +417,12 @@ fn points(
         };
         rest.push_str(&super::json(&printed)?);
     }
-    // Print after all other work, so that a closed reader stops nothing else.
+    // Print after all other work, so that a closed reader interrupts nothing else.
     say(&rest)?;
     Ok(Some(all))
 }
 
-/// Prints to standard output. Returns whether a reader, such as `head`, still reads it.
+/// Prints to standard output. Returns whether its reader, such as `head`, is still there.
 fn say(text: &str) -> miette::Result<bool> {
     print_if_read(text)
         .into_diagnostic()

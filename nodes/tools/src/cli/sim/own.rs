@@ -42,8 +42,8 @@ impl FromArgMatches for OwnOptions {
 }
 
 impl OwnOptions {
-    /// The machine of a network and its simulators: one, or several to compare. Rejects options
-    /// that only other machines have.
+    /// The machine of a network and its simulators: one, or several to compare. Rejects options of
+    /// other machines.
     pub(super) fn of(
         &self,
         network: &dyn Network,

@@ -23,7 +23,7 @@ use super::by_signal::ended;
 use super::print;
 use super::progress::Shown;
 
-/// Failures after which no more seeds are started.
+/// Number of failures after which no more seeds are started.
 const ENOUGH: usize = 10;
 
 #[derive(Debug, Args)]
@@ -155,7 +155,7 @@ impl SoakArgs {
         all.filter(|family| !self.late_copies || family.has_frames)
     }
 
-    /// The full case of a seed.
+    /// The complete case of a seed.
     fn whole_case(&self, family: &Family, seed: u64) -> Box<dyn SoakCase> {
         let late = if self.late_copies {
             Late::Always
@@ -165,13 +165,13 @@ impl SoakArgs {
         (family.case)(seed, late)
     }
 
-    /// The case of this seed, reduced as the arguments specify.
+    /// The case of a seed, reduced as the arguments specify.
     fn case(&self, family: &Family, seed: u64) -> Box<dyn SoakCase> {
         self.whole_case(family, seed).reduced(&reduction(self))
     }
 
-    /// The highest index to keep, if no case has that harm, and the most harms that a case has;
-    /// checks only the first thousand seeds.
+    /// The highest index to keep if no case has that harm, and the largest number of harms of a
+    /// case. Checks only the first thousand seeds.
     fn unknown_harm(&self) -> Option<(usize, usize)> {
         let wanted = *self.keep_harms.as_ref()?.0.iter().max()?;
         let mut most = 0;
@@ -211,7 +211,8 @@ pub fn run(args: SoakArgs) -> Result<ExitCode> {
     if args.trace {
         return replay(&args);
     }
-    // Catch signals only here, where runs end between seeds: a replay ends like any command.
+    // Catch signals only here, where they end the soak between seeds. A signal ends a replay like
+    // any command.
     let stop = Stop::at_signals().into_diagnostic()?;
     end_with_reader().into_diagnostic()?;
     let begin = Instant::now();
@@ -264,7 +265,7 @@ fn replay_one(case: &dyn SoakCase) -> Result<ExitCode> {
     }
 }
 
-/// Runs a case; a panic is a failure like any other.
+/// Runs a case; a panic counts as a failure.
 fn attempt(
     case: &dyn SoakCase,
     trace: &mut dyn FnMut(phitwire::time::Time, &str),
@@ -325,12 +326,12 @@ fn soak(args: &SoakArgs, stop: &Stop, begin: Instant) -> Tally {
     let mut tally = tally
         .into_inner()
         .unwrap_or_else(|broken| broken.into_inner());
-    // Sort by seed only: the failures of one seed are in the order of the families already.
+    // Sort by seed only: the failures of one seed are already in the order of the families.
     tally.failed.sort_by_key(|failed| failed.seed);
     tally
 }
 
-/// Runs the case of a seed. Returns how many have failed so far.
+/// Runs the case of a seed. Returns the number of failed cases so far.
 fn soak_one(args: &SoakArgs, family: &'static Family, seed: u64, tally: &Mutex<Tally>) -> usize {
     let case = args.case(family, seed);
     let outcome = attempt(&*case, &mut |_, _| {});

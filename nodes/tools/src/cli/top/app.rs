@@ -1,4 +1,4 @@
-//! The content of the screen, and the effect of keys. Does not touch the terminal.
+//! The content of the screen and the effect of keys, independent of the terminal.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::watch::{LabEvent, NodeSample, Sample};
 const MOST_EVENTS: usize = 1000;
 /// Maximum number of rates kept per link and node.
 const MOST_RATES: usize = 240;
-/// Rows per page key.
+/// Number of rows per page key.
 const PAGE: usize = 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,17 +27,17 @@ pub enum View {
     Link(usize),
 }
 
-/// A page, and the position in it.
+/// A page and the position in it.
 #[derive(Clone, Debug)]
 pub struct Page {
     pub view: View,
     /// Shows only rows that contain this text.
     pub filter: String,
     pub sort: Sort,
-    /// The key of the selected row, which stays selected wherever it moves. `None` selects the
-    /// first row.
+    /// The key of the selected row, which stays selected when it moves. `None` selects the first
+    /// row.
     pub selected: Option<String>,
-    /// Counter rows scrolled past.
+    /// Number of counter rows scrolled past.
     pub scroll: usize,
 }
 
@@ -56,11 +56,11 @@ impl Page {
 /// A dialog over the page.
 #[derive(Clone, Debug)]
 pub enum Prompt {
-    /// Typing the page's filter.
+    /// The user is typing the page's filter.
     Filter,
     /// Help on the keys.
     Help,
-    /// Choosing a fault for one of these ends.
+    /// The user is choosing a fault for one of these ends.
     Menu {
         ends: Vec<Target>,
         /// Index of the chosen end.
@@ -68,7 +68,7 @@ pub enum Prompt {
         /// Index of the chosen fault in the menu.
         fault: usize,
     },
-    /// Confirming a command.
+    /// The user is confirming a command.
     Confirm(Order),
 }
 
@@ -81,7 +81,7 @@ pub struct Target {
     pub peer: String,
 }
 
-/// An effect of a key outside the screen.
+/// An effect of a key other than on the screen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     Quit,
@@ -97,7 +97,7 @@ pub struct App {
     pub summary: String,
     /// The latest sample of the lab.
     pub look: Option<Look>,
-    /// The sample before that.
+    /// The previous sample of the lab.
     pub before: Option<Arc<Sample>>,
     /// Events, the latest last.
     pub events: VecDeque<LabEvent>,
@@ -105,10 +105,10 @@ pub struct App {
     pub link_rates: BTreeMap<usize, [VecDeque<f64>; 2]>,
     /// Acknowledged messages per second of each NIC, the latest last.
     pub node_rates: BTreeMap<String, VecDeque<f64>>,
-    /// The permanent pages.
+    /// The base pages, which are always open.
     bases: [Page; 3],
     base: usize,
-    /// Pages opened from them; the last one is visible.
+    /// Pages opened from a base page; the last one is visible.
     picked: Vec<Page>,
     /// The open dialog.
     pub prompt: Option<Prompt>,
@@ -254,7 +254,6 @@ impl App {
         self.keys().into_iter().nth(at)
     }
 
-    /// Handles a key.
     pub fn press(&mut self, key: KeyEvent) -> Option<Action> {
         if key.kind == KeyEventKind::Release {
             return None;
@@ -380,7 +379,7 @@ impl App {
         self.page_mut().selected = Some(keys[to].clone());
     }
 
-    /// On pages with counters below their rows, page keys scroll the counters.
+    /// Scrolls by rows. On pages with counters below their rows, this scrolls the counters.
     fn page_by(&mut self, rows: isize) {
         if matches!(self.page().view, View::Node(_)) {
             let page = self.page_mut();
@@ -428,7 +427,7 @@ impl App {
         }
     }
 
-    /// Targets at the link's ends that reply; on a node's page, that node first.
+    /// Ends of the link whose nodes reply; on a node's page, that node comes first.
     fn targets(&self) -> Vec<Target> {
         let Some(row) = self.link().and_then(|link| self.link_row(link)) else {
             return Vec::new();
@@ -461,7 +460,7 @@ impl App {
         });
     }
 
-    /// Requests confirmation of a fault of the menu.
+    /// Requests confirmation of a fault from the menu.
     fn ask_for(&mut self, fault: usize) {
         let (words, make) = MENU[fault];
         match self.targets().first() {

@@ -16,9 +16,9 @@ use super::draw::{draw_links, faint, line, right, strong, style};
 use super::rows::{self, EndRow, LinkRow, Trouble, clock, short, span};
 use crate::watch::{EventKind, LabEvent, NodeSample};
 
-/// Columns of a stage before its content by channel.
+/// Width of a stage's columns before its content by channel.
 const FIRST: u16 = 55;
-/// Lines of a latency distribution.
+/// Number of lines of a latency distribution.
 const LATENCY_LINES: usize = 6;
 
 pub fn event_text(event: &LabEvent) -> String {
@@ -57,7 +57,7 @@ pub fn draw_node(frame: &mut Frame<'_>, app: &App, name: &str, area: Rect) {
         NodeKind::Router => 0,
     };
     let stages = match node.kind {
-        // Prefer the messages of a NIC to its stages in a small area.
+        // In a small area, prefer the messages of a NIC to its stages.
         NodeKind::Nic if area.height < 30 => 0,
         _ => (pipeline.len() as u16).min(area.height * 2 / 5),
     };
@@ -267,8 +267,7 @@ fn since(before: &LatencyCounts, after: &LatencyCounts) -> LatencyCounts {
     }
 }
 
-/// Latencies in a few ranges of equal ratio: from, to, count, and the count relative to the
-/// largest.
+/// Latencies in a few ranges of equal ratio: from, to, count, and count relative to the largest.
 pub fn distribution(counts: &LatencyCounts, ranges: usize) -> Vec<(u64, u64, u64, f64)> {
     let (Some(&(first, _)), Some(&(last, _))) = (counts.buckets.first(), counts.buckets.last())
     else {

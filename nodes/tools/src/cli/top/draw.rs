@@ -13,12 +13,12 @@ use super::rows::{self, LinkRow, NodeRow, Trouble, short};
 
 /// Lists have more columns from this width on.
 const WIDE: u16 = 120;
-/// Columns of figures in tables of links and of nodes.
+/// Columns with figures in the tables of links and of nodes.
 const LINK_FIGURES: std::ops::Range<usize> = 4..11;
 const NODE_FIGURES: std::ops::Range<usize> = 3..9;
 
-/// The style of a trouble. crossterm omits colours if `NO_COLOR` is set, so a modifier marks it
-/// too.
+/// The style of a trouble. It includes a modifier, because crossterm omits colours if `NO_COLOR` is
+/// set.
 pub fn style(trouble: Trouble) -> Style {
     let style = Style::new();
     match trouble {
@@ -68,7 +68,6 @@ fn reversed() -> Style {
     Style::new().add_modifier(Modifier::REVERSED)
 }
 
-/// Draws the whole screen.
 pub fn draw(frame: &mut Frame<'_>, app: &App) {
     let [head, body, foot] = Layout::vertical([
         Constraint::Length(2),
@@ -116,7 +115,8 @@ fn draw_head(frame: &mut Frame<'_>, app: &App, area: Rect) {
     frame.render_widget(Line::raw(totals), line(area, 1));
 }
 
-/// Draws the latest event or the result of a command; below that the keys, or the text being typed.
+/// Draws the latest event or the result of a command, and below it the keys or the text being
+/// typed.
 fn draw_foot(frame: &mut Frame<'_>, app: &App, area: Rect) {
     let news = match (&app.message, app.events.back()) {
         (Some((text, true)), _) => Line::styled(text.clone(), strong()),

@@ -40,7 +40,7 @@ use super::by_signal::ended;
 use super::{json, print};
 use crate::watch::{Rates, Sampler, events};
 
-/// Longest delay of a key or of news from the lab.
+/// Longest reaction time to a key or to news from the lab.
 const TURN: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Args)]
@@ -75,17 +75,17 @@ pub fn run(args: &TopArgs) -> miette::Result<ExitCode> {
     let stop = Stop::at_signals()
         .into_diagnostic()
         .wrap_err("cannot catch signals")?;
-    // Exit with the terminal: reading from a closed one would never end.
+    // Exit when the terminal closes: reading from a closed one would never end.
     end_with_reader()
         .into_diagnostic()
         .wrap_err("cannot read the terminal")?;
     let app = App::new(args.lab.clone(), summary);
-    // From here on a panic restores the terminal, too.
+    // From here on, a panic also restores the terminal.
     let mut terminal = ratatui::try_init()
         .into_diagnostic()
         .wrap_err("cannot set up the terminal")?;
     let ended = watch(&mut terminal, app, &worker, &stop);
-    // Clear it: tmux keeps the content of an alternate screen that has grown.
+    // Clear it, since tmux keeps the content of an alternate screen that has grown.
     let _ = terminal.clear();
     let restored = ratatui::try_restore();
     let code = ended?;

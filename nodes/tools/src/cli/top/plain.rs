@@ -43,7 +43,7 @@ impl<'a> Snapshot<'a> {
     }
 }
 
-/// As text: totals, links in trouble, silent nodes, NICs with traffic.
+/// The sample as text: totals, links in trouble, silent nodes, NICs with traffic.
 pub fn text(lab: &str, network: &str, look: &Look) -> String {
     let mut text = format!("lab {lab}: {network}\n");
     text += &format!("{}\n\n", rows::totals(&look.sample, &look.rates));

@@ -8,12 +8,12 @@ use crate::watch::{DirectionRates, LabEvent, LinkRates, NodeRates, NodeSample, R
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {
-    /// Broken ones first, then those that lose most.
+    /// Broken links first, then those with the largest losses.
     #[default]
     Trouble,
     /// In the order of the topology.
     Place,
-    /// The busiest first.
+    /// The busiest links first.
     Frames,
     /// By resends, the highest rate first.
     Resent,
@@ -30,7 +30,7 @@ impl Sort {
         Self::Bad,
     ];
 
-    /// The next one, cyclically.
+    /// The next order, cyclically.
     pub fn next(self) -> Self {
         let at = Self::ALL.iter().position(|&sort| sort == self);
         Self::ALL[at.map_or(0, |at| (at + 1) % Self::ALL.len())]
@@ -48,7 +48,7 @@ impl Sort {
     }
 }
 
-/// The state of a link end that hears nothing.
+/// State of a link end that hears nothing.
 const SILENT: &str = "silent";
 
 /// The severity of a problem.
@@ -56,11 +56,11 @@ const SILENT: &str = "silent";
 pub enum Trouble {
     #[default]
     None,
-    /// Something was resent, or arrived damaged, since the last sample.
+    /// Data was resent, or arrived damaged, since the last sample.
     Retries,
     /// Lanes are missing.
     Lanes,
-    /// Unknown: a node does not reply.
+    /// The state is unknown because a node does not reply.
     Silent,
     /// The link or node is down.
     Down,
@@ -84,7 +84,7 @@ impl EndRow {
         }
     }
 
-    /// `NODE:PORT`.
+    /// Name of the end: `NODE:PORT`.
     pub fn name(&self) -> String {
         format!("{}:{}", self.node, self.port)
     }
@@ -151,7 +151,7 @@ impl LinkRow {
         format!("{} - {}", a.name(), b.name())
     }
 
-    /// State of the end that is down, or that an end does not reply.
+    /// State of the end that is down, or a note that an end does not reply.
     pub fn state(&self) -> &str {
         let mut ends = self.ends.iter();
         let told = match self.trouble {
@@ -161,7 +161,7 @@ impl LinkRow {
         told.map_or("up", EndRow::state)
     }
 
-    /// Why it is not up, if known.
+    /// Why the link is not up, if known.
     pub fn why(&self) -> String {
         let told = self.ends.iter().find_map(|end| {
             let why = end.report.as_ref()?.why.as_ref()?;
@@ -170,7 +170,7 @@ impl LinkRow {
         told.unwrap_or_default()
     }
 
-    /// Lanes that A and B receive on.
+    /// Numbers of lanes on which A and B receive.
     pub fn lanes(&self) -> String {
         let of = |end: &EndRow| {
             let report = end.report.as_ref();
@@ -240,7 +240,7 @@ pub fn links(
     by: Sort,
 ) -> Vec<LinkRow> {
     let reports = || sample.nodes.iter().flat_map(|node| &node.links);
-    // Take the lanes of the best link in the lab as those of a full link.
+    // Assume that the best link in the lab has the full number of lanes.
     let lanes = reports().map(|link| link.rx_lanes).max().unwrap_or(0);
     let is_wanted =
         |link: &&LinkRates| of.is_none_or(|of| link.directions.iter().any(|way| way.from == of));
@@ -255,13 +255,12 @@ pub fn links(
 pub struct NodeRow {
     /// The sample of the node.
     pub node: NodeSample,
-    /// The rates of the node.
+    /// Rates of the node since the last sample.
     pub rates: NodeRates,
-    /// Links that are up.
     pub links_up: usize,
-    /// Resends per second, on all its links.
+    /// Resends per second, on all links of the node.
     pub resent: f64,
-    /// Damaged units per second, on all its links.
+    /// Damaged units per second, on all links of the node.
     pub bad: f64,
     pub trouble: Trouble,
     place: usize,
@@ -334,8 +333,8 @@ pub fn nodes(sample: &Sample, rates: &Rates, filter: &str, by: Sort) -> Vec<Node
     rows
 }
 
-/// Counters of a node, or of one of its ports, by name, with their rates: the fastest first, then
-/// those that are not zero, then the others.
+/// Counters of a node, or of one of its ports, by name with their rates: the fastest first, then
+/// other nonzero ones, then the rest.
 pub fn counters(
     (before, after): (Option<&NodeSample>, &NodeSample),
     port: Option<u8>,
@@ -390,7 +389,7 @@ fn contains(text: &str, filter: &str) -> bool {
     filter.split_whitespace().all(|word| text.contains(word))
 }
 
-/// A lab in one line.
+/// A summary of the lab in one line.
 pub fn totals(sample: &Sample, rates: &Rates) -> String {
     let links = links(sample, rates, None, "", Sort::Place);
     let up = links.iter().filter(|row| row.trouble < Trouble::Silent);
@@ -434,7 +433,7 @@ pub fn span(ns: u64) -> String {
     }
 }
 
-/// The time of day of an event, UTC.
+/// Time of day of an event, in UTC.
 pub fn clock(at_ms: u64) -> String {
     let seconds = at_ms / 1000 % 86_400;
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);

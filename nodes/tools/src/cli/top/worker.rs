@@ -1,4 +1,4 @@
-//! The thread that samples the lab: a stalled node must not block the screen or the keys.
+//! The thread that samples the lab, so that a stalled node does not block the screen or the keys.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -10,13 +10,13 @@ use phitwire_nodes::control::Request;
 
 use crate::watch::{Chronicle, LabEvent, Rates, Sample, Sampler};
 
-/// A sample of the lab, and the changes since the one before.
+/// A sample of the lab, and the changes since the previous one.
 #[derive(Clone, Debug)]
 pub struct Look {
     pub sample: Arc<Sample>,
     /// Rates since the previous sample.
     pub rates: Rates,
-    /// Events since then.
+    /// Events since the previous sample.
     pub events: Vec<LabEvent>,
 }
 
@@ -29,12 +29,11 @@ pub enum Task {
     Pipelines(bool),
 }
 
-/// A command for a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Order {
     pub node: String,
     pub request: Request,
-    /// Description of the order.
+    /// Description of the command.
     pub what: String,
 }
 
@@ -45,12 +44,12 @@ pub enum News {
     /// The result of a command.
     Done {
         text: String,
-        /// Whether the order succeeded.
+        /// Whether the command succeeded.
         done: bool,
     },
     /// The lab has been taken down.
     Gone,
-    /// Another lab of the name is sampled from now on; its network in one line.
+    /// Another lab of the same name is sampled from now on. The text is its network in one line.
     Another(String),
 }
 
@@ -89,7 +88,7 @@ impl Worker {
     }
 }
 
-/// Runs until the screen is gone.
+/// Runs until the screen closes its channels.
 fn work(
     lab: &str,
     mut sampler: Sampler,
