@@ -1,10 +1,10 @@
 //! Parts that share no memory: they exchange bytes, and the run is the same.
 
+use phitwire::sim::direct::byte_parts::{ByteParts, ExchangingBytes};
 use phitwire::sim::direct::check::Violation;
 use phitwire::sim::direct::mail::{Kind, MailError, seal};
 use phitwire::sim::direct::part::{Command, LocalPart, Part};
 use phitwire::sim::direct::parts::{Assembly, InMemory, Parts};
-use phitwire::sim::direct::post::{ByPost, Post};
 use phitwire::sim::direct::summary::{Section, Summary};
 use phitwire::sim::direct::{
     Config, ConfigError, CycleModel, Report, Serial, Simulation, Traffic, Warmup,
@@ -53,9 +53,9 @@ fn run<M: CycleModel>(
 
 fn bytes_change_nothing<M: CycleModel>(name: &str) {
     for links in LINKS {
-        let run = |parts, by_post: bool| {
-            let report = match by_post {
-                true => run::<M>((name, links, parts), &config(), &ByPost),
+        let run = |parts, as_bytes: bool| {
+            let report = match as_bytes {
+                true => run::<M>((name, links, parts), &config(), &ExchangingBytes),
                 false => run::<M>((name, links, parts), &config(), &InMemory),
             };
             report.expect("the run is possible")
@@ -188,7 +188,7 @@ impl Assembly for Harm {
                 left: 0,
             })
         });
-        Box::new(Post::new(harmed.collect()))
+        Box::new(ByteParts::new(harmed.collect()))
     }
 }
 

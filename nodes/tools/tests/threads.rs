@@ -1,7 +1,7 @@
 //! Partitions in separate threads.
 
 use phitwire::catalogue::Given;
-use phitwire::sim::direct::post::ByPost;
+use phitwire::sim::direct::byte_parts::ExchangingBytes;
 use phitwire::sim::direct::{Config, Executor, Links, Report, Serial, Simulation, Warmup};
 use phitwire_aries::cycle::{Aries, AriesOptions};
 use phitwire_machines::{CATALOGUE, MACHINES};
@@ -48,7 +48,7 @@ fn threads_that_exchange_bytes_change_nothing() {
     let network = network.expect("a network");
     let network = network.of_machine().expect("a dragonfly");
     let options = AriesOptions::default();
-    let made = Simulation::<Aries>::assembled(network, &config(), &options, 3, &ByPost);
+    let made = Simulation::<Aries>::assembled(network, &config(), &options, 3, &ExchangingBytes);
     let report = made.expect("a network").run(&mut Threads, |_| {});
     assert_eq!(report, run("aries-3x2x2x2:2", 1, &mut Serial));
 }

@@ -4,7 +4,7 @@ use super::build::DirectRouterOf;
 use super::coming::Coming;
 use super::endpoints::Endpoints;
 use super::exchange::{Batch, Exchange};
-use super::mail::{MailError, Postmarks};
+use super::mail::{Addresses, MailError};
 use super::model::{
     CycleModel, DirectModel, DirectRouter, Lanes as _, MAX_VCS, PortAccount, Terminal,
 };
@@ -34,7 +34,7 @@ pub struct DirectPart<M: CycleModel> {
     cycle: u64,
     /// Windows between two mail exchanges.
     round: u64,
-    postmarks: Postmarks,
+    addresses: Addresses,
     /// What routers recorded: see [`Records`](super::summary::Records).
     records: Vec<(u32, Vec<Passage>, u64)>,
 }
@@ -58,7 +58,7 @@ impl<M: CycleModel> DirectPart<M> {
             calendar: vec![Vec::new(); CALENDAR_WINDOWS as usize],
             cycle: 0,
             round,
-            postmarks: Postmarks::new(number, count),
+            addresses: Addresses::new(number, count),
             records: Vec::new(),
         };
         part.schedule_all();
@@ -288,16 +288,16 @@ impl<M: CycleModel> Part for DirectPart<M> {
         for _ in 0..self.round {
             self.run_one();
         }
-        self.postmarks.advance();
+        self.addresses.advance();
     }
 
     fn give(&mut self, to: usize, mail: &mut Vec<u8>) {
-        self.outboxes[to].write(mail, self.postmarks.to(to));
+        self.outboxes[to].write(mail, self.addresses.to(to));
     }
 
     fn take(&mut self, from: usize, mail: &[u8]) -> Result<(), MailError> {
-        let mut batch = self.exchange.read(mail, self.postmarks.from(from)?)?;
-        self.postmarks.took(from);
+        let mut batch = self.exchange.read(mail, self.addresses.from(from)?)?;
+        self.addresses.took(from);
         self.exchange.receive(&mut batch);
         Ok(())
     }

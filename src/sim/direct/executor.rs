@@ -1,7 +1,6 @@
 //! Runs the parts of a network, in any order or in parallel.
 
-use std::sync::{Mutex, MutexGuard};
-
+use super::mailboxes::Mailboxes;
 use super::part::LocalPart;
 
 /// A running part. Its executor knows neither its machine nor its mail.
@@ -38,46 +37,26 @@ impl Executor for Serial {
     }
 }
 
-/// Mail from one part to another. Two boxes alternate, so that one barrier per window is enough: a
-/// part already in the next window writes into the other box.
-type Pigeonhole<P> = [Mutex<<P as LocalPart>::Mail>; 2];
-
 struct Member<'a, P: LocalPart> {
     number: usize,
     part: &'a mut P,
-    /// For all pairs of parts, by sender and receiver.
-    holes: &'a [Pigeonhole<P>],
-    parts: usize,
-}
-
-impl<P: LocalPart> Member<'_, P> {
-    fn hole(&self, from: usize, to: usize, window: u64) -> MutexGuard<'_, P::Mail> {
-        self.holes[from * self.parts + to][(window % 2) as usize]
-            .lock()
-            .expect("no thread panics while holding the lock")
-    }
-
-    fn others(&self) -> impl Iterator<Item = usize> + use<P> {
-        let own = self.number;
-        (0..self.parts).filter(move |&other| other != own)
-    }
+    mailboxes: &'a Mailboxes<P::Mail>,
 }
 
 impl<P: LocalPart> Worker for Member<'_, P> {
     fn run_window(&mut self, window: u64) {
         self.part.run_window();
-        for to in self.others() {
+        for to in self.mailboxes.others(self.number) {
             let mut mail = core::mem::take(self.part.outbox(to));
-            core::mem::swap(&mut mail, &mut *self.hole(self.number, to, window));
+            core::mem::swap(&mut mail, &mut *self.mailboxes.at(self.number, to, window));
             *self.part.outbox(to) = mail;
         }
     }
 
     fn take_mail(&mut self, window: u64) {
-        for from in self.others() {
-            let mut mail = core::mem::take(&mut *self.hole(from, self.number, window));
-            self.part.receive(&mut mail);
-            *self.hole(from, self.number, window) = mail;
+        for from in self.mailboxes.others(self.number) {
+            self.part
+                .receive(&mut self.mailboxes.at(from, self.number, window));
         }
     }
 }
@@ -88,15 +67,12 @@ pub(crate) fn run_windows<P: LocalPart>(
     parts: &mut [P],
     windows: u64,
 ) {
-    let count = parts.len();
-    let empty = || [P::Mail::default(), P::Mail::default()].map(Mutex::new);
-    let holes: Vec<Pigeonhole<P>> = (0..count * count).map(|_| empty()).collect();
+    let mailboxes = Mailboxes::new(parts.len());
     let member = |(number, part)| -> Box<dyn Worker + '_> {
         Box::new(Member {
             number,
             part,
-            holes: &holes,
-            parts: count,
+            mailboxes: &mailboxes,
         })
     };
     let workers = parts.iter_mut().enumerate().map(member).collect();

@@ -94,9 +94,9 @@ pub struct Address {
     pub exchange: u64,
 }
 
-/// Addresses the mails of a part.
+/// Numbers the exchanges of a part, and addresses its mail.
 #[derive(Clone, Debug)]
-pub(super) struct Postmarks {
+pub(super) struct Addresses {
     own: u32,
     /// Number of the last exchange, from 1.
     exchange: u64,
@@ -104,8 +104,8 @@ pub(super) struct Postmarks {
     taken: Vec<u64>,
 }
 
-impl Postmarks {
-    /// Those of part `own` of `count`.
+impl Addresses {
+    /// For part `own` of `count`.
     pub(super) fn new(own: u32, count: usize) -> Self {
         Self {
             own,
@@ -317,8 +317,8 @@ mod tests {
 
     #[test]
     fn a_mail_is_taken_once() {
-        let mut marks = Postmarks::new(1, 3);
-        let mut others = Postmarks::new(2, 3);
+        let mut marks = Addresses::new(1, 3);
+        let mut others = Addresses::new(2, 3);
         for exchange in 1..4 {
             marks.advance();
             others.advance();

@@ -13,7 +13,7 @@
 //! node affects another. Each node therefore runs a whole window while it is in the cache, nodes
 //! can run in any order, and a network can be cut into [`Part`]s that run concurrently and exchange
 //! mail between windows. An [`Executor`] runs them; [`Serial`] does so
-//! without threads. Parts that share no memory exchange bytes ([`mail`], [`post`]).
+//! without threads. Parts that share no memory exchange bytes ([`mail`], [`byte_parts`]).
 //! The trace of a run depends only on topology and configuration.
 //!
 //! Idle nodes are skipped: bit masks and a calendar name the busy ones.
@@ -27,6 +27,7 @@
 //! each stage and the meaning of the figures.
 
 pub mod build;
+pub mod byte_parts;
 pub mod check;
 pub(crate) mod coming;
 pub mod config;
@@ -38,13 +39,13 @@ pub(crate) mod executor;
 pub(crate) mod fault;
 pub(crate) mod grid;
 pub mod mail;
+mod mailboxes;
 pub mod model;
 pub mod part;
 pub mod parts;
 pub mod pattern;
 mod phit_mail;
 pub mod places;
-pub mod post;
 pub(crate) mod report;
 pub(crate) mod run;
 pub mod shared;

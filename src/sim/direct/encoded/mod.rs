@@ -19,7 +19,7 @@ pub(super) use endpoint::TerminalNode;
 use member::EncodedNode;
 
 use super::endpoints::Endpoints;
-use super::mail::{MailError, Postmarks};
+use super::mail::{Addresses, MailError};
 use super::model::CycleModel;
 use super::part::{Command, LocalPart, Part};
 use super::summary::{LinkAccount, PartSnapshot, Section, Summary};
@@ -77,7 +77,7 @@ pub struct EncodedPart<M: CycleModel> {
     /// Cycles of a window.
     window: u64,
     cycle: u64,
-    postmarks: Postmarks,
+    addresses: Addresses,
 }
 
 impl<M: CycleModel> core::fmt::Debug for EncodedPart<M> {
@@ -100,7 +100,7 @@ impl<M: CycleModel> EncodedPart<M> {
             outboxes: vec![Vec::new(); count],
             window,
             cycle: 0,
-            postmarks: Postmarks::new(number, count),
+            addresses: Addresses::new(number, count),
         }
     }
 
@@ -284,15 +284,15 @@ impl<M: CycleModel> Part for EncodedPart<M> {
                 self.outboxes[abroad.part].push(mail);
             }
         }
-        self.postmarks.advance();
+        self.addresses.advance();
     }
 
     fn give(&mut self, to: usize, mail: &mut Vec<u8>) {
-        frame_mail::write(&mut self.outboxes[to], mail, self.postmarks.to(to));
+        frame_mail::write(&mut self.outboxes[to], mail, self.addresses.to(to));
     }
 
     fn take(&mut self, from: usize, mail: &[u8]) -> Result<(), MailError> {
-        let address = self.postmarks.from(from)?;
+        let address = self.addresses.from(from)?;
         // What a command makes a node send leaves at the end of the window before.
         let since = M::CYCLE
             .times(self.cycle.saturating_sub(self.window))
@@ -303,7 +303,7 @@ impl<M: CycleModel> Part for EncodedPart<M> {
             abroad.is_some_and(|abroad| abroad.part == from)
         };
         let mut frames = frame_mail::read(mail, address, (since, self.fabric.now()), leads_here)?;
-        self.postmarks.took(from);
+        self.addresses.took(from);
         self.receive(&mut frames);
         Ok(())
     }

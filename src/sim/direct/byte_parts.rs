@@ -1,34 +1,35 @@
 //! Parts that share no memory: they exchange [mail](super::mail) as bytes.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::OnceLock;
 
 use super::executor::{Executor, Worker};
 use super::mail::MailError;
+use super::mailboxes::Mailboxes;
 use super::part::{Command, LocalPart, Part};
 use super::parts::{Assembly, Parts};
 use super::summary::{Section, Summary};
 
 /// Parts that exchange bytes.
-pub struct Post {
+pub struct ByteParts {
     parts: Vec<Box<dyn Part>>,
     /// Why the parts no longer run.
     failure: Option<MailError>,
 }
 
-/// Makes a [`Post`].
+/// Makes a [`ByteParts`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ByPost;
+pub struct ExchangingBytes;
 
-impl Assembly for ByPost {
+impl Assembly for ExchangingBytes {
     fn assemble<P: LocalPart>(&self, parts: Vec<P>) -> Box<dyn Parts> {
         let parts = parts
             .into_iter()
             .map(|part| Box::new(part) as Box<dyn Part>);
-        Box::new(Post::new(parts.collect()))
+        Box::new(ByteParts::new(parts.collect()))
     }
 }
 
-impl Post {
+impl ByteParts {
     /// All parts of a network, by number.
     pub fn new(parts: Vec<Box<dyn Part>>) -> Self {
         Self {
@@ -38,27 +39,25 @@ impl Post {
     }
 }
 
-impl Parts for Post {
+impl Parts for ByteParts {
     fn run(&mut self, executor: &mut dyn Executor, exchanges: u64) -> Result<(), MailError> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
-        let count = self.parts.len();
-        let holes: Vec<Pigeonhole> = (0..count * count).map(|_| Pigeonhole::default()).collect();
-        let failure = Mutex::new(None);
+        let mailboxes = Mailboxes::new(self.parts.len());
+        let failure = OnceLock::new();
         let mut workers: Vec<Box<dyn Worker + '_>> = Vec::new();
         for (number, part) in self.parts.iter_mut().enumerate() {
             workers.push(Box::new(Member {
                 number,
                 part: &mut **part,
-                letter: Vec::new(),
-                holes: &holes,
-                parts: count,
+                buffer: Vec::new(),
+                mailboxes: &mailboxes,
                 failure: &failure,
             }));
         }
         executor.run(workers, exchanges);
-        self.failure = failure.into_inner().unwrap_or_else(PoisonError::into_inner);
+        self.failure = failure.into_inner();
         self.failure.map_or(Ok(()), Err)
     }
 
@@ -71,58 +70,39 @@ impl Parts for Post {
     }
 }
 
-/// Mail from one part to another. Two boxes alternate, as for parts [in memory](super::parts::Local).
-type Pigeonhole = [Mutex<Vec<u8>>; 2];
-
 struct Member<'a> {
     number: usize,
     part: &'a mut dyn Part,
-    /// A buffer.
-    letter: Vec<u8>,
-    /// For all pairs of parts, by sender and receiver.
-    holes: &'a [Pigeonhole],
-    parts: usize,
-    /// The first mail that was not accepted. No part runs on: it would not do what was asked for.
-    failure: &'a Mutex<Option<MailError>>,
-}
-
-impl<'a> Member<'a> {
-    fn hole(&self, from: usize, to: usize, window: u64) -> MutexGuard<'a, Vec<u8>> {
-        locked(&self.holes[from * self.parts + to][(window % 2) as usize])
-    }
-
-    fn others(&self) -> impl Iterator<Item = usize> + use<> {
-        let own = self.number;
-        (0..self.parts).filter(move |&other| other != own)
-    }
+    /// For the mail that the part writes next; changes places with the one in the mailbox.
+    buffer: Vec<u8>,
+    mailboxes: &'a Mailboxes<Vec<u8>>,
+    /// The first mail that was not accepted. No part runs further: it would not do what was asked
+    /// for.
+    failure: &'a OnceLock<MailError>,
 }
 
 impl Worker for Member<'_> {
     fn run_window(&mut self, window: u64) {
-        if locked(self.failure).is_some() {
+        if self.failure.get().is_some() {
             return;
         }
         self.part.run_window();
-        for to in self.others() {
-            self.part.give(to, &mut self.letter);
-            let mut hole = self.hole(self.number, to, window);
-            core::mem::swap(&mut self.letter, &mut hole);
+        for to in self.mailboxes.others(self.number) {
+            self.part.give(to, &mut self.buffer);
+            let mut mailbox = self.mailboxes.at(self.number, to, window);
+            core::mem::swap(&mut self.buffer, &mut mailbox);
         }
     }
 
     fn take_mail(&mut self, window: u64) {
-        if locked(self.failure).is_some() {
+        if self.failure.get().is_some() {
             return;
         }
-        for from in self.others() {
-            let mail = self.hole(from, self.number, window);
+        for from in self.mailboxes.others(self.number) {
+            let mail = self.mailboxes.at(from, self.number, window);
             if let Err(error) = self.part.take(from, &mail) {
-                locked(self.failure).get_or_insert(error);
+                self.failure.get_or_init(|| error);
             }
         }
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
