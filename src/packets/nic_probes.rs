@@ -48,7 +48,6 @@ impl<E: TransferEnd> Probes for TransferNic<E> {
     }
 }
 
-/// The outcome of a probe.
 #[cold]
 pub(super) fn probe_outcome(ended: &Ended<'_>) -> ProbeOutcome {
     match ended {

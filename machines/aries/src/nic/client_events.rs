@@ -1,4 +1,5 @@
-//! Unsolicited events for the local programs of a NIC, and the numbers by which they know others.
+//! Unsolicited events for the local programs of a NIC, and the numbers by which programs know other
+//! nodes.
 
 use phitwire_framing::door::{Completion as Told, Status};
 

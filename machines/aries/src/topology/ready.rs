@@ -1,6 +1,6 @@
 //! Descriptions shipped with the command.
 
-/// Names and texts.
+/// Names and texts of the descriptions.
 pub const READY: &[(&str, &str)] = &[
     (
         "aries-pair",
