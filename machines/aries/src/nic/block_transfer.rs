@@ -224,7 +224,7 @@ impl Active {
     }
 
     /// The next piece of data.
-    #[inline(always)] // T Most packets are pieces, and a result passed through memory would stall.
+    #[inline(always)] // Most packets are pieces, and a result passed through memory would stall.
     pub(super) fn piece(&self) -> Piece {
         let transfer = &self.what.transfer;
         let local = transfer.local + self.next;

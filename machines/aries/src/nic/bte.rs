@@ -346,7 +346,7 @@ impl BlockTransferEngine {
             });
             self.channels[index].sending = Some(slot);
             started = true;
-            self.proceed(slot, transactions); // T A transfer without bytes has nothing to wait for.
+            self.proceed(slot, transactions); // A transfer without bytes has nothing to wait for.
         }
         started
     }

@@ -162,7 +162,7 @@ impl Requester {
 
     /// Matches a response with `bytes` bytes of data. Returns `None`, and counts the response, if
     /// no request awaits it. Ignores other requests that the response completes.
-    #[inline(always)] // T Inlined like `issue`.
+    #[inline(always)] // Inlined like `issue`.
     pub(crate) fn answer(&mut self, response: &Response, bytes: usize) -> Option<Answer> {
         let id = PacketId::from_bits(response.packet_id);
         let mut answer = Answer {

@@ -43,7 +43,7 @@ impl Routes {
 
     /// The less loaded candidate of the kind that the mode or the packet's state requires, or of
     /// the other kind if there is none.
-    #[inline(always)] // T Inlined like `phase`.
+    #[inline(always)] // Inlined like `phase`.
     pub(super) fn pick_of_kind(
         &self,
         phase: Intent,
@@ -70,7 +70,7 @@ impl Routes {
     /// router of the source group, which may divert a packet or return it to a minimal path, and on
     /// the path to a root, where each router can become the root (XC white paper, "Aries Router":
     /// "two minimal and two non-minimal outputs for every packet").
-    #[inline(always)] // T Inlined like `phase`.
+    #[inline(always)] // Inlined like `phase`.
     pub(super) fn pick_adaptive(
         &self,
         mut phase: Intent,

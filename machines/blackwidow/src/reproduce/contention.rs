@@ -39,7 +39,7 @@ const fn line(
 }
 
 /// Table 4 as printed.
-#[rustfmt::skip] // T One row of the paper per line.
+#[rustfmt::skip] // One row of the paper per line.
 pub const LINES: [Line; 9] = [
     line(64, 4, [0.5, 2.46, 4.92], 1, [1.00, 1.00, 1.00, 1.00, 1.00, 1.00]),
     line(216, 6, [0.75, 3.92, 5.23], 2, [4.50, 2.97, 2.07, 1.53, 1.18, 1.00]),

@@ -43,7 +43,7 @@ fn one(
     })
 }
 
-/// Nodes by name; the first of duplicates wins.
+/// Nodes by name; among duplicates the first wins.
 struct Names(BTreeMap<String, NodeRef>);
 
 impl Names {

@@ -12,8 +12,8 @@ const LAYOUT: [&str; 3] = [
     "edge [fontname=\"sans-serif\", fontsize=9]",
 ];
 
-/// The network for `dot`: one box per virtual router, one ellipse per processor, one line for all
-/// links between two of them, labelled with the ports if there are several.
+/// The network for `dot`: one box per virtual router, one ellipse per processor, and one line for
+/// all links between two of them, labelled with the ports if there are several.
 pub fn dot(topology: &FoldedClos) -> String {
     let wiring = &ClosWiring::new(topology);
     let mut dot = Dot::new(&topology.name, &headline(topology, wiring), &LAYOUT);
