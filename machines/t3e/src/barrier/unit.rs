@@ -1,6 +1,7 @@
 //! A barrier/eureka synchronization unit (BSU) of a processor.
 //!
-//! Source: T3E sec. 6 and figure 6. Only the labels of the figure survive in our copies:
+//! Source: T3E sec. 6 and figure 6. Only the labels of the figure are legible in the available
+//! copies:
 //!
 //! ```text
 //! barrier:  S_BAR --OP_BAR--> S_ARM --barrier done--> S_BAR
@@ -12,7 +13,6 @@ use thiserror::Error;
 
 use phitwire_framing::t3e::barrier::Kind;
 
-/// The state of a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum State {
     /// S_BAR: not armed, and no eureka seen.
@@ -35,14 +35,14 @@ pub enum Operation {
     EurB,
 }
 
-/// Why an operation changed nothing.
+/// Why an operation had no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum OperationError {
     /// Figure 6 allows no operation in S_ARM.
     #[error("the unit is armed: its barrier has not completed")]
     Armed,
-    /// "A set of processors can be given access to a particular BSU" (T3E sec. 6); this one was
-    /// not.
+    /// "A set of processors can be given access to a particular BSU" (T3E sec. 6); this processor
+    /// has no access.
     #[error("the processor has no access to the unit")]
     NoAccess,
 }
@@ -93,7 +93,6 @@ const fn transition(from: State, operation: Operation) -> Option<(State, bool, b
 }
 
 impl BarrierUnit {
-    /// State of the unit as the processor reads it.
     #[inline]
     pub const fn state(&self) -> State {
         self.state
@@ -105,7 +104,7 @@ impl BarrierUnit {
         self.barriers
     }
 
-    /// Eurekas notified by the network, at most one per barrier, in any state.
+    /// Number of eurekas that the network notified, at most one per barrier, in any state.
     #[inline]
     pub const fn eurekas(&self) -> u64 {
         self.eurekas
@@ -117,7 +116,7 @@ impl BarrierUnit {
         self.eureka_waits || self.arrival_waits
     }
 
-    /// Whether the unit is in S_BAR and has nothing to send.
+    /// Whether the unit is in S_BAR and has no messages to send.
     #[inline]
     pub const fn is_idle(&self) -> bool {
         matches!(self.state, State::Bar) && !self.has_pending()
@@ -183,8 +182,8 @@ impl BarrierUnit {
         }
     }
 
-    /// Returns to S_BAR with nothing to send, for software that reconfigures the tree. Counts are
-    /// kept.
+    /// Returns to S_BAR without messages to send, for software that reconfigures the tree. Keeps
+    /// the counts.
     pub const fn reset(&mut self) {
         self.state = State::Bar;
         self.eureka_waits = false;
