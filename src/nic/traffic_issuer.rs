@@ -8,11 +8,19 @@ use super::stamp::{Found, Stamp};
 pub enum Message<'a> {
     /// Announces the run to a target, or asks whether it knows the run.
     Announce(&'a [u8; ANNOUNCEMENT_BYTES]),
-    Put { address: u64, data: &'a [u8] },
-    Get { address: u64, len: u8 },
+    Put {
+        address: u64,
+        data: &'a [u8],
+    },
+    Get {
+        address: u64,
+        len: u8,
+    },
     Block(Block),
     /// Adds one to the word and returns the old value.
-    Add { address: u64 },
+    Add {
+        address: u64,
+    },
 }
 
 /// A block transfer.

@@ -43,9 +43,7 @@ pub enum TrafficPattern {
     },
     /// To each of `destinations` in turn, except the sender itself. The list is the same for every
     /// sender.
-    List {
-        destinations: Vec<u16>,
-    },
+    List { destinations: Vec<u16> },
 }
 
 /// How the next destination is chosen, as an index into a list of destinations.

@@ -248,15 +248,9 @@ pub enum SpecError {
     )]
     Run(u64),
     #[error("a message of {size} bytes: expected 1 to {most}")]
-    Size {
-        size: u32,
-        most: u32,
-    },
+    Size { size: u32, most: u32 },
     #[error("a get of {size} bytes: expected a multiple of {unit}")]
-    GetSize {
-        size: u32,
-        unit: u32,
-    },
+    GetSize { size: u32, unit: u32 },
     #[error("an atomic operation on {0} bytes: runs support only 8")]
     AmoSize(u32),
     #[error("this NIC does not support atomic operations")]
@@ -288,19 +282,13 @@ pub enum SpecError {
     #[error("processor {0} is not a participant")]
     NotParticipant(u16),
     #[error("this pattern needs {need} participants, not {have}")]
-    Participants {
-        need: &'static str,
-        have: usize,
-    },
+    Participants { need: &'static str, have: usize },
     /// A group pattern lacks the group of a participant, or all participants are in one group.
     #[error(
         "this pattern needs participants from at least two groups, and the group of each: found \
          {groups} groups for {participants} participants"
     )]
-    Groups {
-        groups: usize,
-        participants: usize,
-    },
+    Groups { groups: usize, participants: usize },
     #[error("a hotspot needs at least one target and a share of 1 to 100 percent")]
     Hotspot,
     #[error("{0} bytes of memory are too few for the addresses of the run")]
@@ -308,10 +296,7 @@ pub enum SpecError {
     #[error("run {0} is still in progress")]
     Busy(u64),
     #[error("run {run} is older than run {latest}: run numbers must increase")]
-    Outdated {
-        run: u64,
-        latest: u64,
-    },
+    Outdated { run: u64, latest: u64 },
 }
 
 impl TrafficSpec {

@@ -91,9 +91,7 @@ pub enum Collective {
     "unknown collective operation {0:?}: expected barrier, sum, min, max with -i32, -i64, -f32, \
      -f64, or and, or, xor with -i32, -i64"
 )]
-pub struct UnknownCollective(
-    pub String,
-);
+pub struct UnknownCollective(pub String);
 
 /// Code of the barrier; the codes of reductions follow it.
 const BARRIER: u8 = 0;

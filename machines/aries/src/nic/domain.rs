@@ -64,11 +64,7 @@ pub enum RegisterError {
     Alignment,
     /// The segment is empty, longer than the offsets can address, or beyond the end of memory.
     #[error("{length} bytes at {base:#x} are outside the memory of {memory} bytes")]
-    Bounds {
-        base: u64,
-        length: u64,
-        memory: u64,
-    },
+    Bounds { base: u64, length: u64, memory: u64 },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -43,9 +43,13 @@ const REQUEST_VCS: u8 = (1 << RESPONSE_VC) - 1;
 /// An event of an Aries NIC, from [`Node::poll_event`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AriesNicEvent {
-    Link { event: LinkEvent },
+    Link {
+        event: LinkEvent,
+    },
     /// All messages of a traffic run have been issued, and all responses have arrived or timed out.
-    TrafficDone { run: u64 },
+    TrafficDone {
+        run: u64,
+    },
 }
 
 /// An Aries NIC; see the module's documentation.

@@ -153,10 +153,7 @@ enum TablesError {
         new: usize,
     },
     #[error("{name}, entry {index}: a router has only {PORTS} ports")]
-    Port {
-        name: &'static str,
-        index: usize,
-    },
+    Port { name: &'static str, index: usize },
 }
 
 impl RouteTables {

@@ -10,7 +10,10 @@ use phitwire::node::PortId;
 /// be configured to generate interrupts to HSS").
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AriesEvent {
-    Link { port: PortId, event: LinkEvent },
+    Link {
+        port: PortId,
+        event: LinkEvent,
+    },
     /// Packets waited for this output tile and virtual channel, but none left by it for the
     /// forward-progress time. From now on they are discarded.
     ForwardProgress {

@@ -258,11 +258,11 @@ fn malformed_packets_are_discarded_and_counted_by_reason() {
     };
     let sent = [
         closed(phits, EopStatus::SoftError),
-        with(0, 1), // Wrong destination.
-        with(0, 1 << 16), // Wrong `h` bit.
-        with(0, 7 << 19), // Wrong operation.
+        with(0, 1),                              // Wrong destination.
+        with(0, 1 << 16),                        // Wrong `h` bit.
+        with(0, 7 << 19),                        // Wrong operation.
         closed(&phits[..5], EopStatus::Healthy), // Too short for its fields.
-        with(phits.len() - 1, 1), // Nonzero padding.
+        with(phits.len() - 1, 1),                // Nonzero padding.
     ];
     for packet in &sent {
         assert!(peer.send(Vc::Request, packet));

@@ -69,10 +69,7 @@ impl ChipPorts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Explanation {
     /// The destination is below: its bits select a logical port, which the map translates.
-    Down {
-        logical: u8,
-        port: u8,
-    },
+    Down { logical: u8, port: u8 },
     /// A table entry has the upward ports.
     Up {
         entry: u8,

@@ -38,16 +38,10 @@ pub enum TreeFault {
     TwoRoots(u32, u32),
     /// The child does not exist, or this node is not its parent.
     #[error("node {node} has a child in {direction} whose parent is another node")]
-    Child {
-        node: u32,
-        direction: Direction,
-    },
+    Child { node: u32, direction: Direction },
     /// The parent does not exist, or this node is not its child.
     #[error("node {node} has a parent in {direction} that does not list it as a child")]
-    Parent {
-        node: u32,
-        direction: Direction,
-    },
+    Parent { node: u32, direction: Direction },
     #[error("no path from the root to node {0}")]
     Loop(u32),
 }

@@ -400,8 +400,8 @@ impl Crossbar {
         }
     }
 
-    /// Enters those channels won by the header at the front of `vc` on which it can send. If there is
-    /// none, another channel of its input may request.
+    /// Enters those channels won by the header at the front of `vc` on which it can send. If there
+    /// is none, another channel of its input may request.
     #[inline]
     fn claim(&mut self, port: usize, vc: usize, cycle: &mut Cycle, ports: &impl FlitPorts) {
         let Front::Waiting(wants) = self.inputs[port].fronts[vc] else {

@@ -1,4 +1,4 @@
-//! Declared defects of a torus, as descriptions name them.
+//! Declared defects of a torus.
 
 use core::fmt;
 use std::collections::BTreeSet;
@@ -13,7 +13,7 @@ use crate::route::{Broken, Shape};
 pub enum Defect {
     /// The link of a node in a plus direction.
     Link(u32, Direction),
-    /// A node, with its processor.
+    /// A node with its processor.
     Node(u32),
 }
 
@@ -35,7 +35,7 @@ impl DefectError {
 }
 
 impl Defect {
-    /// The link of `node` in `direction`, if it has one.
+    /// The link of `node` in `direction`, if there is one.
     pub fn link(shape: &Shape, node: u32, direction: Direction) -> Option<Self> {
         let peer = shape.neighbour(node, direction)?;
         Some(match direction.is_minus() {
@@ -44,7 +44,7 @@ impl Defect {
         })
     }
 
-    /// Reads a defect: a node, by position or by router name, optionally followed by the direction
+    /// Parses a defect: a node, by position or by router name, optionally followed by the direction
     /// of a link.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ impl Defect {
     }
 }
 
-/// The node denoted by `r5` or `(0,1,2)`.
+/// Parses a node such as `r5` or `(0,1,2)`.
 fn node_of(text: &str, shape: &Shape) -> Result<u32, DefectError> {
     let number = |digits: &str| -> Option<u32> {
         let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -94,7 +94,6 @@ fn node_of(text: &str, shape: &Shape) -> Result<u32, DefectError> {
     shape.node(Place(place)).ok_or(DefectError::NoNode)
 }
 
-/// A set of defects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Defects(BTreeSet<Defect>);
 
@@ -117,7 +116,7 @@ impl Defects {
         self.0.contains(&defect)
     }
 
-    /// The defects as the route computation sees them.
+    /// The defects in the form for the computation of routes.
     ///
     /// # Panics
     /// If a node is not in `shape`.

@@ -223,9 +223,7 @@ pub enum SpecError {
         "numbering the subtrees at powers of two needs processor number {number}, but the largest \
          is 32767; choose a subtree size that is a power of two"
     )]
-    Numbers {
-        number: u32,
-    },
+    Numbers { number: u32 },
 }
 
 impl BlackWidowSpec {

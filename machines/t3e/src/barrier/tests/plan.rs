@@ -2,7 +2,6 @@
 
 use phitwire::rng::Rng;
 
-/// The action of a processor in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// Joins the barrier.
@@ -32,8 +31,8 @@ impl Plan {
         }
     }
 
-    /// A barrier in two of five rounds, else a eureka, which several processors may trigger and
-    /// some do not wait for.
+    /// A barrier in two of five rounds, otherwise a eureka, which several processors may trigger
+    /// and for which some do not wait.
     pub fn random(participants: Vec<u32>, rounds: usize, rng: &mut Rng) -> Self {
         let round = |_| {
             let eureka = rng.chance(3, 5);
@@ -64,7 +63,6 @@ impl Plan {
         self.rounds[round].iter().any(triggers)
     }
 
-    /// Number of rounds with a eureka.
     pub fn eurekas(&self) -> usize {
         (0..self.rounds.len())
             .filter(|&round| self.has_eureka(round))

@@ -178,7 +178,8 @@ impl Crossbar {
     }
 
     /// Decides about a packet whose path has failed, or which must not overtake kept packets: it is
-    /// kept, or discarded if its processor is unknown or absent. Returns `None` if there is no room.
+    /// kept, or discarded if its processor is unknown or absent. Returns `None` if there is no
+    /// room.
     pub(super) fn keep(&mut self, who: u8, wants: Wants, header: &Header) -> Option<Front> {
         let left = wants.flits();
         let is_response = header.command.is_response();
