@@ -27,7 +27,6 @@ const MOST_PATIENCE_NS: u64 = 3_600_000_000_000;
 pub struct BarrierSpec {
     /// Identifies the run; zero is rejected.
     pub run: u32,
-    /// Number of the barrier unit.
     pub unit: u8,
     /// The participants, by processor number, in order of rank.
     pub processors: Vec<u16>,
@@ -70,7 +69,6 @@ impl Default for BarrierSpec {
     }
 }
 
-/// Why a [`BarrierSpec`] cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BarrierSpecError {
     #[error("run number 0 is invalid")]
@@ -123,12 +121,10 @@ impl BarrierSpec {
 #[serde(deny_unknown_fields)]
 pub struct BarrierReport {
     pub run: u32,
-    /// Number of the barrier unit.
     pub unit: u8,
     /// Running; draining, while the response to a check is outstanding; or done. Merged: the
     /// earliest phase of all.
     pub phase: RunPhase,
-    /// Participants of the run.
     pub participants: u32,
     /// Number of participants whose counts are included.
     pub reported: u32,
@@ -144,7 +140,6 @@ pub struct BarrierReport {
     /// Checks that found another participant more than one barrier ahead, so that this one has lost
     /// a barrier.
     pub lost: u64,
-    /// Barriers and eurekas that timed out.
     pub timed_out: u64,
     /// Why the run failed, if it did; merged: the first reason found.
     pub failure: Option<String>,

@@ -66,7 +66,6 @@ const MAX_CHECKED: usize = 4 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Purpose {
-    /// Begins a run.
     Begin = 0,
     /// Asks whether the target knows the run.
     Ask = 1,
@@ -140,7 +139,6 @@ impl Announcement {
     }
 }
 
-/// Result of an announcement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Announced {
     Accepted,
@@ -252,7 +250,6 @@ impl Checker {
         self.stragglers
     }
 
-    /// The run announced last.
     pub(crate) fn latest_run(&self) -> Option<u64> {
         self.runs.last().map(|counts| counts.run)
     }
@@ -345,7 +342,6 @@ impl Checker {
         Announced::Accepted
     }
 
-    /// Number of checked addresses over all flows.
     fn addresses_checked(&self) -> usize {
         let flows = self.flows.iter().flatten();
         flows.map(|flow| flow.turns.len()).sum()

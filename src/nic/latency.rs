@@ -93,7 +93,6 @@ pub struct LatencyCounts {
 }
 
 impl LatencyCounts {
-    /// Number of recorded latencies.
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|&(_, n)| n).sum()
     }

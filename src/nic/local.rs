@@ -33,7 +33,6 @@ impl Taken {
     }
 }
 
-/// The interface of a NIC for local programs.
 pub trait LocalPort {
     /// The NIC's number, if it has one.
     fn processor(&self) -> Option<u16>;
@@ -59,7 +58,6 @@ pub trait LocalPort {
     /// requests finish, and keeps its window until they have.
     fn let_go(&mut self, now: Time, client: Client);
 
-    /// Handles a command of a client.
     fn command(&mut self, now: Time, client: Client, command: &Command<'_>) -> Taken;
 
     /// Completes writes to programs' address spaces. Call it before anything makes them observable:

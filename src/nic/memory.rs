@@ -133,7 +133,6 @@ impl Memory {
         self.windows.get_mut(window)?.take()
     }
 
-    /// Address of the first byte of a window.
     pub const fn window_base(window: usize) -> u64 {
         (window as u64 + 1) * WINDOW_BYTES
     }

@@ -74,7 +74,6 @@ pub struct ProbeEnd {
     pub outcome: ProbeOutcome,
 }
 
-/// Why a probe was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProbeError {
     /// Too many requests are outstanding or waiting for the link.

@@ -28,11 +28,9 @@ const MARK: u64 = 1 << 47;
 const KEY_SHIFT: u32 = 35;
 const KEY_BITS: u32 = 47 - KEY_SHIFT;
 const HANDLE_SHIFT: u32 = 28;
-/// Number of handles of one NIC.
 const HANDLES: usize = 1 << (KEY_SHIFT - HANDLE_SHIFT);
 /// Largest registration, in bytes.
 const MOST_BYTES: u64 = 1 << HANDLE_SHIFT;
-/// Maximum number of handles of one program.
 const MOST_HANDLES: usize = HANDLES / 4;
 /// Registrations begin at multiples of this value, so that offsets and addresses have the same
 /// cache lines.
@@ -106,7 +104,6 @@ struct Slot {
     requests: u32,
 }
 
-/// Registered memory.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     client: Client,
@@ -139,7 +136,6 @@ fn key_in_address(job: u64) -> u64 {
     (u64::from(key_of(job, ANY_MEMBER)) & ((1 << KEY_BITS) - 1)).max(1)
 }
 
-/// Whether an address is in registered memory.
 #[inline]
 pub const fn is_registered(address: u64) -> bool {
     // Exclude the mark itself, the address of run announcements.

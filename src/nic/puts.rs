@@ -3,7 +3,6 @@
 use super::memory::Memory;
 use crate::time::Time;
 
-/// Why a put was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PutError {
     /// Too many requests are outstanding or waiting for the link; try again later.

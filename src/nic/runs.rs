@@ -56,7 +56,6 @@ impl Runs {
         Ok(())
     }
 
-    /// See [`Node::stood_still`](crate::node::Node::stood_still).
     pub fn stood_still(&mut self, now: Time, span: Duration) {
         if let Some(driver) = &mut self.driver {
             driver.stood_still(now, span);

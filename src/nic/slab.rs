@@ -45,7 +45,6 @@ struct Slot<E> {
     state: State,
 }
 
-/// A doubly linked list through the slots.
 #[derive(Clone, Copy, Debug)]
 struct List {
     front: u32,
@@ -159,7 +158,6 @@ impl<E: Entry> Slab<E> {
         self.regions.iter().map(|r| r.quarantine.len).sum()
     }
 
-    /// Number of slots in all lists.
     #[cfg(any(test, feature = "testing"))]
     pub fn listed(&self) -> u32 {
         let resting = self.regions.iter().map(|r| r.free.len + r.quarantine.len);
@@ -305,7 +303,6 @@ impl<E: Entry> Slab<E> {
         true
     }
 
-    /// When the longest-waiting request was posted.
     #[inline]
     pub fn oldest(&self) -> Option<Time> {
         let slot = self.slots.get(self.waiting.front as usize)?;

@@ -68,7 +68,6 @@ pub fn read_line(address: u64) -> [u8; LINE] {
 /// Result of a get, worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Found {
-    /// The expected bytes.
     Whole,
     /// Unwritten memory: all zeros, or whole lines of zeros.
     Blank,

@@ -62,9 +62,7 @@ pub(crate) struct Driver {
     phase: RunPhase,
     started: Time,
     ends: Option<Time>,
-    /// When the last message was issued.
     last_offer: Time,
-    /// When issuing ended.
     ended: Option<Time>,
     last_acknowledgement: Time,
     last_answer: Time,
@@ -179,7 +177,6 @@ impl Driver {
         }
     }
 
-    /// See [`Node::stood_still`](crate::node::Node::stood_still).
     pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
         self.latency.stood_still(now, span);
         self.pace.iter_mut().for_each(|pace| pace.stood_still(span));

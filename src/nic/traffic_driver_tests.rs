@@ -124,7 +124,6 @@ fn blocks_follow_those_of_which_nothing_is_known() {
 
 const TIMEOUT: Duration = Duration::from_ms(90);
 
-/// A run that sends to `destinations` in turn.
 fn run_to(destinations: &[u16]) -> TrafficSpec {
     let destinations = destinations.to_vec();
     TrafficSpec {
@@ -482,7 +481,7 @@ fn zeros_found(op: Operation, size: u32, says: Answered<'_>) -> [(u64, u64); 2] 
     [before, counts(&driver)]
 }
 
-/// Regression: all of them counted as corrupted.
+/// Regression: zeros counted as corrupted at every target.
 #[test]
 fn zeros_are_corrupt_only_where_the_run_is_known() {
     let gets = [1, 2, 3, 4, 5, 8, 31, 64, 65, 4_096].map(|size| (Operation::Get, size));

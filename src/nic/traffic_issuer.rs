@@ -23,11 +23,9 @@ pub enum Message<'a> {
     },
 }
 
-/// A block transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
     pub is_get: bool,
-    /// Address at the target.
     pub address: u64,
     /// Index of `address` among the announced addresses.
     pub place: u32,
@@ -59,7 +57,6 @@ pub enum RunRequest {
 
 const _: () = assert!(size_of::<RunRequest>() == 8);
 
-/// How a message ended.
 #[derive(Clone, Copy, Debug)]
 pub enum Answered<'a> {
     Unknown,

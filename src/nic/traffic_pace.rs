@@ -30,11 +30,9 @@ const STEPS: u64 = 256;
 /// carry the rate would be offered its whole backlog at the end of the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Pace {
-    /// Messages per second.
     rate: u64,
     /// Maximum number of messages owed.
     most: u64,
-    /// When the first message is due.
     first: Time,
     /// Messages due so far.
     due: u64,

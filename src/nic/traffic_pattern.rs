@@ -51,10 +51,12 @@ pub enum TrafficPattern {
 pub(crate) enum Choice {
     /// In turn; covers the common case of a single destination.
     InTurn,
-    /// Uniform over all.
     Uniform,
     /// Among the first `hot` destinations with probability `percent` / 100, else among the others.
-    Hot { hot: usize, percent: u8 },
+    Hot {
+        hot: usize,
+        percent: u8,
+    },
 }
 
 impl Choice {

@@ -14,9 +14,7 @@ pub enum RunPhase {
     /// Every issued message has completed or timed out, or none was issued.
     #[default]
     Done,
-    /// Issuing has stopped, but messages are outstanding.
     Draining,
-    /// Messages are being issued.
     Running,
     /// The run is being announced to its targets.
     Opening,
@@ -30,11 +28,10 @@ pub struct TrafficReport {
     /// Phase of the run at this NIC; merged: the earliest of all.
     pub phase: RunPhase,
     pub gets: bool,
-    /// Payload bytes per message.
     pub size: u32,
-    /// Nanoseconds from the first message so far: until the duration was over, the count was
-    /// reached or the run was stopped, or until the last acknowledgement, whichever is later.
-    /// Excludes later timeouts. Merged: the longest.
+    /// Nanoseconds so far, from the first message to the end of issuing (duration over, count
+    /// reached or run stopped) or to the last acknowledgement, whichever is later. Later timeouts
+    /// are excluded. Merged: the longest.
     pub elapsed_ns: u64,
     /// Nanoseconds from the end of issuing until the last message was answered or timed out so far;
     /// merged: the longest.
@@ -94,7 +91,6 @@ pub struct TrafficReport {
     /// of this run.
     #[serde(default)]
     pub stale: u64,
-    /// Time from issue to response; only acknowledged messages.
     pub latency: LatencyCounts,
 }
 
@@ -114,7 +110,6 @@ impl TrafficReport {
         name(&mut self.refusers, &[processor]);
     }
 
-    /// Adds another NIC's counts of the same run.
     pub fn merge(&mut self, other: &Self) {
         self.phase = self.phase.max(other.phase);
         self.gets |= other.gets;

@@ -62,9 +62,7 @@ pub enum Ways {
     Ordered,
     /// A non-minimal path chosen by hash: ordered for each pair of processors.
     OrderedNonMinimal,
-    /// A minimal path.
     Minimal,
-    /// A non-minimal path.
     Valiant,
     /// A minimal path chosen by a hash that includes the address: ordered for each cache line.
     MinHash,
@@ -236,7 +234,6 @@ impl Default for TrafficSpec {
     }
 }
 
-/// Why a [`TrafficSpec`] cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     #[error("run number 0 is invalid")]
@@ -255,7 +252,6 @@ pub enum SpecError {
     AmoSize(u32),
     #[error("this NIC does not support atomic operations")]
     NoAtomics,
-    /// The NIC's packets cannot choose their paths.
     #[error("this NIC cannot choose between routing modes")]
     NoWays,
     #[error("this NIC does not support this routing mode: expected one of {0:?}")]

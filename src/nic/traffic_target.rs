@@ -15,7 +15,6 @@ pub(crate) enum State {
         damaged: u8,
     },
     Open,
-    /// The target rejected the announcement.
     Refused,
     Unreachable,
 }
@@ -29,9 +28,7 @@ pub(crate) struct Target {
     pub(crate) repeats: u8,
     /// When the run was last announced to the target.
     pub(crate) announced: Time,
-    /// Index of the next address.
     pub(crate) turn: u16,
-    /// The number of the next message, per address.
     pub(crate) sequences: Box<[u32]>,
     /// Additions: the values fetched, by address.
     pub(crate) fetched: Turns,

@@ -13,7 +13,6 @@ pub(crate) enum Turn {
     Ahead(u32),
     /// After a later one, but for the first time.
     Late,
-    /// A second time.
     Again,
 }
 

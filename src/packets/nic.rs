@@ -46,7 +46,6 @@ pub struct TransferNicConfig<C> {
     /// buffer. If requests and replies share a virtual channel, this must cover all replies that
     /// the NIC can owe to all others together, or NICs may wait for each other in a circle.
     pub answers: usize,
-    /// Time after which a request is given up.
     pub timeout: Duration,
     /// Describes earlier incarnations of the NIC.
     pub incarnation: Incarnation,
@@ -81,7 +80,6 @@ impl<C> TransferNicConfig<C> {
 
 pub type PacketNicConfig = TransferNicConfig<LinkConfig>;
 
-/// A NIC of whole packets.
 pub type PacketNic<P> = TransferNic<PacketEnd<P>>;
 
 /// A NIC over any link end that carries transfers.
@@ -97,7 +95,6 @@ pub struct TransferNic<E: TransferEnd> {
     events: Events<DeviceEvent>,
 }
 
-/// Result of a request.
 #[derive(Clone, Copy, Debug)]
 enum Ended<'a> {
     By(&'a Transfer),

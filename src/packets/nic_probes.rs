@@ -1,5 +1,3 @@
-//! Probes of a NIC.
-
 use super::{Asker, Transfer};
 use super::{Ended, Kind, MAX_DATA, PostError, TransferEnd, TransferNic};
 use crate::nic::{

@@ -13,13 +13,11 @@ pub struct CollectiveReport {
     /// Running; draining, while a neighbour has not acknowledged the last result; or done. Merged:
     /// the earliest phase of all.
     pub phase: RunPhase,
-    /// Participants of the run.
     pub participants: u32,
     /// Number of participants whose counts are included.
     pub reported: u32,
     /// Iterations that ended with a result, right or wrong; merged: the fewest.
     pub iterations: u64,
-    /// Wrong results.
     pub wrong: u64,
     /// Iterations without a result because the participants disagreed or one gave up.
     pub failed: u64,

@@ -40,7 +40,6 @@ pub struct CollectiveSpec {
     /// Maximum number of children per tree node, 1 to 32.
     #[serde(default = "default_branching")]
     pub branching: u32,
-    /// Rank of the root.
     #[serde(default)]
     pub root: u32,
     /// Number of the collective engine, 0 to 3.
@@ -89,7 +88,6 @@ impl Default for CollectiveSpec {
     }
 }
 
-/// Why a [`CollectiveSpec`] cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CollectiveSpecError {
     #[error("run number 0 is invalid")]
@@ -117,7 +115,6 @@ pub enum CollectiveSpecError {
     /// The patience is zero, or longer than an hour.
     #[error("the timeout (`patience_ns`) is zero or longer than an hour")]
     Patience,
-    /// The engine rejects the tree.
     #[error("{0}")]
     Tree(String),
 }

@@ -57,12 +57,10 @@ impl Layout {
         u64::from(processors) * Self::PER_PROCESSOR
     }
 
-    /// Address of the bells of `source`.
     pub(super) fn bells(self, source: u16) -> u64 {
         self.base + u64::from(source) * LINE as u64
     }
 
-    /// Address of the receipts of `target`.
     pub(super) fn receipts(self, target: u16) -> u64 {
         self.bells(target) + self.processors * LINE as u64
     }
@@ -78,7 +76,6 @@ pub(super) fn word(place: usize) -> u64 {
     (place * size_of::<u64>()) as u64
 }
 
-/// Reads the words of a line.
 pub(super) fn line(memory: &Memory, address: u64) -> Option<[u64; PLACES]> {
     let mut bytes = [0; LINE];
     memory.read(address, &mut bytes).ok()?;

@@ -54,7 +54,6 @@ const SILENCE: (Duration, Duration) = (Duration::from_ms(500), Duration::from_ms
 pub enum DatagramError {
     #[error("too many datagrams are in flight")]
     Full,
-    /// The target is suspended.
     #[error("processor {0} does not answer")]
     Silent(u16),
     #[error("{0} bytes: a datagram has 1 to {MOST_DATAGRAM_BYTES}")]
@@ -95,7 +94,6 @@ counters! {
     }
 }
 
-/// A put in flight.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
     Piece { to: u16, serial: u32, offset: usize },

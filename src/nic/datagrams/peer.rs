@@ -7,7 +7,6 @@ use super::{ATTEMPTS, DEAF, FEW_TO_ONE, HUSH, MOST_WAITING, PATIENCE, PROBES, SI
 use crate::rng::Rng;
 use crate::time::{Duration, Time};
 
-/// State of a slot at a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Free,
@@ -81,7 +80,6 @@ pub(super) struct Peer {
     waiting_bytes: usize,
     pub(super) silent_until: Time,
     pub(super) silence: Duration,
-    /// Bells received, by slot.
     pub(super) heard: [u64; PLACES],
     /// Number of the bell expected next.
     pub(super) next: u16,

@@ -13,7 +13,6 @@ const LOAD_MARK: u64 = 1 << 4;
 /// every ten cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Returned {
-    /// Cycles in which a credit arrives.
     pub(super) cycles: u64,
     /// Bits of the credits' virtual channel numbers.
     vcs: [u64; 3],

@@ -29,7 +29,6 @@ const LANES: usize = Aries::CHIP_LANES;
 /// request at once.
 const AMPLE: u32 = NIC_LANES as u32 * 64 + 160;
 
-/// The links of a router.
 #[derive(Debug)]
 struct Lanes {
     ends: Box<[IdealEnd; PORTS]>,
@@ -44,11 +43,8 @@ struct Lanes {
     peers: [u32; PORTS],
     /// Ports with a failed link.
     down: u64,
-    /// Output of each lane in this window.
     out: Box<[Arrivals<Aries>; LANES]>,
-    /// Ports that reported a load in this window.
     told: u64,
-    /// Ports with returned credits in this window.
     returning: u64,
     /// Returned credits of this window, by port and lane.
     returned: Box<[[Returned; NIC_LANES]; PORTS]>,

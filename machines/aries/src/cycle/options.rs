@@ -1,5 +1,3 @@
-//! Options of Aries networks.
-
 use phitwire_framing::aries::flit::Routing;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -44,9 +42,7 @@ const SHORT_METRES: u32 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AriesOptions {
-    /// Routing mode of requests and replies.
     pub routing: Routing,
-    /// The unit that moves through the routers.
     pub grain: Grain,
     /// Latency in cycles from an output port over a link of each kind (see [`PortKind`]) into the
     /// next input queue: multiples of ten.
@@ -57,7 +53,6 @@ pub struct AriesOptions {
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct About {
     routing: &'static str,
-    /// The unit that moves through the routers.
     grain: Grain,
     /// Latency of a flit over a link of each kind, in cycles.
     link_cycles: LinkCycles,
@@ -103,7 +98,6 @@ impl AriesOptions {
         }
     }
 
-    /// Latency of a link in cycles.
     pub(super) const fn cycles(&self, kind: PortKind) -> u32 {
         self.link_cycles[kind as usize]
     }

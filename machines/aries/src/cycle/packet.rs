@@ -22,12 +22,9 @@ pub(super) const fn request_flits(bytes: usize) -> usize {
     HEADER_FLITS + (8 * bytes + 16).div_ceil(48)
 }
 
-/// Identification carried by a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Name {
-    /// Address of the destination NIC.
     pub dest: u32,
-    /// Address of the source NIC.
     pub source: u32,
     /// The packet's number at its source, truncated to 30 bits.
     pub sequence: u32,
@@ -60,12 +57,10 @@ impl Name {
     }
 }
 
-/// Identification carried by a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// Address of the destination NIC, which sent the request.
     pub dest: u32,
-    /// The request's packet id.
     pub id: u16,
 }
 
@@ -134,7 +129,6 @@ impl Packet {
     }
 }
 
-/// An arrived packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delivery {
     /// A request, and whether it arrived undamaged.

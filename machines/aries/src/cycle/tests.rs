@@ -1,5 +1,3 @@
-//! Whole runs of dragonflies.
-
 use super::terminal::Order;
 use super::*;
 use crate::route::registers::PortKind;

@@ -82,7 +82,6 @@ impl CachedMemory {
         &mut self.memory
     }
 
-    /// Writes the cache back to host memory.
     pub(crate) fn flush(&mut self) {
         while self.dirty != 0 {
             self.write_back(self.dirty.trailing_zeros() as usize);
@@ -137,7 +136,6 @@ impl CachedMemory {
         self.memory.write(address, data)
     }
 
-    /// Fills `out` with the bytes at `address`.
     #[inline]
     pub(crate) fn read(&mut self, address: u64, out: &mut [u8]) -> Result<(), OutOfRange> {
         self.settle(address, out.len(), false);

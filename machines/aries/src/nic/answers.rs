@@ -133,7 +133,6 @@ impl Answers {
             .expect("a list of numbers fits into a packet");
     }
 
-    /// The oldest packet.
     #[inline]
     pub(crate) fn front(&self) -> Option<&PacketBuf> {
         debug_assert!(

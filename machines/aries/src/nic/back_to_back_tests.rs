@@ -89,7 +89,6 @@ impl JoinedNics for Joined {
     }
 }
 
-/// A NIC with long timeouts.
 fn patient(index: usize) -> AriesNicConfigBuilder {
     config(index).request_timeout(Duration::from_ms(500))
 }

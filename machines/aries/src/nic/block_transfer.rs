@@ -42,13 +42,9 @@ pub enum BlockOperation {
         offset: u64,
     },
     /// Sends local memory to a receive posted by the target.
-    Send {
-        /// Protection key of the receive.
-        key: u16,
-    },
+    Send { key: u16 },
 }
 
-/// A descriptor for the block transfer engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockTransfer {
     pub target: Target,
@@ -67,7 +63,6 @@ pub struct BlockTransfer {
     pub user: u64,
 }
 
-/// Why a transfer was not queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BlockError {
     #[error("channel {0} does not exist")]
@@ -106,7 +101,6 @@ pub(super) enum Stage {
     Streaming,
     /// The last packet must be sent: the event of a put, or the end of a failed send.
     Ending,
-    /// The last packet is in flight.
     Ended,
 }
 
@@ -151,7 +145,6 @@ pub(super) struct Piece {
 }
 
 impl Active {
-    /// Bytes not requested yet.
     pub(super) fn left(&self) -> u64 {
         self.what.transfer.length - self.next
     }
@@ -223,7 +216,6 @@ impl Active {
         requester.has_id(routing, piece.address | piece.ssid_bits(self.ssid))
     }
 
-    /// The next piece of data.
     #[inline(always)] // Most packets are pieces, and a result passed through memory would stall.
     pub(super) fn piece(&self) -> Piece {
         let transfer = &self.what.transfer;

@@ -37,7 +37,6 @@ use phitwire::time::{Duration, Time};
 
 /// Concurrent block transfers (XC white paper, "Remote Memory Access").
 pub const CHANNELS: usize = 4;
-/// Maximum number of transfers queued on one channel.
 pub const MAX_QUEUED_TRANSFERS: usize = 256;
 /// Maximum number of open sends. A target has room for `MAX_ARRIVING` messages, including those
 /// from other nodes.
@@ -104,7 +103,6 @@ pub(crate) struct BlockTransferEngine {
     parked: Vec<u8>,
     /// Slots whose source bytes can no longer be read.
     unread: Vec<u8>,
-    /// Number of open sends.
     sends: usize,
     /// Number of open sends without a receive, by owner.
     untaken_of: [u8; 1 << u8::BITS],
@@ -145,7 +143,6 @@ impl BlockTransferEngine {
         }
     }
 
-    /// Queues a transfer to `node` on a channel.
     pub(crate) fn queue(
         &mut self,
         now: Time,
@@ -201,12 +198,10 @@ impl BlockTransferEngine {
         (queued(&idlest) < MAX_QUEUED_TRANSFERS).then_some(idlest)
     }
 
-    /// Number of queued or open transfers.
     pub(crate) fn open(&self) -> usize {
         self.open.len()
     }
 
-    /// Number of open transfers.
     #[cfg(test)]
     pub(crate) fn under_way(&self) -> usize {
         self.slots.find(|_| true).len()

@@ -20,7 +20,6 @@ use phitwire::time::{Duration, Time};
 /// Maximum number of participants in a program's tree: the number of processor numbers.
 const MOST_PARTICIPANTS: u64 = 1 << 16;
 
-/// Owners of the engines.
 pub(super) type Owners = [Option<Client>; ENGINES];
 
 fn collective_of(op: Reduction) -> Result<Collective, Status> {

@@ -30,11 +30,8 @@ use phitwire::nic::local::{Client, LocalPort, MEMBERS, Taken, key_of, member_of}
 use phitwire::nic::memory::{Memory, OWN_AT, Window};
 use phitwire::time::Time;
 
-/// Maximum number of handles of one client.
 const MOST_HANDLES: usize = 512;
-/// Maximum number of posted receives of one client.
 const MOST_RECEIVES: u32 = 512;
-/// Maximum number of open transfers of one client.
 const MOST_TRANSFERS: u32 = 128;
 /// The outstanding packets for single requests are shared equally between the clients and one more
 /// user (IP or the next client). A client's share is at least this.
@@ -92,7 +89,6 @@ impl Clients {
         self.slot(client).map(|slot| (slot.key, slot.bytes))
     }
 
-    /// Whether a client uses the engine.
     pub(super) fn has_engine(&self, engine: u8) -> bool {
         let owner = self.engines.get(usize::from(engine));
         owner.is_some_and(Option::is_some)

@@ -1,5 +1,3 @@
-//! Configuration of an Aries NIC.
-
 use phitwire_framing::aries::flit::NodeId;
 use thiserror::Error;
 
@@ -34,13 +32,10 @@ pub enum AriesNicConfigError {
     /// The limit on outstanding packets is zero or above [`MAX_OUTSTANDING`].
     #[error("{0} outstanding packets: expected 1 to {MAX_OUTSTANDING}")]
     Outstanding(u32),
-    /// A timeout or wait is zero.
     #[error("{0} must not be zero")]
     ZeroTime(&'static str),
-    /// A completion queue has no capacity.
     #[error("the capacity of a completion queue must not be zero")]
     CompletionQueue,
-    /// A memory domain cannot be registered.
     #[error("memory domain {0}: {1}")]
     Domain(u16, RegisterError),
 }

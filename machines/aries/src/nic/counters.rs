@@ -144,7 +144,6 @@ counters! {
 }
 
 impl AriesNicCounters {
-    /// Counts an unreadable packet.
     #[cold]
     pub(super) fn malformed(&mut self, error: PacketError) {
         let counter = match error {
@@ -160,7 +159,6 @@ impl AriesNicCounters {
         *counter += 1;
     }
 
-    /// Counts a request of this node.
     #[inline]
     pub(super) fn posted(&mut self, command: Command) {
         let counter = match command {

@@ -19,7 +19,6 @@ pub const DOMAIN_ALIGNMENT: u64 = 64;
 /// Exclusive limit of offsets into a domain: 40 bits.
 pub const MAX_DOMAIN_BYTES: u64 = 1 << 40;
 
-/// Permitted accesses to a memory domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permissions {
     /// Puts, and block transfers that write.
@@ -89,7 +88,6 @@ pub(crate) struct Domains {
 }
 
 impl Domains {
-    /// Registers `domain` under `handle` in `memory`.
     pub(crate) fn register(
         &mut self,
         handle: u16,

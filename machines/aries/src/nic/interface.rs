@@ -36,7 +36,6 @@ use phitwire::nic::traffic_spec::{SpecError, TrafficSpec};
 use phitwire::rng::Rng;
 use phitwire::time::{Duration, Time};
 
-/// Size of a flag in bytes.
 const FLAG_BYTES: u64 = 8;
 /// Exclusive limit of offsets.
 const OFFSETS: u64 = super::domain::MAX_DOMAIN_BYTES;
@@ -116,7 +115,6 @@ impl Interface {
         }
     }
 
-    /// See [`Node::stood_still`](phitwire::node::Node::stood_still).
     pub(super) fn stood_still(&mut self, now: Time, span: Duration) {
         self.requester.stood_still(now, span);
         self.runs.stood_still(now, span);
@@ -336,7 +334,6 @@ impl Interface {
         }
     }
 
-    /// See [`Runs::report`].
     pub(crate) fn traffic_report(&self, run: Option<u64>) -> Option<TrafficReport> {
         let memory = &self.responder.memory;
         let read = |address| memory.peek_64(address);

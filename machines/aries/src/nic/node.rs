@@ -40,7 +40,6 @@ const RESPONSE_VC: usize = FIRST_RESPONSE_VC as usize;
 /// Virtual channels of requests, one bit each; the other channels carry responses.
 const REQUEST_VCS: u8 = (1 << RESPONSE_VC) - 1;
 
-/// An event of an Aries NIC, from [`Node::poll_event`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AriesNicEvent {
     Link {
@@ -64,7 +63,6 @@ pub struct AriesNic {
     pub(super) interface: Interface,
     /// The packet taken last from the input buffer.
     arrived: PacketBuf,
-    /// Responses waiting for the link.
     responses: Answers,
     /// The virtual channel whose requests are served first.
     turn: usize,
@@ -100,7 +98,6 @@ impl AriesNic {
         self.config.node
     }
 
-    /// This node's virtual number, if it has one.
     pub fn virtual_number(&self) -> Option<u16> {
         self.interface.own_number()
     }
@@ -127,7 +124,6 @@ impl AriesNic {
         Ok(())
     }
 
-    /// A unique name for a request.
     pub(super) fn next_name(&mut self) -> u64 {
         self.named += 1;
         self.named
@@ -295,7 +291,6 @@ impl AriesNic {
         self.interface.responder.memory.memory_mut()
     }
 
-    /// Writes the AMO cache back to memory.
     pub fn flush_atomics(&mut self) {
         self.interface.responder.memory.flush();
     }

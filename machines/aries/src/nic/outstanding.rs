@@ -228,7 +228,6 @@ impl Entry for PendingEntry {
     }
 }
 
-/// The outstanding requests of one NIC.
 #[derive(Clone, Debug)]
 pub(crate) struct Outstanding {
     pub slab: Slab<PendingEntry>,

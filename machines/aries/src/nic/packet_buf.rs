@@ -99,7 +99,6 @@ impl PacketQueue {
         (self.front + place) & self.slots.len().wrapping_sub(1)
     }
 
-    /// The oldest packet.
     #[inline]
     pub(crate) fn front(&self) -> Option<&PacketBuf> {
         if self.len == 0 {

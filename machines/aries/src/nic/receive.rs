@@ -21,9 +21,7 @@ use super::domain::HANDLES;
 use phitwire::nic::local::Client;
 use phitwire::time::{Duration, Time};
 
-/// Destination handle of message announcements.
 pub(crate) const ANNOUNCE: u16 = HANDLES;
-/// Maximum number of posted receives.
 pub const MAX_RECEIVES: usize = 1024;
 /// Maximum number of messages that arrive concurrently.
 pub const MAX_ARRIVING: usize = 64;
@@ -70,7 +68,6 @@ pub(crate) struct Piece<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub status: Status,
-    /// The handle for the rest of the message.
     pub handle: Option<u16>,
     /// The event of a receive that has ended.
     pub event: Option<TargetEvent>,
@@ -135,12 +132,10 @@ impl Receives {
         }
     }
 
-    /// Number of posted receives.
     pub(crate) fn waiting(&self) -> usize {
         self.posted.len()
     }
 
-    /// Handles a piece of a message.
     pub(crate) fn take(
         &mut self,
         now: Time,
@@ -256,7 +251,6 @@ impl Receives {
         None
     }
 
-    /// When to call [`expire`](Self::expire).
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         self.look_at
     }

@@ -79,7 +79,6 @@ pub enum PostError {
     Transaction,
     #[error("data in a transaction need a local address")]
     NoAddress,
-    /// The request does not fit the packet format.
     #[error("{0}")]
     Emit(EmitError),
 }

@@ -14,7 +14,6 @@ use super::packet_buf::{PacketBuf, PacketQueue};
 use phitwire::nic::periods::Periods;
 use phitwire::time::{Duration, Time};
 
-/// A request, before it becomes a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ask<'a> {
     pub node: NodeId,
@@ -79,7 +78,6 @@ impl Requester {
         self.outstanding.has_id(routing, address)
     }
 
-    /// Number of requests queued for the link.
     #[inline]
     pub(crate) fn queued(&self) -> usize {
         self.queue.len()
@@ -259,7 +257,6 @@ impl Requester {
         Some(Answer { pending, failure })
     }
 
-    /// See [`Node::stood_still`](phitwire::node::Node::stood_still).
     pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
         let slab = &mut self.outstanding.slab;
         slab.stood_still(now, span, self.timeout);

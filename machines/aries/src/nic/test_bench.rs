@@ -69,7 +69,6 @@ pub(super) struct Harm {
     pub late: u64,
 }
 
-/// Two NICs and a network between them.
 pub(super) struct Pair {
     pub nics: [Interface; 2],
     pub now: Time,
@@ -148,7 +147,6 @@ impl Pair {
         }
     }
 
-    /// The ghost's response.
     fn ghost_says(&self, packet: &[Flit]) -> Option<Vec<Flit>> {
         let head = Head::parse(packet[0])?;
         let is_for_it = !head.is_response() && Some(head.destination()) == self.ghost;

@@ -15,7 +15,6 @@ use phitwire::time::Time;
 
 /// Number of SSIDs of a NIC; 0 means no transaction.
 const SSIDS: u16 = 1 << 9;
-/// SSIDs available to transactions.
 const USABLE: u64 = SSIDS as u64 - 1;
 /// Position from which the addresses of messages and events carry the SSID bits that exceed the
 /// packet field. Their addresses stay below 2^32.

@@ -12,7 +12,6 @@ const _: () = assert!(
     "slot numbers have 8 bits"
 );
 
-/// The slots of open transfers.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     slots: Vec<Option<Active>>,

@@ -43,7 +43,6 @@ struct Target {
     in_flight: u32,
     /// Time of the target's last response, unless a request has timed out since.
     heard: Option<Time>,
-    /// Time of the target's last response.
     answered: Option<Time>,
 }
 
@@ -56,7 +55,6 @@ pub(super) enum Silence {
     All,
 }
 
-/// The targets of one NIC's transfers.
 #[derive(Debug)]
 pub(super) struct Targets {
     all: Vec<Target>,
@@ -158,7 +156,6 @@ impl Targets {
         self.in_flight >= self.window + self.spare
     }
 
-    /// Whether a packet may go to a target.
     #[inline]
     pub(super) fn has_room(&self, now: Time, index: TargetIndex) -> bool {
         let target = &self.all[usize::from(index.0)];
@@ -169,7 +166,6 @@ impl Targets {
         }
     }
 
-    /// Whether a transfer to a target may begin.
     pub(super) fn may_begin(&self, now: Time, index: TargetIndex) -> bool {
         let target = &self.all[usize::from(index.0)];
         let left = MAX_UNDER_WAY as u32 - self.under_way;

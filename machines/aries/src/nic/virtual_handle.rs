@@ -12,7 +12,6 @@ use super::domain::HANDLES;
 /// Number of CAM entries, which the XC white paper does not state.
 pub const VIRTUAL_HANDLE_ENTRIES: usize = 32;
 
-/// An entry of the CAM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VirtualHandles {
     /// Protection key of the requests to translate.

@@ -45,7 +45,6 @@ impl VirtualNodes {
         self.0.is_empty()
     }
 
-    /// The NIC of virtual node `number`.
     #[inline]
     pub fn get(&self, number: u32) -> Option<NodeId> {
         self.0.get(number as usize).copied()

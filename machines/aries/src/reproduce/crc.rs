@@ -59,7 +59,6 @@ pub struct Undetected {
     pub odd_detected: bool,
 }
 
-/// Number of pairs among `n`.
 const fn choose_two(n: u32) -> u64 {
     n as u64 * (n as u64).saturating_sub(1) / 2
 }
@@ -153,7 +152,6 @@ struct Decoded {
 /// Number of patterns of six bits that are passed to the decoder.
 const SAMPLE: usize = 1_000;
 
-/// Passes damaged sets to a decoder.
 fn decoded(syndromes: &[u32], takes: impl Fn(&[usize]) -> bool) -> Decoded {
     let one = (0..BITS).filter(|&a| takes(&[a])).count();
     let two = |a: usize| (0..a).filter(|&b| takes(&[a, b])).count();

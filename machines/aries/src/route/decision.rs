@@ -35,7 +35,6 @@ pub struct Routes {
     salt: u64,
 }
 
-/// A packet's options at this router.
 #[derive(Clone, Copy)]
 struct Intent {
     minimal: Part,

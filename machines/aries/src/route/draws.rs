@@ -3,7 +3,6 @@
 use super::registers::PortMask;
 use phitwire::rng::{Rng, spread};
 
-/// Port loads for a decision.
 pub trait Loads {
     fn of(&self, port: u8) -> u32;
 

@@ -12,7 +12,6 @@ pub const NETWORK_PORTS: usize = 40;
 /// Number of NICs of a chip. NIC n is on port [`FIRST_NIC_PORT`] + n, and Netlink spreads its
 /// packets over the processor tiles of its pair.
 pub const NICS: usize = 4;
-/// The port of NIC 0.
 pub const FIRST_NIC_PORT: usize = NETWORK_PORTS;
 /// Number of ports of a chip: 40 network ports, then 4 NIC ports.
 pub const PORTS: usize = NETWORK_PORTS + NICS;
@@ -26,7 +25,6 @@ pub type PortMask = u64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum PortKind {
-    /// To a NIC.
     Processor = 0,
     /// Rank 1: to another router of the chassis.
     Green = 1,

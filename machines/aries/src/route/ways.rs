@@ -85,7 +85,6 @@ pub struct Decision {
 /// Reason for the kind of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// To the NIC.
     Eject,
     /// At the source, minimal.
     Minimal,
@@ -103,7 +102,6 @@ pub enum Choice {
     Fallback,
 }
 
-/// Why a packet has no path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The tables have no port for the packet.

@@ -136,7 +136,6 @@ impl Columns {
         open
     }
 
-    /// Output tiles that can send a flit now.
     #[inline]
     pub(super) fn pending(&self) -> u64 {
         self.active & !self.busy

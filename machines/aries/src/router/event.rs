@@ -26,7 +26,6 @@ pub enum AriesEvent {
         tile: u8,
         vc: u8,
     },
-    /// No table has a port for a destination.
     Unroutable {
         tile: u8,
         destination: NodeId,

@@ -30,10 +30,8 @@ use phitwire::kit::below;
 const PROCESSOR_TILES: usize = NICS / 2 * PAIR_TILES;
 /// Stands for no NIC, tile or channel.
 const NONE: u8 = 0xff;
-/// Flits of the longest packet.
 const PACKET: u16 = phitwire_framing::aries::flit::MAX_PACKET_FLITS as u16;
 
-/// The path from a NIC.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NicInput {
     /// Flits in the link's input queues that have passed the stages before Netlink.
@@ -296,7 +294,6 @@ impl Netlink {
         (input.flits.map(u64::from), output.flits.into())
     }
 
-    /// Flits in Netlink.
     pub(super) fn flits(&self) -> u64 {
         let inputs = self.inputs.iter().flat_map(|input| input.flits);
         let outputs = self.outputs.iter().map(|output| output.flits);

@@ -104,7 +104,6 @@ impl Item {
         (self.rest.get() >> 8) as u32
     }
 
-    /// Replaces the head of a packet.
     #[inline]
     pub(super) const fn with_slot(self, slot: Slot) -> Self {
         Self { slot, ..self }

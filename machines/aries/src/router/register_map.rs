@@ -44,7 +44,6 @@ use phitwire::device::RegisterInfo;
 
 pub const CHIP_ID: u64 = 0x4152_4945;
 
-/// Names of port kinds, by number.
 const KINDS: [&str; 4] = ["processor", "green", "black", "blue"];
 
 fn kind_of(name: &str) -> Option<PortKind> {

@@ -150,7 +150,6 @@ pub struct Tiles<I = Flits> {
     pub(super) calendar: Calendar<Wake>,
     pub(super) counters: AriesCounters,
     pub(super) events: EventQueue,
-    /// See [`stalls`](Self::stalls).
     pub(super) stalls: [u64; 3],
     /// Ports whose link was up at the last check.
     pub(super) live: PortMask,

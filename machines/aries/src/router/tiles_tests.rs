@@ -449,7 +449,7 @@ fn whole_packets(mut core: Core) {
     core.run(&mut bench);
     assert_eq!(bench.packets(BLACK).len(), 16);
     assert_eq!(bench.packets(BLACK)[15].1, packets[13]);
-    // And a packet to a NIC.
+    // Packets to a NIC are whole too.
     let to_nic = packet(request((0, 0), 1, Routing::Minimal, 9, 1));
     bench.inject(&mut core, GREEN, &to_nic);
     core.run(&mut bench);

@@ -47,7 +47,6 @@ const fn key(head: Head) -> u64 {
     head.with_vc(0).with_non_minimal(false).flit().bits() & !(1 << 6)
 }
 
-/// Whether a packet belongs to the traced flow.
 fn is_of(watch: &Watch, head: Head) -> bool {
     watch.flow().destination(head.is_response()) == head.destination().bits()
 }

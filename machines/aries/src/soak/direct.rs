@@ -25,11 +25,8 @@ use phitwire::sim::soak::random::pick;
 use phitwire::sim::soak::{CaseReport, Failure, Keep, SoakCase};
 use phitwire::time::Time;
 
-/// Random stream of a case.
 const STREAM: u64 = 0xa41e5;
-/// Random stream of the grain.
 const GRAIN_STREAM: u64 = 0x64a15;
-/// Maximum number of routers in a case.
 const MOST_ROUTERS: usize = 40;
 
 /// A random dragonfly. Its printed form describes it completely.

@@ -41,7 +41,6 @@ const LATE_STREAM: u64 = 0x1a7e6;
 const UNIT_US: u64 = 20;
 /// Ends stop for less than two seconds, after which a link between processes is given up.
 const LONGEST_STOP: Duration = Duration::from_ms(1_500);
-/// Maximum number of routers in a case.
 const MOST_ROUTERS: usize = 9;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,11 +50,17 @@ pub struct AriesLinks;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetHarm {
     /// One end sends its next data set with a bad CRC.
-    BadCrc { link: u32 },
-    /// One end reinitialises its lanes.
-    Reinitialise { link: u32 },
+    BadCrc {
+        link: u32,
+    },
+    Reinitialise {
+        link: u32,
+    },
     /// One end loses its receive clock, and receives nothing for a while.
-    LoseClock { link: u32, span: Duration },
+    LoseClock {
+        link: u32,
+        span: Duration,
+    },
 }
 
 impl OwnHarm for SetHarm {

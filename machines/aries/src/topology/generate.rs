@@ -9,7 +9,6 @@ use phitwire::net::{End, NodeRef};
 
 /// First port of the black links; the ports below are for green links.
 pub(super) const FIRST_BLACK_PORT: u8 = 15;
-/// First port of the blue links.
 pub(super) const FIRST_BLUE_PORT: u8 = 30;
 /// Number of ports for black links of a router: three links to each of 5 peers.
 const BLACK_PORTS: u8 = FIRST_BLUE_PORT - FIRST_BLACK_PORT;
@@ -71,7 +70,6 @@ impl Default for DragonflySpec {
 
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DragonflySpecError {
-    /// `what` names the part of the shape.
     #[error("{given} {what} are out of range: expected 1 to {most}")]
     Shape {
         what: &'static str,
@@ -97,7 +95,6 @@ pub enum DragonflySpecError {
     GlobalLinks {
         given: u16,
         groups: u16,
-        /// Number of global ports of a group.
         ports: u32,
         most: u32,
     },
@@ -206,7 +203,6 @@ impl Shape {
         Ok(())
     }
 
-    /// Number of global ports of a group.
     pub const fn global_ports(&self) -> u32 {
         self.group_routers() as u32 * BLUE_PORTS as u32
     }

@@ -56,7 +56,6 @@ pub struct Inventory {
 pub struct Bisection {
     /// Number of links that cross the split.
     pub links: u64,
-    /// Number of optical cables that cross the split.
     pub cables: u64,
     /// Whether no other split can be worse, because all were tried or all are equal.
     pub exact: bool,
@@ -75,7 +74,6 @@ impl Inventory {
 }
 
 impl Dragonfly {
-    /// Counts devices, links and cables.
     pub fn inventory(&self) -> Inventory {
         let mut links = BTreeMap::<PortKind, u64>::new();
         let mut copper = BTreeMap::<(u32, u32), u64>::new();

@@ -54,13 +54,11 @@ impl Shape {
         (router as usize % self.group_routers()) as u8
     }
 
-    /// Chassis and blade of a router.
     pub const fn place_of(&self, router: u32) -> (u8, u8) {
         let local = self.local_of(router);
         (local / self.blades, local % self.blades)
     }
 
-    /// The router with number `local` in a group.
     pub const fn router(&self, group: u16, local: u8) -> u32 {
         (group as usize * self.group_routers() + local as usize) as u32
     }
@@ -126,7 +124,6 @@ pub struct Dragonfly {
     pub generator: Option<Generator>,
     pub settings: DragonflySettings,
     pub classes: Classes,
-    /// Biases of the adaptive modes 0 to 3.
     pub bias: [ModeBias; 4],
     /// Absent routers, which are absent together with their NICs; sorted.
     pub absent: Vec<u32>,

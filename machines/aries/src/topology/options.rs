@@ -1,5 +1,3 @@
-//! Dragonflies from command options.
-
 use super::arrangement::Arrangement;
 use super::generate::DragonflySpec;
 use super::model::Shape;

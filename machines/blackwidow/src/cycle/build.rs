@@ -1,5 +1,3 @@
-//! Builds partitions of a topology.
-
 use super::direct_router::DirectRouter;
 use super::length::{self, Pace};
 use super::packet::Seal;
@@ -135,7 +133,6 @@ impl encoded::Nodes<BlackWidow> for Nodes<'_> {
     }
 }
 
-/// Divides `topology` into partitions, at least one.
 pub(super) fn direct(
     topology: &FoldedClos,
     (config, options): (&Config, &BlackWidowOptions),

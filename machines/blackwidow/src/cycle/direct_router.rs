@@ -24,9 +24,7 @@ struct Lanes {
     peers: Box<[u32; PORTS]>,
     /// Ports with a failed link.
     down: u64,
-    /// Output of each port in this window.
     out: Box<[Arrivals; PORTS]>,
-    /// Phits sent by each port.
     sent: Box<[u64; PORTS]>,
     /// Links that cannot accept a phit in every cycle, if there are any.
     slow: Option<Box<Slow>>,
@@ -37,18 +35,14 @@ struct Lanes {
 pub struct DirectRouter {
     core: Core,
     lanes: Lanes,
-    /// Phits received.
     received: u64,
-    /// Phits sent.
     forwarded: u64,
     /// Cycles of this window with credits for which a packet may wait, and the ports of each cycle.
     wake_cycles: u64,
-    /// Ports with arrivals in this window.
     came: u64,
     wakes: Box<[[u64; 2]; 64]>,
 }
 
-/// The links of a chip during one window.
 struct Window<'a> {
     lanes: &'a mut Lanes,
     phits: &'a mut [u32],
@@ -379,7 +373,6 @@ pub(super) fn view(core: &Core, phits_by_stage: [u64; 3]) -> ChipView {
 
 #[cfg(test)]
 impl DirectRouter {
-    /// Credits of a virtual channel at a port.
     pub(crate) fn credits(&self, port: usize, vc: usize) -> u32 {
         self.lanes.ends.credits(port).available(Vc::from_index(vc))
     }

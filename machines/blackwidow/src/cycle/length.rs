@@ -55,7 +55,6 @@ impl Pace {
         }
     }
 
-    /// Whether the link is slower than the router.
     pub(super) const fn is_slow(&self) -> bool {
         self.quarters > 0
     }

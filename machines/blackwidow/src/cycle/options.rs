@@ -1,5 +1,3 @@
-//! Options specific to BlackWidow networks.
-
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -75,7 +75,6 @@ impl Name {
         }
     }
 
-    /// The name of the reply to this request.
     pub(crate) fn reply(self) -> Self {
         Self {
             vc: Vc::Response,
@@ -151,7 +150,6 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// A request of `len` phits.
     #[inline]
     pub(crate) fn request(name: Name, hash: u16, len: usize, seal: Seal) -> Self {
         let key = name.key();

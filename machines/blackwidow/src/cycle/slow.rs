@@ -22,7 +22,6 @@ pub(super) struct Slow {
     paces: [Pace; PORTS],
     /// Phits that leave in a later window than that in which they were sent.
     waiting: [VecDeque<Waiting>; PORTS],
-    /// Ports with waiting phits.
     held: u64,
     /// Busy ports for which the router must be woken when they become free.
     busy: u64,
@@ -95,7 +94,6 @@ impl Slow {
         (self.busy | self.held) != 0
     }
 
-    /// Ports where phits wait.
     pub(super) const fn ports(&self) -> u64 {
         self.held
     }

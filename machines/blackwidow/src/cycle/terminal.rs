@@ -22,7 +22,6 @@ pub struct Terminal {
     processor: u16,
     credits: OutputCredits,
     assembly: Assembly,
-    /// Pace of the link to the router.
     pace: Pace,
     /// Number of requests that await their reply, in runs with replies.
     outstanding: u32,

@@ -1,5 +1,3 @@
-//! Whole runs in direct mode.
-
 use super::*;
 use crate::topology::read;
 use crate::topology::{BlackWidowSpec, FoldedClos};

@@ -1,5 +1,3 @@
-//! The configuration of a NIC.
-
 use thiserror::Error;
 
 use super::outstanding::MAX_OUTSTANDING;

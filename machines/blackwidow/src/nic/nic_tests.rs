@@ -22,7 +22,6 @@ fn completions(nic: &mut BlackWidowNic) -> Vec<Completion> {
     std::iter::from_fn(|| nic.poll_completion()).collect()
 }
 
-/// Runs until no request of `a` is outstanding.
 fn settle(pair: &mut Pair) {
     pair.until(SECOND, |pair| pair.nics[0].outstanding() == 0);
 }

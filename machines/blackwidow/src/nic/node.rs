@@ -247,7 +247,6 @@ impl BlackWidowNic {
         &mut self.responder.memory
     }
 
-    /// The link control block of a port.
     pub fn lcb(&self, port: PortId) -> Option<&Lcb> {
         Some(self.ports.get(usize::from(port))?.link.end())
     }

@@ -68,7 +68,6 @@ pub(crate) const fn longer_periods(capacity: u32) -> u64 {
     1 << index_bits(capacity).saturating_sub(14)
 }
 
-/// The outstanding requests of one NIC.
 #[derive(Clone, Debug)]
 pub(crate) struct Outstanding {
     pub slab: Slab<Pending>,

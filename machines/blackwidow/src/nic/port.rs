@@ -24,7 +24,6 @@ struct Assembly {
     skipping: bool,
 }
 
-/// A link and the packets queued for it.
 #[derive(Debug)]
 pub(crate) struct Port {
     pub link: LinkPort<Lcb>,

@@ -109,7 +109,6 @@ impl Requester {
         }
     }
 
-    /// Whether the user may post another request.
     pub(crate) fn user_has_room(&self) -> bool {
         self.user_open < self.max_user_open
     }
@@ -225,7 +224,6 @@ impl Requester {
         })
     }
 
-    /// See [`Node::stood_still`](phitwire::node::Node::stood_still).
     pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
         let slab = &mut self.outstanding.slab;
         slab.stood_still(now, span, self.timeout);
@@ -236,7 +234,6 @@ impl Requester {
         self.outstanding.slab.next_deadline(self.timeout)
     }
 
-    /// Queues the completion of a user's request.
     pub(crate) fn complete(&mut self, now: Time, answer: Answer) {
         let asked = answer.pending;
         self.completions.push_back(Completion {

@@ -21,7 +21,6 @@ fn start(pair: &mut Pair, spec: TrafficSpec) {
     pair.nics[0].start_traffic(pair.now, spec).unwrap();
 }
 
-/// Runs `spec` on `a` to its end.
 fn run(pair: &mut Pair, spec: TrafficSpec) -> TrafficReport {
     let run = spec.run;
     start(pair, spec);

@@ -8,7 +8,6 @@ use super::torus::{Torus, TorusCounters, TorusLinks};
 use phitwire::reproduce::{Kind, Row, Settings, Source, Table, Tolerance};
 use phitwire::rng::Rng;
 
-/// A row of table 4.
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
     pub processors: u32,
@@ -16,7 +15,6 @@ pub struct Line {
     pub torus_radix: u32,
     /// Printed: mean contention of the torus, mean worst-case contention, and their quotient.
     torus: [f64; 3],
-    /// Printed: ranks of the fat tree.
     ranks: u8,
     /// Printed: mean worst-case contention of the fat tree for each number of [`PATHS`].
     fat_tree: [f64; PATHS.len()],

@@ -102,7 +102,6 @@ impl FatTree {
         &self.topology
     }
 
-    /// Number of ranks of routers.
     pub fn ranks(&self) -> u8 {
         let ranks = self.topology.routers().map(|(_, router)| router.rank);
         ranks.max().unwrap_or(0)

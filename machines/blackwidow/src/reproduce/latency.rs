@@ -22,7 +22,6 @@ struct Column {
     /// Shape of the torus. The text says that the shapes are those of the Cray XT3, but does not
     /// print them.
     torus: [u32; 3],
-    /// Printed latencies, in nanoseconds.
     torus_ns: f64,
     clos_ns: f64,
 }
@@ -70,7 +69,6 @@ const BEHIND_HEAD: f64 = 12.0;
 /// Number of ports of a torus router: two in each dimension, and the processor's.
 const TORUS_PORTS: f64 = 7.0;
 
-/// Two different nodes, uniformly random.
 fn pair(rng: &mut Rng, nodes: u32) -> (u32, u32) {
     let source = rng.below(u64::from(nodes)) as u32;
     let step = 1 + rng.below(u64::from(nodes) - 1) as u32;
@@ -271,8 +269,8 @@ fn table_of(asked: &Run) -> Result<Table, String> {
     })
 }
 
-/// The latency that a router adds: that of packets between two processors of one YARC, without both
-/// links and the packet length.
+/// The latency that a router adds: the latency between two processors of one YARC minus both links
+/// and the packet length.
 fn one_router(asked: &Run) -> Result<Row, String> {
     let spec = BlackWidowSpec {
         processors: 32,

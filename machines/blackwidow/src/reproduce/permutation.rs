@@ -1,5 +1,3 @@
-//! Random permutations.
-
 use phitwire::rng::Rng;
 
 /// A permutation: member `i` sends to `destinations()[i]`, and every member receives from exactly

@@ -10,7 +10,6 @@ use phitwire::reproduce::{Kind, Observation, Row, Source, Table, Tolerance};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Technology {
-    /// Delay of a router in nanoseconds.
     pub router_ns: f64,
     /// Bandwidth of a router in Gb/s (bits per nanosecond), all ports in both directions.
     pub router_gbps: f64,

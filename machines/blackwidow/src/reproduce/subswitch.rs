@@ -47,11 +47,9 @@ impl Traffic {
 /// How the output of an input's next packet is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputChoice {
-    /// Every output with equal probability.
     Uniform,
     /// Always the output with the input's number, without contention.
     Straight,
-    /// Always the first output.
     OneOutput,
 }
 

@@ -25,7 +25,6 @@ pub enum Decision {
     Adaptive(u64),
     /// The hash needs the second phit, which has not arrived.
     NeedsHash,
-    /// Drop the packet.
     Refused(Refusal),
 }
 
@@ -46,7 +45,6 @@ pub struct RouteRequest {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChipPorts {
     pub in_use: u64,
-    /// Ports whose link leads down.
     pub down: u64,
 }
 
@@ -69,7 +67,10 @@ impl ChipPorts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Explanation {
     /// The destination is below: its bits select a logical port, which the map translates.
-    Down { logical: u8, port: u8 },
+    Down {
+        logical: u8,
+        port: u8,
+    },
     /// A table entry has the upward ports.
     Up {
         entry: u8,
@@ -79,7 +80,6 @@ pub enum Explanation {
         /// Modulus of the hash: the number of ports over which it spreads packets.
         spread: u8,
     },
-    /// There is no route.
     Nowhere,
 }
 
@@ -167,7 +167,6 @@ impl TileRoutes {
         }
     }
 
-    /// Decides by which port a packet leaves.
     #[inline]
     pub fn decide(&self, request: RouteRequest) -> Decision {
         let destination = request.destination & 0x7fff;

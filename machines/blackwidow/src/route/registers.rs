@@ -25,7 +25,6 @@ pub enum PortKind {
 /// `mask`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subtree {
-    /// 15-bit location.
     pub location: u16,
     /// 15-bit mask of the bits that are *not* compared. Location 0x0060 with mask 0x001f covers
     /// destinations 96 to 127.
@@ -49,7 +48,6 @@ pub struct RouteEntry {
     pub ports: u64,
 }
 
-/// The registers of one tile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TileRegisters {
     pub kind: PortKind,
@@ -70,7 +68,6 @@ pub struct TileRegisters {
     pub exit_mask: u64,
 }
 
-/// The registers of one chip.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChipRegisters {
     /// Registers per physical port; `None` for a tile without a link.

@@ -44,7 +44,6 @@ impl Current {
 #[derive(Clone, Copy, Debug)]
 struct Output {
     source_turn: [MatrixArbiter; 2],
-    /// Source rows with phits, per virtual channel.
     requests: [u8; 2],
     current: Current,
 }

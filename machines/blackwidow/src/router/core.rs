@@ -106,7 +106,6 @@ pub struct Core {
     pub(super) maintenance: Maintenance,
     pub(super) counters: RouterCounters,
     pub(super) events: EventQueue,
-    /// See [`stalls`](Self::stalls).
     pub(super) stalls: [u64; 3],
     progress: ForwardProgress<2>,
     /// Set while tracing; records passing packets.

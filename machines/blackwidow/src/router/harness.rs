@@ -93,7 +93,6 @@ pub(super) struct Bench {
     pub(super) sent: Vec<Vec<(u64, Phit)>>,
     /// Ports that accept no packets, per virtual channel.
     pub(super) blocked: [u64; 2],
-    /// Ports whose link is down.
     pub(super) down: u64,
     pub(super) open: u64,
     now: u64,

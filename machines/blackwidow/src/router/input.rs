@@ -388,7 +388,6 @@ impl Core {
         self.after_pop(port, vc, phit);
     }
 
-    /// Counts and reports a packet without a route.
     #[cold]
     pub(super) fn refuse(&mut self, port: usize, destination: u16, why: Refusal) {
         let port = port as u8;

@@ -32,7 +32,6 @@ fn encoded(packet: &Packet) -> Vec<Phit> {
     out.as_slice().to_vec()
 }
 
-/// A reply with the route `way`.
 fn reply(way: &[u8], operation: Operation) -> Vec<Phit> {
     encoded(&Packet {
         route: RouteVector::new(way).expect("a legal route"),

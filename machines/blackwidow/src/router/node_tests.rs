@@ -73,7 +73,6 @@ fn free_running(ports: &[PortId]) -> Net {
     up(ports, RouterClock::FreeRunning, Duration::from_us(10))
 }
 
-/// A paced chip at rest.
 fn paced() -> Net {
     let step = Duration::from_ps(CYCLE_PS);
     let mut net = up(&[8, 1], RouterClock::Paced { dilation: 1 }, step);

@@ -61,7 +61,6 @@ impl Subswitch {
     }
 }
 
-/// All row buffers and subswitches of a chip.
 #[derive(Debug)]
 pub(super) struct Rows {
     /// Subswitches that may have an output to grant.

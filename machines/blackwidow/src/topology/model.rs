@@ -114,7 +114,6 @@ pub struct VirtualRouter {
     pub slice: u8,
     /// Ports of the chip that belong to this router.
     pub ports: PortSet,
-    /// Processors below this router.
     pub subtree: Subtree,
     /// Register values of every tile of the router.
     pub registers: RouterRegisters,

@@ -15,7 +15,6 @@ pub struct Hop {
     /// The virtual router's number in [`ClosWiring`].
     pub router: u32,
     pub input: u8,
-    /// Port by which the packet left.
     pub output: u8,
 }
 

@@ -118,12 +118,10 @@ impl ClosWiring {
         Some(self.ports.at(End::chip(chip, port))?.kind)
     }
 
-    /// Link of a chip's port.
     pub fn link(&self, chip: u32, port: u8) -> Option<u32> {
         Some(self.ports.at(End::chip(chip, port))?.link)
     }
 
-    /// Link between a processor and a slice.
     pub fn injection_link(&self, processor: u32, slice: u8) -> Option<u32> {
         Some(self.ports.at(End::processor(processor, slice))?.link)
     }

@@ -19,7 +19,6 @@ use phitwire_framing::t3e::barrier::{UNITS, UnitNumber};
 pub(super) struct Pending {
     /// Units whose first message is a eureka message.
     eureka: u32,
-    /// Units with a barrier message.
     barrier: u32,
     /// Units with a eureka message after the barrier message.
     next_eureka: u32,
@@ -52,7 +51,6 @@ impl Pending {
         self.eureka | self.barrier == 0
     }
 
-    /// Whether a barrier message of the unit waits.
     #[inline]
     pub(super) const fn has_barrier(&self, unit: UnitNumber) -> bool {
         self.barrier & unit.bit() != 0
@@ -65,7 +63,6 @@ impl Pending {
         barriers + (self.eureka & bit != 0) as u32 + (self.next_eureka & bit != 0) as u32
     }
 
-    /// Queues a eureka message behind the unit's messages.
     #[inline]
     pub(super) const fn push_eureka(&mut self, unit: UnitNumber) {
         let bit = unit.bit();
@@ -82,7 +79,6 @@ impl Pending {
         self.eureka |= bit & !behind;
     }
 
-    /// Queues a barrier message behind the unit's messages.
     #[inline]
     pub(super) const fn push_barrier(&mut self, unit: UnitNumber) {
         debug_assert!(

@@ -74,7 +74,6 @@ phitwire::counters! {
     }
 }
 
-/// Why a message had no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Ignored {
     /// A eureka was already passed up. This is the only reason that is not a fault.
@@ -122,7 +121,6 @@ pub struct BarrierRouter {
     /// Units whose children were notified of a eureka in this round.
     eureka_told: u32,
     pending: [Pending; Port::COUNT],
-    /// Ports with messages to send.
     waiting: PortSet,
     counters: BarrierCounters,
 }
@@ -169,7 +167,6 @@ impl BarrierRouter {
         &self.counters
     }
 
-    /// Ports with messages to send.
     #[inline]
     pub const fn pending_ports(&self) -> PortSet {
         self.waiting
@@ -297,7 +294,6 @@ impl BarrierRouter {
         self.tell_children(unit, Signal::Barrier);
     }
 
-    /// Notifies the children of a eureka.
     fn eureka_done(&mut self, unit: UnitNumber) {
         self.counters.eurekas_done += 1;
         self.eureka_told |= unit.bit();

@@ -74,7 +74,6 @@ impl BarrierShell {
         self.granted & unit.bit() != 0
     }
 
-    /// Whether a unit has a pending interrupt.
     #[inline]
     pub const fn has_interrupt(&self, unit: UnitNumber) -> bool {
         self.interrupts & unit.bit() != 0
@@ -131,7 +130,6 @@ impl BarrierShell {
         notified
     }
 
-    /// Whether there are messages for the router.
     #[inline]
     pub const fn has_pending(&self) -> bool {
         self.pending != 0

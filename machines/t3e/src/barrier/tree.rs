@@ -132,10 +132,8 @@ pub enum TreeRegisterError {
 }
 
 impl TreeRegister {
-    /// Number of bits in a register.
     pub const BITS: u32 = 17;
 
-    /// The register of an unused unit.
     pub const UNUSED: Self = Self {
         children: PortSet::EMPTY,
         parent: None,
@@ -163,7 +161,6 @@ impl TreeRegister {
         })
     }
 
-    /// Encodes the register as a number.
     pub fn bits(self) -> u32 {
         let parent = self.parent.map_or(0, |parent| 1 + parent.index() as u32);
         u32::from(self.children.bits())
@@ -208,20 +205,17 @@ impl TreeRegister {
         self.parent
     }
 
-    /// The children that have signalled the barrier.
     #[inline]
     pub const fn signalled(self) -> PortSet {
         self.signalled
     }
 
-    /// Records that a child has signalled.
     #[inline]
     pub(super) const fn signal(&mut self, child: Port) {
         debug_assert!(self.children.contains(child), "only children signal");
         self.signalled.insert(child);
     }
 
-    /// Clears all signals.
     #[inline]
     pub(super) const fn restart(&mut self) {
         self.signalled = PortSet::EMPTY;
@@ -233,7 +227,6 @@ impl TreeRegister {
         !self.children.is_empty()
     }
 
-    /// Whether all children have signalled the barrier.
     #[inline]
     pub const fn is_complete(self) -> bool {
         self.is_used() && self.signalled.bits() == self.children.bits()

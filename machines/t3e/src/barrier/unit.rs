@@ -24,7 +24,6 @@ pub enum State {
     Eur,
 }
 
-/// An operation of the processor on a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// OP_BAR: joins the barrier.
@@ -35,7 +34,6 @@ pub enum Operation {
     EurB,
 }
 
-/// Why an operation had no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum OperationError {
     /// Figure 6 allows no operation in S_ARM.
@@ -47,7 +45,6 @@ pub enum OperationError {
     NoAccess,
 }
 
-/// The effect of a message from the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notified {
     /// The barrier is done: S_ARM to S_BAR.
@@ -98,7 +95,6 @@ impl BarrierUnit {
         self.state
     }
 
-    /// Barriers completed.
     #[inline]
     pub const fn barriers(&self) -> u64 {
         self.barriers
@@ -110,7 +106,6 @@ impl BarrierUnit {
         self.eurekas
     }
 
-    /// Whether the unit has messages for the router.
     #[inline]
     pub const fn has_pending(&self) -> bool {
         self.eureka_waits || self.arrival_waits
@@ -140,7 +135,6 @@ impl BarrierUnit {
         Ok(())
     }
 
-    /// Takes the next message for the router.
     #[inline]
     pub const fn next_kind(&mut self) -> Option<Kind> {
         if self.eureka_waits {
@@ -154,7 +148,6 @@ impl BarrierUnit {
         }
     }
 
-    /// Handles a message from the router.
     pub const fn notify(&mut self, kind: Kind) -> Notified {
         match kind {
             Kind::BarrierDone => {

@@ -1,5 +1,3 @@
-//! Builds partitions of a torus.
-
 use super::direct_router::DirectRouter;
 use super::terminal::{Format, Terminal};
 use super::{T3e, T3eOptions};
@@ -32,7 +30,6 @@ impl Of {
         Self(torus, options.grain)
     }
 
-    /// Whether a link leads to a processor.
     fn is_own(&self, link: usize) -> bool {
         let (a, b) = self.0.ends(link);
         [a, b]

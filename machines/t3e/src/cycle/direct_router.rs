@@ -21,7 +21,6 @@ pub struct DirectRouter {
     links: Links,
 }
 
-/// The links of a router.
 #[derive(Debug)]
 struct Links {
     ends: [IdealEnd; PORTS],
@@ -29,7 +28,6 @@ struct Links {
     peers: [u32; PORTS],
     /// Ports with a failed link.
     down: u8,
-    /// Output of each port in this window.
     out: [Arrivals<T3e>; PORTS],
     /// Ports with credits that are not returned yet, one bit each.
     owing: u8,
@@ -122,7 +120,6 @@ const _: () = assert!(PORT_CYCLES * PORTS <= 64 && PORTS <= CYCLE_BITS);
 /// The credits returned to a router in one window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Credited {
-    /// Credits by port.
     returned: [Returned; PORTS],
     /// Ports with a credit, one bit each in a byte per cycle.
     ports: u32,
@@ -154,13 +151,11 @@ impl Links {
     }
 }
 
-/// The links of a router during one window.
 struct Window<'a> {
     links: &'a mut Links,
     flits: &'a mut [Flit],
     size: usize,
     base: u64,
-    /// Current cycle of the window.
     now: usize,
 }
 
@@ -332,7 +327,6 @@ impl DirectRouter {
         self.links.ends[port].give(vc);
     }
 
-    /// Loses a credit of a port.
     pub(super) fn lose_credit(&mut self, port: usize, vc: usize) {
         self.links.ends[port].send(vc);
     }

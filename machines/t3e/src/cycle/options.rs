@@ -47,7 +47,6 @@ pub struct About {
     memory_ns: Option<u32>,
 }
 
-/// Name of a variant in comparisons.
 const fn name(adaptive: Option<bool>, channels: Option<Channels>) -> &'static str {
     match (adaptive, channels) {
         (Some(false), None) => "deterministic",

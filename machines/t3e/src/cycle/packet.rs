@@ -35,7 +35,6 @@ impl Operation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     pub to: u16,
-    /// The requester's name for the request.
     pub name: u32,
     /// Cycle in which the request was generated, below 2^48.
     pub birth: u64,

@@ -40,7 +40,6 @@ impl Format {
     }
 }
 
-/// A response to send.
 #[derive(Clone, Copy, Debug)]
 pub struct Reply(Message);
 

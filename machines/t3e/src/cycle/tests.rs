@@ -1,5 +1,3 @@
-//! Whole runs of tori.
-
 use super::*;
 use crate::route::clocks::Corners;
 use crate::route::{Shape, walk};
@@ -572,7 +570,6 @@ mod canaries {
         assert_eq!(spoiled(DETERMINISTIC, expect_order), []);
     }
 
-    /// Deadlock in rings without datelines is detected.
     #[test]
     fn a_ring_without_datelines_is_seen_to_stand_still() {
         let run = |spoils: bool| {

@@ -17,17 +17,18 @@ enum Step {
     /// Waits until the next barrier or eureka is due.
     Pause(Time),
     /// Has signalled the eureka, or waits for another participant to signal it.
-    Eureka { since: Time, signalled: bool },
+    Eureka {
+        since: Time,
+        signalled: bool,
+    },
     /// Has joined the barrier, at this time.
     Armed(Time),
-    /// No longer takes part.
     Over,
 }
 
 /// Expected minimum of another participant's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Check {
-    /// The other participant.
     pub processor: u16,
     least: u64,
 }
@@ -45,7 +46,6 @@ pub(super) struct BarrierRun {
     /// Whether a eureka was notified since the last barrier.
     told: bool,
     stopping: bool,
-    /// The next check to send.
     check: Option<Check>,
     /// Whether a check waits for its response.
     asking: bool,
@@ -85,7 +85,6 @@ impl BarrierRun {
         run
     }
 
-    /// See [`Node::stood_still`](phitwire::node::Node::stood_still).
     pub fn stood_still(&mut self, now: Time, span: Duration) {
         self.latency.stood_still(now, span);
         self.eureka_latency.stood_still(now, span);
@@ -167,7 +166,6 @@ impl BarrierRun {
         spread(spread(seed ^ (own * (self.rank + 1)) << 8) ^ self.joined)
     }
 
-    /// Whether a eureka precedes the next barrier.
     fn has_eureka(&self) -> bool {
         self.spec.eureka && self.joined.is_multiple_of(2)
     }
@@ -275,12 +273,10 @@ impl BarrierRun {
         }
     }
 
-    /// The next check to send, if any.
     pub fn check(&self) -> Option<Check> {
         self.check
     }
 
-    /// Records that the check was sent.
     pub fn asked(&mut self) {
         self.check = None;
         self.asking = true;

@@ -40,13 +40,11 @@ impl Runs {
         phitwire::kit::bits(self.going_on.into())
     }
 
-    /// See [`Node::stood_still`](phitwire::node::Node::stood_still).
     pub fn stood_still(&mut self, now: Time, span: Duration) {
         let runs = self.runs.iter_mut().flatten();
         runs.for_each(|run| run.stood_still(now, span));
     }
 
-    /// Handles a message from the router.
     pub fn receive(&mut self, now: Time, message: Message, shell: &mut BarrierShell) {
         let what = shell.receive(message);
         if let Some(run) = self.of_mut(message.unit) {

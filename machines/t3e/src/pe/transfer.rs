@@ -47,7 +47,6 @@ const fn kind(command: Command) -> Kind {
     }
 }
 
-/// The virtual channel for packets with this command.
 const fn channel(command: Command) -> usize {
     match command.is_response() {
         true => vc::RESPONSE,

@@ -53,7 +53,6 @@ fn seen(size: &str, most: u32, seed: u64) -> Result<Seen, String> {
     seen_in(&torus, registers, most, seed)
 }
 
-/// Round trips in routers with these registers.
 fn seen_in(
     torus: &Torus,
     registers: Vec<RouterRegisters>,

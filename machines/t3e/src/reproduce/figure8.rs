@@ -36,7 +36,6 @@ pub const SIZES: [Size; 9] = [
 /// Duration of a run at each load.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
-    /// Clocks before the measurement.
     pub warmup: u64,
     pub clocks: u64,
 }

@@ -92,7 +92,6 @@ struct Router {
     /// Ports with credits to return.
     owing: u8,
     is_active: bool,
-    /// Packets sent, by output and channel.
     packets: [[u64; VCS]; PORTS],
 }
 
@@ -111,7 +110,6 @@ pub struct Harness {
     passages: Option<Vec<Passage>>,
 }
 
-/// The links of a router in one cycle.
 struct Wires<'a> {
     ends: &'a mut [IdealEnd; PORTS],
     owing: &'a mut u8,

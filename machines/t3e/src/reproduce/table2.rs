@@ -8,7 +8,6 @@ use super::sizes::torus;
 use crate::router::PROCESSOR;
 use phitwire::reproduce::{Kind, Row, Source, Table, Tolerance};
 
-/// Nanoseconds per clock at 75 MHz.
 pub const CLOCK_NS: f64 = 40.0 / 3.0;
 
 /// What a router does with a packet.

@@ -21,7 +21,6 @@ const TRANSFERS: usize = 100;
 /// Maximum size of a frame: a UDP datagram at an MTU of 1,500.
 const DATAGRAM: usize = 1_472;
 const STEP: Duration = Duration::from_us(5);
-/// Maximum number of steps.
 const PATIENCE: usize = 200_000;
 
 /// Rows: a kind of transfer, its bytes, and the flits of its request and of its response.

@@ -12,7 +12,6 @@ pub const PEAK_MB_PER_S: f64 = 600.0;
 /// Allowed deviation below T3E table 4. The one above covers only a partial packet at an end of the
 /// measurement.
 const BELOW: f64 = 0.01;
-/// Words of the longest packet.
 const PACKET_WORDS: f64 = 8.0;
 
 /// Rows: the kind of stream, and MB/s if one end streams and if both do.
@@ -26,7 +25,6 @@ const PAPER: [(&str, Command, [f64; 2]); 4] = [
 /// Number of outstanding requests, and clocks before and during the measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
-    /// Clocks before the measurement.
     pub warmup: u64,
     /// Length of the measurement, in clocks.
     pub clocks: u64,

@@ -1,5 +1,3 @@
-//! Failed parts of a machine.
-
 use phitwire_framing::t3e::direction::Direction;
 
 use super::shape::Shape;

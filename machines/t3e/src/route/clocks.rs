@@ -4,7 +4,6 @@ use super::walk::Channel;
 
 /// Clocks in a router that a packet passes straight through, from pin to pin.
 pub const STRAIGHT_CLOCKS: u32 = 3;
-/// Clocks in a router where the packet turns.
 pub const TURN_CLOCKS: u32 = 6;
 /// Clocks at the source and the destination together.
 pub const END_CLOCKS: u32 = 10;
@@ -13,7 +12,6 @@ pub const END_CLOCKS: u32 = 10;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Corners {
     pub hops: u32,
-    /// Number of routers where the packet turns.
     pub turns: u32,
 }
 

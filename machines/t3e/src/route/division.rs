@@ -22,9 +22,7 @@ use super::shape::Shape;
 use super::tables::Tables;
 use super::walk::{Stray, walk};
 
-/// Maximum number of rounds of the search.
 const ROUNDS: u32 = 1_000;
-/// Maximum number of router steps in all rounds.
 const STEPS: u64 = 200_000_000;
 /// Number of rounds between evaluations of the lengths.
 const LOOK: u32 = 25;
@@ -114,7 +112,6 @@ impl Region {
         Some(())
     }
 
-    /// Remaining hops in a direction.
     fn left(&self, at: usize, direction: usize) -> usize {
         at / self.strides[direction] % self.sizes[direction]
     }

@@ -1,5 +1,3 @@
-//! Generation of look-up tables.
-
 use phitwire_framing::t3e::direction::Direction;
 use phitwire_framing::t3e::tag::{Place, Tag};
 
@@ -21,7 +19,6 @@ pub enum TablesError {
     TooMany(usize),
     #[error("processor {pe} is at node {node}, which does not exist")]
     NoNode {
-        /// The logical processor.
         pe: u32,
         /// The node that was given for it.
         node: u32,

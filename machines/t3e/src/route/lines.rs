@@ -204,7 +204,6 @@ impl<'a> Lines<'a> {
         Some(path)
     }
 
-    /// The path of a packet with these signs.
     #[inline]
     pub(super) fn in_direction_order(&self, from: u32, to: Place, signs: u8) -> Option<Path> {
         self.path(from, to, self.directions(from, to, signs).iter())

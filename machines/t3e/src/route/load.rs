@@ -63,7 +63,6 @@ impl Loads {
         self.packets[node as usize][direction.index()]
     }
 
-    /// Number of packets on the most loaded link.
     pub fn most(&self) -> f64 {
         self.packets.iter().flatten().copied().fold(0.0, f64::max)
     }

@@ -146,7 +146,6 @@ impl Shape {
         self.size
     }
 
-    /// The partial planes, lowest first.
     pub fn partial(&self) -> &[[u8; 3]] {
         &self.partial
     }

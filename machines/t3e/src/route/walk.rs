@@ -18,14 +18,12 @@ pub struct Channel {
     pub vc: u8,
 }
 
-/// Why a packet does not reach its destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Stray {
     #[error("node {node} has no working link in {direction}")]
     NoLink {
         /// The node that the packet has reached.
         node: u32,
-        /// The direction the packet should take.
         direction: Direction,
     },
     #[error("the packet loops")]

@@ -35,7 +35,6 @@ impl Frames {
         Some((vc.into(), now))
     }
 
-    /// Takes the next flit, and returns its channel.
     pub fn next(&mut self) -> Option<usize> {
         let (vc, flits) = self.0.front_mut()?;
         let vc = usize::from(*vc);

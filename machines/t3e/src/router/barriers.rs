@@ -56,7 +56,6 @@ impl Urgent {
         self.maintenance.cut(port);
     }
 
-    /// Ports by which a barrier message can leave.
     #[inline]
     fn leaving(&self) -> PortSet {
         PortSet::from_bits(self.barriers.pending_ports().bits() & !self.blocked)

@@ -112,7 +112,6 @@ impl RouterCore {
         used
     }
 
-    /// Executes a maintenance request and replies.
     fn execute(&mut self, request: &MaintenancePacket) {
         let register = request.register;
         let (command, value) = match request.command {

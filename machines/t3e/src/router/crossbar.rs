@@ -73,7 +73,6 @@ pub struct Crossbar {
     coming: [u8; SLOTS],
     /// Ports at which a flit leaves the stages, by cycle, one bit each.
     ripening: [u8; SLOTS],
-    /// Number of flits in the stages.
     in_stages: u32,
     /// Inputs with flits that are ready, one bit each.
     ready: u8,
@@ -91,7 +90,6 @@ pub struct Crossbar {
     watch: Option<Box<Watch>>,
 }
 
-/// Decisions of a cycle.
 #[derive(Default)]
 struct Cycle {
     /// Outputs whose wires are taken, one bit each.
@@ -271,7 +269,6 @@ impl Crossbar {
         }
     }
 
-    /// Sets the front of `vc`.
     #[inline]
     fn set_front(&mut self, port: usize, vc: usize, front: Front) {
         if let Front::Waiting(wants) = front {
@@ -283,7 +280,6 @@ impl Crossbar {
         self.inputs[port].fronts[vc] = front;
     }
 
-    /// Routes a packet with this header.
     #[inline(always)]
     fn route(&mut self, port: usize, from: usize, word: u64, mut header: Header) -> Front {
         let vc = from;
@@ -342,7 +338,6 @@ impl Crossbar {
         }
     }
 
-    /// Collects the requests of all inputs for outputs.
     fn collect_requests(&mut self, cycle: &mut Cycle, ports: &mut impl FlitPorts) {
         for port in bits(u64::from(self.ready)) {
             if !self.has_path(port) {

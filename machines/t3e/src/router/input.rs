@@ -27,13 +27,11 @@ impl Wants {
         self.0 as u8
     }
 
-    /// The deterministic output.
     #[inline]
     pub const fn out(self) -> u8 {
         (self.0 >> 8) as u8
     }
 
-    /// The channel of the deterministic output.
     #[inline]
     pub const fn vc(self) -> u8 {
         (self.0 >> 16) as u8
@@ -60,7 +58,6 @@ impl core::fmt::Debug for Wants {
     }
 }
 
-/// Front of a virtual channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Front {
     /// No packet, or a packet that is not routed yet.

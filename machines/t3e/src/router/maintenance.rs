@@ -43,7 +43,6 @@ phitwire::counters! {
     }
 }
 
-/// Maximum number of replies kept.
 const MAX_ANSWERS: usize = 64;
 /// Number of tags, which have seven bits.
 const TAGS: u8 = 128;
@@ -84,7 +83,6 @@ struct Outgoing {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Taken {
     Nothing,
-    /// Send the flit by this port.
     Forward(usize, Flit),
     /// The flit completes a request to this router.
     Request(MaintenancePacket),
@@ -367,7 +365,6 @@ impl Maintenance {
     }
 }
 
-/// Flit number `at` of a packet.
 const fn flit(word: u64, at: usize) -> Flit {
     let control = Control::maintenance(at == 0);
     Flit { word, control }

@@ -49,7 +49,6 @@ impl Kept {
     }
 }
 
-/// Packets waiting for a path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
     /// Waiting packets; each queue is in order of arrival. Packets to one processor share a queue.
@@ -62,7 +61,6 @@ pub(super) struct Memory {
     requests: BTreeMap<u16, u32>,
     /// Number of flits of all packets, complete or not.
     flits: u32,
-    /// Number of packets that have arrived.
     came: u64,
 }
 

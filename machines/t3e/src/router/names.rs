@@ -43,7 +43,6 @@ impl Names {
     }
 }
 
-/// Current and former processor numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownNames {
     current: Arc<Names>,

@@ -26,7 +26,6 @@ pub(super) struct Output {
     /// Requests for each deterministic channel that have not taken another output: "that output VC
     /// remembers that the request was made" (T3E sec. 7).
     asking: [u64; vc::DETERMINISTIC.end],
-    /// Round-robin turn of each channel.
     turns: [u8; VCS],
     /// The channel that has the wires while it has flits to send.
     holder: u8,

@@ -33,7 +33,6 @@ pub struct RouterTables {
     channels: [u8; Direction::ALL.len()],
     /// Directions whose rings have their dateline here, one bit each.
     datelines: u8,
-    /// Isolated ports, one bit each.
     cut_off: u8,
     /// Processor numbers by the positions where paths end.
     names: Vec<(u16, u16)>,

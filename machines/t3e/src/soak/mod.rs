@@ -23,7 +23,6 @@ pub(super) const FAMILIES: [Family; 1] = [Family::over_links::<Tori>("t3e", "t3e
 
 /// Random stream that builds a case. Its run uses other streams.
 const STREAM: u64 = 0x73e_50a4;
-/// Random stream for late copies.
 const LATE_STREAM: u64 = 0x73e_1a7e;
 /// Random stream for isolated nodes and barriers.
 const BESIDE_STREAM: u64 = 0x73e_ba44;

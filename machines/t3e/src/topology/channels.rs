@@ -13,7 +13,6 @@ use crate::vc::{self, Tries, VcTables};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Channels {
-    /// Tables that balance the load.
     #[default]
     Optimised,
     /// VC0 up to the dateline, "the time-of-crossing assignment".

@@ -1,5 +1,3 @@
-//! Declared defects of a torus.
-
 use core::fmt;
 use std::collections::BTreeSet;
 
@@ -8,7 +6,6 @@ use phitwire_framing::t3e::tag::Place;
 
 use crate::route::{Broken, Shape};
 
-/// A broken link or an isolated node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Defect {
     /// The link of a node in a plus direction.
@@ -17,7 +14,6 @@ pub enum Defect {
     Node(u32),
 }
 
-/// Why a text does not denote a defect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DefectError {
     #[error("not a link or node")]

@@ -116,7 +116,6 @@ impl GivenTables {
         self.0.is_empty()
     }
 
-    /// The kinds of rings with tables.
     pub fn kinds(&self) -> impl Iterator<Item = &RingKind> {
         self.0.keys()
     }

@@ -30,7 +30,6 @@ pub struct TorusSpec {
     /// Number of nodes at the end of the numbering that have no logical number at first.
     pub spares: u32,
     pub defects: Defects,
-    /// Whether tables let packets adapt.
     pub adaptive: bool,
     pub channels: Channels,
     /// Tables given in the description, by kind of ring.
@@ -168,7 +167,6 @@ impl Torus {
         self.defects.broken(&self.shape)
     }
 
-    /// Whether tables let packets adapt.
     pub fn is_adaptive(&self) -> bool {
         self.adaptive
     }
@@ -178,7 +176,6 @@ impl Torus {
         self.channels
     }
 
-    /// The tables of the description.
     pub fn vc_tables(&self) -> &GivenTables {
         &self.vc_tables
     }

@@ -110,7 +110,6 @@ impl Network for Torus {
 }
 
 impl Torus {
-    /// The NIC of a processor.
     fn processor_device(
         &self,
         nic: u32,

@@ -12,7 +12,6 @@ use crate::route::{Broken, Shape, TABLE_ENTRIES, dependency};
 use crate::router::RouterTables;
 use phitwire::net::{Faults, NodeRef, Reroutable, RoutedTables};
 
-/// Ports to other routers, one bit each.
 const NETWORK_PORTS: u8 = (1 << Direction::ALL.len()) - 1;
 
 impl Torus {
@@ -134,7 +133,6 @@ impl Reroutable for Torus {
 #[derive(Debug)]
 struct Rerouted {
     tables: Vec<RouterTables>,
-    /// Processor numbers by node.
     numbers: Vec<u16>,
     /// Pairs of nodes, of which the second stands for its processor, without a path in the look-up
     /// tables.

@@ -17,7 +17,6 @@ use crate::router::{LookUpTable, Names, RouterRegisters};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routes {
     pub broken: Broken,
-    /// Registers by node.
     pub registers: Vec<RouteRegisters>,
     /// Routes from every node to every processor.
     pub tables: Tables,

@@ -28,7 +28,6 @@ pub struct Annealing {
 
 /// The initial temperature of a run, in units of the objective.
 const WARM: f64 = 0.05;
-/// The final temperature.
 const COLD: f64 = 2e-6;
 /// Factor of the temperature between stages.
 const COOLING: f64 = 0.9;

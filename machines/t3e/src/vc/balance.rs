@@ -8,12 +8,10 @@ use super::tables::RingTables;
 /// packet to every other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// Number of nodes in a sub-ring.
     pub nodes: usize,
 }
 
 impl Level {
-    /// Minimum number of nodes in a sub-ring.
     pub const LEAST: usize = 4;
 
     /// The levels of a ring of `nodes`: the ring and, by repeated halving, the sub-rings of at

@@ -136,7 +136,6 @@ impl UnidirectionalRing {
         self.minus
     }
 
-    /// The ordinates of the ring's nodes, by position.
     pub fn ordinates(&self) -> &[u8] {
         &self.ordinates
     }

@@ -55,7 +55,6 @@ pub(super) struct Freeing {
     pub(super) lane: u8,
 }
 
-/// The links of a router during one window.
 pub(super) struct Window<'a> {
     pub(super) lanes: &'a mut Lanes,
     pub(super) flits: &'a mut [u64],

@@ -48,7 +48,6 @@ impl Driver {
         }
     }
 
-    /// See [`Node::stood_still`](phitwire::node::Node::stood_still).
     pub(super) fn stood_still(&mut self, now: Time, span: Duration) {
         self.latency.stood_still(now, span);
     }
@@ -95,7 +94,6 @@ impl Driver {
         }
     }
 
-    /// Handles the end of the joined operation.
     pub(super) fn ended(&mut self, now: Time, ended: &Ended) {
         self.joined = false;
         self.last = now;

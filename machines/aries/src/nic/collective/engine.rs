@@ -35,7 +35,6 @@ pub(crate) enum Joiner {
     Driver,
 }
 
-/// The outcome of a received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Taken {
     /// Respond at once with this status.
@@ -44,7 +43,6 @@ pub(super) enum Taken {
     News(usize),
 }
 
-/// An operation joined by this node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Joined {
     pub joiner: Joiner,
@@ -56,7 +54,6 @@ pub(super) struct Joined {
     pub at: Time,
 }
 
-/// An operation that has ended at this node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ended {
     pub joined: Joined,
@@ -100,7 +97,6 @@ impl Sink {
     }
 }
 
-/// A virtual collective engine; see the module.
 #[derive(Debug)]
 pub(super) struct Engine {
     index: u8,
@@ -114,7 +110,6 @@ pub(super) struct Engine {
     handed_up: bool,
     /// The failure of the tree, if it has failed.
     broken: Option<CollectiveFailure>,
-    /// Messages to send, by neighbour.
     outboxes: Box<[Option<Outbox>]>,
     /// Outboxes with an unsent message, one bit each.
     due: u64,
@@ -254,7 +249,6 @@ impl Engine {
         self.owed.iter_mut().filter_map(Option::take)
     }
 
-    /// Whether every child has contributed.
     #[cfg(not(test))]
     fn is_complete(&self) -> bool {
         self.shares.iter().all(Option::is_some)

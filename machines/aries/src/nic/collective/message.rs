@@ -30,10 +30,8 @@ pub enum CollectiveFailure {
     /// Only this operation is affected, not the next.
     #[error("participants joined different operations")]
     Mismatch,
-    /// A child did not contribute.
     #[error("no contribution from {0:?}")]
     NoContribution(NodeId),
-    /// The parent did not send the result.
     #[error("no result from {0:?}")]
     NoResult(NodeId),
     #[error("{0:?} does not answer")]
@@ -87,7 +85,6 @@ pub(super) enum Kind {
     Abort = 2,
 }
 
-/// A message between neighbours in a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message {
     pub kind: Kind,

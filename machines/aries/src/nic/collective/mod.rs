@@ -117,7 +117,6 @@ pub struct CollectiveCompletion {
     pub collective: Collective,
     pub joined: Time,
     pub completed: Time,
-    /// Whether any participant set its mark.
     pub mark: bool,
     /// The result, or the reason for the failure.
     pub outcome: Result<Operand, CollectiveFailure>,
@@ -546,7 +545,6 @@ impl CollectiveUnit {
     }
 }
 
-/// The name of the request that `answer` answers.
 const fn name_of(answer: &Response) -> RequestName {
     (PacketId::from_bits(answer.packet_id), answer.echo)
 }

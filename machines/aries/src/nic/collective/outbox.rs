@@ -9,7 +9,6 @@ const LONGEST_WAIT: Duration = Duration::from_ms(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Must be sent at this time or later.
     Due(Time),
     /// Sent as this request, which is unanswered.
     Sent(u32),

@@ -73,7 +73,6 @@ impl CollectiveUnit {
         again.then(|| driver.engine())
     }
 
-    /// See [`Node::stood_still`](phitwire::node::Node::stood_still).
     pub(crate) fn stood_still(&mut self, now: Time, span: Duration) {
         if let Some(driver) = &mut self.driver {
             driver.stood_still(now, span);

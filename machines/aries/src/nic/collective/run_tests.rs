@@ -20,7 +20,6 @@ fn spec(ranks: u32, op: &str) -> CollectiveSpec {
     }
 }
 
-/// Begins `spec` at all ranks in turn.
 fn begin(net: &mut Net, spec: &CollectiveSpec) {
     for rank in 0..spec.nics.len() {
         begin_at(net, rank, spec);

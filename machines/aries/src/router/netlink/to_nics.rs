@@ -1,5 +1,3 @@
-//! Netlink towards the NICs.
-
 use super::super::grain::Items;
 use super::super::pipeline::{FIRST_PROCESSOR_TILE, NETLINK_OUTPUT_FLITS, PAIR_TILES};
 use super::super::pool::{Item, Pool};

@@ -159,7 +159,6 @@ impl Bench {
         packets
     }
 
-    /// Heads sent by `port`.
     pub(super) fn heads(&self, port: usize) -> Vec<Head> {
         let packets = self.packets(port).into_iter();
         packets
@@ -186,7 +185,6 @@ struct Links {
     /// The peer of each end.
     others: Vec<Option<usize>>,
     down: Vec<bool>,
-    /// Flits sent to each end.
     sent: Vec<u64>,
     /// Arrivals in flight: cycle, end, and content.
     passing: VecDeque<(u64, usize, Passing)>,
@@ -449,14 +447,12 @@ impl Fabric {
             && self.cores.iter().all(|core| core.flits_inside() == 0)
     }
 
-    /// Checks that every credit has returned.
     pub(super) fn check_credits(&self) {
         for (index, end) in self.links.ends.iter().enumerate() {
             assert_eq!(end.used(), [0; VCS], "end {index}");
         }
     }
 
-    /// Flits sent to each end of a link.
     pub(super) fn flits_by_end(&self) -> &[u64] {
         &self.links.sent
     }

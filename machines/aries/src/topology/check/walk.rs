@@ -18,7 +18,6 @@ pub(super) const CLASSES: usize = 4;
 pub(super) const STATES: usize = 4 * CLASSES * 2;
 const MOST_FLAWS: usize = 64;
 
-/// A packet without a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flaw {
     pub router: u32,
@@ -47,7 +46,6 @@ impl Flaw {
     }
 }
 
-/// Result of following all packets.
 #[derive(Clone, Debug)]
 pub struct Walk {
     /// By arrival [`channel`](Self::channel): the ports for which a packet that holds it may wait,

@@ -1,5 +1,3 @@
-//! Graphviz output.
-
 use super::table::nics_name;
 use super::{joined, summary};
 use crate::route::registers::PortKind;

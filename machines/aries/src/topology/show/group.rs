@@ -15,7 +15,6 @@ const STEP: (f64, f64) = (118.0, 150.0);
 const BOX: (f64, f64) = (84.0, 46.0);
 /// Centre of the first router, from the upper left corner.
 const FIRST: (f64, f64) = (90.0, 190.0);
-/// Height of the highest arc.
 const HIGHEST: f64 = 66.0;
 /// Number of groups per line in the list of blue links.
 const IN_A_LINE: usize = 8;

@@ -39,7 +39,6 @@ struct Exit {
 struct Layout {
     cell: (f64, f64),
     group: (f64, f64),
-    /// Upper left corners of the groups.
     corners: Vec<(f64, f64)>,
     size: (f64, f64),
     middle: (f64, f64),

@@ -28,7 +28,6 @@ pub(super) fn coverage(groups: &[LocalGroup], to: usize) -> u128 {
 pub(super) struct Reaching {
     /// By router in the machine: own blue ports to the group.
     direct: Vec<PortMask>,
-    /// Minimal ports after a green link.
     after_green: Vec<PortMask>,
     /// Minimal ports at the source and at a root.
     minimal: Vec<PortMask>,

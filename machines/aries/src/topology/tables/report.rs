@@ -5,7 +5,6 @@ use crate::route::registers::{AriesRegisters, NETWORK_PORTS, PortKind};
 use crate::topology::model::Dragonfly;
 use crate::topology::wiring::{DragonflyWiring, Far};
 
-/// Maximum number of pairs in a list.
 const MOST_PAIRS: usize = 10_000;
 
 /// The pairs that route tables connect. Pairs are ordered pairs of routers, by number in the

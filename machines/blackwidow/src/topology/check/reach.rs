@@ -136,7 +136,6 @@ struct Failure {
     destination: u16,
     /// Link ends along an example path.
     way: Vec<String>,
-    /// The last table entry followed.
     entry: Option<Place>,
     classes: usize,
 }
@@ -144,7 +143,6 @@ struct Failure {
 struct Search<'t> {
     topology: &'t FoldedClos,
     wiring: &'t ClosWiring,
-    /// Uplinks, per router.
     up: Vec<u64>,
     /// Registers per router, indexed because there are a hundred million lookups.
     registers: Vec<&'t RouterRegisters>,

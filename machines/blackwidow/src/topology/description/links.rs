@@ -1,5 +1,3 @@
-//! The links of a description.
-
 use std::collections::BTreeMap;
 
 use super::read::rate;

@@ -200,23 +200,17 @@ pub enum SpecError {
         "{processors} processors in subtrees of {subtree} exceed even rank 3.5; choose larger \
          subtrees or a larger radix"
     )]
-    TooLarge {
-        processors: u32,
-        /// Number of processors per subtree.
-        subtree: u32,
-    },
+    TooLarge { processors: u32, subtree: u32 },
     #[error(
         "a rank-{rank} router needs {down} downlinks and {up} {kind}, but has only {radix} ports"
     )]
     TooManyPorts {
         rank: u8,
-        /// Number of downlinks.
         down: u32,
         /// Number of uplinks or sidelinks.
         up: u32,
         /// `uplinks` or `sidelinks`.
         kind: &'static str,
-        /// Number of ports of the router.
         radix: u32,
     },
     #[error(

@@ -23,7 +23,6 @@ pub(super) struct Plan {
     pub(super) r3: u32,
     /// Uplinks or sidelinks of each rank-1 router.
     pub(super) up1: u32,
-    /// Routers of each rank-2 subtree and slice.
     pub(super) v2: u32,
     /// Uplinks of each rank-2 router, or sidelinks per peer in R2.5.
     pub(super) up2: u32,

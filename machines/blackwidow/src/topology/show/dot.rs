@@ -1,5 +1,3 @@
-//! Graphviz output.
-
 use super::{Shape, bundles, headline};
 use crate::route::registers::PortKind;
 use crate::topology::model::{FoldedClos, range_of_subtree};

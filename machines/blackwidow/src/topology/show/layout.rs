@@ -11,7 +11,6 @@ use crate::topology::wiring::ClosWiring;
 const MOST_PROCESSORS: usize = 36;
 /// Width of a letter of the port labels, in pixels.
 const LETTER: f64 = 5.6;
-/// Space between two port labels.
 const LABEL_GAP: f64 = 7.0;
 /// Maximum width of the labels at a router's edge; wider ones are omitted.
 const MOST_LABEL_WIDTH: f64 = 460.0;
@@ -21,7 +20,6 @@ pub(super) const ROUTER_HEIGHT: f64 = 66.0;
 pub(super) const PROCESSOR_HEIGHT: f64 = 38.0;
 /// Distance between rows in a narrow drawing, and its maximum in a wide one.
 const ROW_DISTANCE: (f64, f64) = (170.0, 460.0);
-/// Space for the title.
 const TITLE: f64 = 100.0;
 const LEAST_WIDTH: f64 = 640.0;
 const HIGHEST_ARCH: f64 = 300.0;

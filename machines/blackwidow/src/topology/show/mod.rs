@@ -21,7 +21,6 @@ pub use phitwire::net::{DrawError, TooLarge};
 pub use svg::svg;
 pub use table::table;
 
-/// A box of the drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Shape {
     Processor(u32),
@@ -35,7 +34,6 @@ enum Shape {
 /// Links between the same two shapes, drawn as one line.
 #[derive(Clone, Debug)]
 struct Bundle {
-    /// The lower end.
     a: Shape,
     b: Shape,
     /// Kind of the links as seen from `a`: up or side.

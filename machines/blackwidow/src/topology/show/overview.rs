@@ -20,12 +20,10 @@ const STEP: (f64, f64) = (122.0, 82.0);
 const BOX: (f64, f64) = (106.0, 66.0);
 /// Size of the box for the routers of a slice.
 const UPPER_BOX: (f64, f64) = (190.0, 66.0);
-/// Distance between rows.
 const RISE: f64 = 200.0;
 /// Maximum number of lines that are labelled with the number of links.
 const MOST_NUMBERED: usize = 80;
 
-/// Contents of one box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Block {
     /// A complete subtree, by its number.
@@ -39,7 +37,6 @@ pub(super) enum Block {
     },
 }
 
-/// The subtrees of one rank.
 pub(super) struct Subtrees {
     pub(super) rank: u8,
     /// First and last processor number of each subtree.
@@ -68,7 +65,6 @@ impl Subtrees {
             .unwrap_or(of_rank(1))
     }
 
-    /// The subtree that contains processor `number`.
     pub(super) fn with(&self, number: u16) -> Option<usize> {
         let found = self.ranges.partition_point(|&(_, last)| last < number);
         let range = self.ranges.get(found)?;
@@ -161,7 +157,6 @@ fn bundles(topology: &FoldedClos, wiring: &ClosWiring, subtrees: &Subtrees) -> B
     bundles
 }
 
-/// Positions of the boxes.
 struct Layout {
     places: BTreeMap<Block, (f64, f64)>,
     is_field: bool,

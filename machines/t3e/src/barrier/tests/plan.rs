@@ -18,7 +18,6 @@ pub enum Role {
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub participants: Vec<u32>,
-    /// Roles by round, in the order of participants.
     pub rounds: Vec<Vec<Role>>,
 }
 

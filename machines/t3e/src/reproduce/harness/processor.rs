@@ -27,7 +27,6 @@ struct Waiting {
     packet: PacketBuf,
 }
 
-/// A packet being received.
 #[derive(Clone, Copy, Debug)]
 struct Coming {
     header: Header,
@@ -41,7 +40,6 @@ struct Coming {
 #[derive(Debug)]
 pub(super) struct Processor {
     credits: Credits,
-    /// Requests and responses to send.
     waiting: [VecDeque<Waiting>; 2],
     /// The packet being sent, and the number of its flits that have left.
     sending: Option<(PacketBuf, usize)>,
@@ -54,7 +52,6 @@ pub(super) struct Processor {
     is_active: bool,
 }
 
-/// The command of the response.
 const fn answer(command: Command) -> Command {
     match command {
         Command::Get1 => Command::Get1Data,
@@ -135,7 +132,6 @@ impl Harness {
         }
     }
 
-    /// Handles a whole packet.
     fn arrived(&mut self, processor: u32, packet: Coming) {
         let cycle = self.cycle;
         let transfer = &mut self.transfers[packet.name as usize];

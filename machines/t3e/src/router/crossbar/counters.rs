@@ -37,7 +37,6 @@ counters! {
 }
 
 impl CrossbarCounters {
-    /// Flits sent, discarded or kept.
     #[inline]
     pub(super) const fn gone_flits(&self) -> u64 {
         self.flits + self.discarded_flits + self.kept_flits

@@ -3,7 +3,6 @@
 use super::{Crossbar, FlitPorts, Front, MEMORY, VCS};
 
 impl Crossbar {
-    /// Discards the next flit of a packet.
     pub(super) fn discard(&mut self, port: usize, vc: usize, ports: &mut impl FlitPorts) {
         let input = &mut self.inputs[port];
         let Front::Discarded { left } = &mut input.fronts[vc] else {

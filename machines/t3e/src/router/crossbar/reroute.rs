@@ -149,7 +149,6 @@ impl Crossbar {
         }
     }
 
-    /// The flit at the front of `vc`.
     #[inline]
     pub(super) fn word(&self, port: usize, vc: usize, ports: &impl FlitPorts) -> u64 {
         match port {

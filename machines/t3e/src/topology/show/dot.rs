@@ -1,5 +1,3 @@
-//! The Graphviz language.
-
 use super::{role, summary};
 use crate::topology::model::Torus;
 use phitwire::net::show::Dot;

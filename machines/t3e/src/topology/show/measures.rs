@@ -1,5 +1,3 @@
-//! Measures of a torus.
-
 use std::collections::VecDeque;
 
 use phitwire_framing::t3e::direction::Direction;

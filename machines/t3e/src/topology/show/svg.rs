@@ -13,7 +13,6 @@ use crate::topology::model::Torus;
 use phitwire::net::show::{FAINT, INK, Svg};
 use phitwire::net::{Network, NodeRef, TooLarge};
 
-/// Maximum number of nodes for a readable drawing.
 const MOST_NODES: usize = 1_024;
 /// Number of planes in a row of the drawing.
 const PLANES_IN_ROW: usize = 4;
@@ -29,11 +28,8 @@ const SLANT: f64 = 9.0;
 const FIRST: (f64, f64) = (96.0, 92.0);
 /// Offset from the centre of the last node of a plane to the lower right corner.
 const LAST: (f64, f64) = (76.0, 50.0);
-/// Gap between planes.
 const GAP: f64 = 24.0;
-/// Margin above the planes.
 const HEADER: f64 = 78.0;
-/// Margin below the planes.
 const FOOTER: f64 = 48.0;
 /// Colour of working parts.
 pub(super) const BLUE: &str = "#2f6db5";
@@ -51,7 +47,6 @@ struct Layout {
 }
 
 impl Layout {
-    /// The layout of the given planes.
     fn new(torus: &Torus, drawn: &Range<usize>) -> Self {
         let [x, y, _] = torus.shape().size();
         let along = |size: u8, first, step, last| first + f64::from(size - 1) * step + last;
@@ -141,7 +136,6 @@ fn of_planes(torus: &Torus, drawn: &Range<usize>, title: &str) -> String {
     out.finish()
 }
 
-/// The frame of a plane, with its ordinates.
 fn frame(out: &mut Svg, torus: &Torus, layout: &Layout, z: usize) {
     let (x, y) = layout.corner(z);
     let style = "rx=\"12\" fill=\"#f5f7fa\" stroke=\"#c4ccd6\"";

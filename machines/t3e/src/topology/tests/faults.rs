@@ -156,7 +156,6 @@ fn what_had_not_entered_a_cut_link_is_not_lost() {
         spec.count = 4_000;
         world.start_traffic(&spec).expect("traffic");
         world.fabric.run_for(Duration::from_us(5));
-        // The link of router 13 in +X.
         let link = world.link_at(NodeRef::Chip(13), 0).expect("a link");
         cut(&mut world, link);
         assert!(

@@ -1,5 +1,3 @@
-//! Tables and registers.
-
 use phitwire_framing::t3e::tag::{Place, Tag};
 
 use super::{SHAPES, broken, shape, torus};
