@@ -10,7 +10,7 @@
 //!
 //! The requester's NIC inserts the key and the target's NIC compares it, so that a program can
 //! access only memory that its own job has registered. Other machines have such keys in their
-//! packets; on this one, software achieved the same with page tables.
+//! packets; on the machines without them, software achieved the same with page tables.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -12,8 +12,8 @@
 //! tiles in turn. A packet enters the queue only if the NIC's link has credits for it, so it never
 //! blocks the packets behind it.
 //!
-//! There must always be room for the longest packet; otherwise short packets would use the room
-//! piece by piece, and a long one would starve.
+//! A packet moves only if there is room for the longest packet; otherwise short packets would use
+//! the room piece by piece, and a long one would starve.
 
 use phitwire_framing::aries::flit::{Flit, Head};
 

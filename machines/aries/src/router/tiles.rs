@@ -7,9 +7,9 @@
 //! arbitration passes the router in one cycle, and a freed slot is filled in the next.
 //!
 //! Work is proportional to the flits that move: each stage has a bit mask of the units that can
-//! move an item. A blocked unit leaves the mask until a flit, free slot or link event unblocks it;
-//! the calendar holds the time of that event. When all masks are empty, the core jumps to the
-//! calendar's next cycle.
+//! move an item. A blocked unit leaves the mask until a flit, a free slot or a link event unblocks
+//! it; the calendar holds the arrival times of flits and free slots. When all masks are empty, the
+//! core jumps to the calendar's next cycle.
 
 use core::marker::PhantomData;
 

@@ -5,9 +5,9 @@
 //! cycle the stages run from output to input, the order that a pipe expects.
 //!
 //! Work is proportional to the phits that move: each stage has a bit mask of the inputs or outputs
-//! that can move. A blocked one leaves the mask until a phit, free slot or link event unblocks it;
-//! the calendar holds the time of that event. When all masks are empty, the core jumps to the
-//! calendar's next cycle.
+//! that can move. A blocked one leaves the mask until a phit, a free slot or a link event unblocks
+//! it; the calendar holds the arrival times of phits and free slots. When all masks are empty, the
+//! core jumps to the calendar's next cycle.
 
 use phitwire_framing::yarc::packet::Vc;
 use phitwire_framing::yarc::phit::{CONTENT_MASK, Phit, PhitKind};

@@ -9,8 +9,8 @@ use phitwire::reproduce::{Kind, Observation, Row, Source, Table, Tolerance};
 
 /// Payload of a link if every flit is a data word of 8 bytes, at 75 million flits per second.
 pub const PEAK_MB_PER_S: f64 = 600.0;
-/// Allowed deviation below T3E table 4. The one above covers only a partial packet at an end of the
-/// measurement.
+/// Allowed deviation below T3E table 4. The allowed deviation above it covers only a partial
+/// packet at an end of the measurement.
 const BELOW: f64 = 0.01;
 const PACKET_WORDS: f64 = 8.0;
 

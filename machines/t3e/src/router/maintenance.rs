@@ -19,6 +19,7 @@ use super::ports::PORTS;
 phitwire::counters! {
     /// Counters of a router's maintenance packets.
     pub struct MaintenanceCounters {
+        /// Packets forwarded.
         forwarded,
         /// Requests sent by this router.
         requested,

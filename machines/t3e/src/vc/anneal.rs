@@ -122,7 +122,7 @@ struct Crossing {
 struct Link {
     /// Routes on VC0 minus routes on VC1: a whole number.
     difference: f64,
-    /// The maximum number of routes on any link at the level.
+    /// The number of routes on the busiest link of this link's level.
     busiest: f64,
     weight: f64,
 }

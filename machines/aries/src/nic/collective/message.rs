@@ -23,8 +23,8 @@ pub(super) const MESSAGE_BYTES: usize = 22;
 /// Data bytes of a message that also completes a request: one flit more.
 pub(super) const ANSWERING_BYTES: usize = MESSAGE_BYTES + 6;
 
-/// Why a collective operation has no result. The node is the one for which the first participant to
-/// notice was waiting.
+/// Why a collective operation has no result. The named node is the one for which the first
+/// participant to notice the failure was waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum CollectiveFailure {
     /// Only this operation is affected, not the next.

@@ -404,8 +404,7 @@ impl CollectiveUnit {
         Some(owed.answer)
     }
 
-    /// Handles the end of a request issued for [`Asker::Collective`](super::outstanding::Asker)
-    /// `.0`.
+    /// Handles the end of request `number` of the engines.
     pub(crate) fn answered(&mut self, now: Time, number: u32, failure: Option<Failure>) {
         let neighbour = number >> NEIGHBOUR_SHIFT & NEIGHBOUR_MASK;
         let Some(engine) = &mut self.engines[(number >> ENGINE_SHIFT) as usize] else {

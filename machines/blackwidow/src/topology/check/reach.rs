@@ -83,7 +83,7 @@ fn classes(topology: &FoldedClos, wiring: &ClosWiring) -> Vec<Vec<u32>> {
 }
 
 /// Marks the processor numbers at which the decisions of a router change. Returns false if they
-/// also change elsewhere.
+/// may change elsewhere too.
 fn mark_boundaries(
     topology: &FoldedClos,
     wiring: &ClosWiring,
