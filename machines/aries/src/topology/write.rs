@@ -7,7 +7,7 @@ use super::model::{Classes, Dragonfly, DragonflyLink};
 use crate::route::registers::{AriesRegisters, Bias};
 use phitwire::net::{NodeRef, write_link};
 
-/// The description of a network, which [`read`](super::read) parses into the same network. All
+/// The description of a network, which [`read`](super::read()) parses into the same network. All
 /// links are listed if the generated ones are not in the generator's order.
 pub fn write(network: &Dragonfly) -> String {
     let mut text = String::new();

@@ -29,7 +29,7 @@ pub(super) fn range_text(subtree: Subtree) -> Option<String> {
 /// - root detect is the router's subtree (BlackWidow sec. 5.1);
 /// - entry 0 of the table contains the entire network and all uplinks; every peer subtree has a
 ///   separate entry with its sidelinks (BlackWidow sec. 5.1). Peers beyond the eighth entry are
-///   omitted, which [`check`](super::check) reports;
+///   omitted, which [`check`](super::check()) reports;
 /// - the down shift is the largest that distinguishes the children (BlackWidow sec. 5). Several
 ///   links to one child share its destinations;
 /// - the hash uses the bits from 0, 5 or 10 on, by rank (BlackWidow sec. 7.8.2);

@@ -1,7 +1,7 @@
 //! The folded Clos as passive data: nodes, ports, links and registers.
 //!
 //! Nothing here moves a packet. A [`FoldedClos`] is generated ([`BlackWidowSpec::generate`]) or
-//! read from a TOML description ([`read`]), checked by [`check`], drawn by [`show`], and turned
+//! read from a TOML description ([`read`]), checked by [`check()`], drawn by [`show`], and turned
 //! into the node of each process by [`Network::device`](phitwire::net::Network::device):
 //!
 //! ```

@@ -15,7 +15,7 @@ pub enum Neighbour {
 }
 
 /// Constant-time lookup of link ends. In an inconsistent topology (a port used twice, a link to a
-/// missing node) the first claim counts; [`check`](super::check) reports the others.
+/// missing node) the first claim counts; [`check`](super::check()) reports the others.
 #[derive(Clone, Debug)]
 pub struct ClosWiring {
     /// Chip and index in the chip of each virtual router.

@@ -5,7 +5,7 @@
 //! The other modules treat a whole machine: its [shape](Shape), its [failed](Broken) parts, the
 //! [tables](generate()) of its routers and the [proof](dependency) that they are free of circular
 //! waits, the [paths](walk()) of packets, their [clocks] and [loads](load), the best
-//! [division](division) of those, and [faults].
+//! [division] of those, and [faults].
 
 pub mod broken;
 pub mod clocks;

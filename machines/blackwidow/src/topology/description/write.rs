@@ -11,7 +11,7 @@ use crate::topology::model::{
 use crate::topology::wiring::ClosWiring;
 use phitwire::net::{PortSet, write_link};
 
-/// The description of a topology, which [`read`](super::read) parses into the same topology.
+/// The description of a topology, which [`read`](super::read()) parses into the same topology.
 /// Computed registers are omitted.
 pub fn write(topology: &FoldedClos) -> String {
     let mut text = String::new();
